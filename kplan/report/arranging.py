@@ -91,7 +91,7 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
         key = body if block.level == 1 else (block, *body)
         if key in first_about:
             yield block
-            yield line(Span(f"the same as for {first_about[key]}", "dim"), indent=block.level)
+            yield line(Span(f"same as for {first_about[key]}", "dim"), indent=block.level)
             index = end
             continue
         first_about[key] = about

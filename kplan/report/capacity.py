@@ -30,7 +30,7 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     yield from opening_blocks(document, options)
     templates = document.templates
     if len(templates) == 1:
-        yield line(f"Each asks for {_asks(templates[0])}.")
+        yield line(f"Each requests {_asks(templates[0])}.")
     else:
         yield _sets(document)
         rows = tuple(
@@ -85,7 +85,7 @@ def survival_blocks(document: CapacityReport) -> Iterator[Block]:
     summary = document.summary
     fits = f"{survival.fits_before}{' or more' if survival.fits_before in (summary.wanted, summary.limit) else ''}"
     yield line(
-        f"{fits} would fit as long as nothing is lost. {ways} to lose {_lost(survival)} was tried: "
+        f"{fits} would fit if nothing is lost. {ways} to lose {_lost(survival)} was tried: "
         "the pods that ran there are placed again on the nodes that are left, by priority, the cluster's own before "
         "the replicas. No pod is evicted for them, and pods of lower priority do not count."
     )
@@ -98,11 +98,11 @@ def survival_blocks(document: CapacityReport) -> Iterator[Block]:
             f"and {does} not count: {names}."
         )
     if not survival.tried_all:
-        yield line("Found by halving: one replica more does not hold, and of larger numbers not all were tried.")
+        yield line("Found by bisection: one more replica does not fit, and not all larger numbers were tried.")
 
 
 def _asks(template: TemplateFit) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in template.requests.items()) or "nothing but a place"
+    return ", ".join(f"{amount} {name}" for name, amount in template.requests.items()) or "nothing but a pod slot"
 
 
 def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
@@ -135,7 +135,7 @@ def _alike(nodes: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> list
 def _victims(document: CapacityReport) -> Iterator[Block]:
     victims = document.victims
     if victims:
-        yield Heading((Span(f"{count(len(victims), 'pod')} would have to go", "warn"),))
+        yield Heading((Span(f"{count(len(victims), 'pod')} would be evicted", "warn"),))
         yield line(listing(victims, most=_MOST_VICTIMS) + ".")
 
 
@@ -149,7 +149,7 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
         loss = survival.stopped_by
         names = listing(loss.names)
         yield Heading((f"What stops the next replica: the loss of {names}",))
-        yield line(f"{_lost_pods(loss)} would have to find a place elsewhere, and {stop.template} finds none.")
+        yield line(f"{_lost_pods(loss)} would need another node, and none fits {stop.template}.")
         yield from decision_blocks(stop.placement, document.snapshot.nodes - loss.nodes, options)
         return
     yield Heading((f"What stops the next replica{which}",))
@@ -177,7 +177,7 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
     yield Heading((f"What to add to fit all {document.summary.wanted}",))
     helpful = [addition for addition in tried if addition.nodes is not None]
     if not helpful:
-        yield line(f"Nodes like those that there are do not help with the {missing} that are missing, however many.")
+        yield line(f"More nodes like those of the cluster do not help with the {missing} that are missing.")
     else:
         rows: list[tuple[Cell, ...]] = [
             (
@@ -191,7 +191,7 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
         useless = [" with ".join(_models(addition)) for addition in tried if addition.nodes is None]
         if useless:
             alone = " alone" if any(len(addition.shapes) > 1 for addition in helpful) else ""
-            yield line(f"Nodes like {listing(useless)}{alone} would not help, however many.")
+            yield line(f"Any number of nodes like {listing(useless)}{alone} does not help.")
     if document.shapes_not_tried:
         yield line(f"{count(document.shapes_not_tried, 'rarer shape')} of nodes not tried.")
 
@@ -211,7 +211,11 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     ]
     if rows:
         yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
-        certainty = "No cheaper mix is enough" if offers.is_cheapest else "Found greedily: a cheaper mix may be enough"
+        certainty = (
+            "No cheaper mix is enough"
+            if offers.is_cheapest
+            else "Found by a greedy search: a cheaper mix may be enough"
+        )
         placed = (
             f"Each of these was placed, as one of {offers.tried} mixes tried" if offers.tried > 1 else "It was placed"
         )
@@ -222,7 +226,7 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     useless = [shape.name for shape in offers.shapes if not shape.helps]
     if useless:
         verb = "does" if len(useless) == 1 else "do"
-        yield line(f"{listing(useless)} {verb} not help: what does not fit would not run there.")
+        yield line(f"{listing(useless)} {verb} not help: the missing pods would not run there.")
 
 
 def price_text(price: float) -> str:

@@ -167,7 +167,7 @@ def obstacle_text(obstacle: Obstacle) -> str:
     """Return what it takes for a pod to be evicted; empty where no budget covers it."""
     if len(obstacle.budgets) > 1:
         names = listing([budget.name for budget in obstacle.budgets])
-        return f"{obstacle.pod} is covered by {names}; leave it to one of them"
+        return f"{obstacle.pod} is selected by {names}; let only one of them select it"
     if not obstacle.budgets:
         return ""
     budget = obstacle.budgets[0]
@@ -211,7 +211,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             words = f"stuck after {workload.ready} of {workload.desired}: {workload.because}"
             yield _of_workload(workload, "failed" if counted else "skipped", "Refused", words)
         elif workload.state is WorkloadState.UNCHANGED:
-            yield _of_workload(workload, "passed", "Unchanged", "says nothing new")
+            yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
 
 
 def _blocked(obstacle: Obstacle, state: State) -> Case:
@@ -221,7 +221,7 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
         obstacle.pod,
         state,
         "Blocked",
-        f"{obstacle.pod} may not leave {obstacle.node}: {obstacle.words}",
+        f"{obstacle.pod} cannot be evicted from {obstacle.node}: {obstacle.words}",
         "\n".join(part for part in (obstacle.words, text) if part),
         workload=f"{kind} {name}" if name else "",
         hint=text,

@@ -39,7 +39,7 @@ def outcome_text(placement: PodPlacement) -> str:
     """Return in a few words why a pod has no node."""
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
-        return "fits nowhere as things are"
+        return "fits nowhere without preemption"
     return OUTCOME_WORDS[placement.outcome]
 
 
@@ -100,7 +100,7 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
     elif node in placement.rejections:
         rejection = placement.rejections[node]
         why = "; ".join(failure_lines(rejection))
-        yield line(f"{node} is turned down by {rejection.plugin or _NO_PLUGIN}: {why}.")
+        yield line(f"{node} is rejected by {rejection.plugin or _NO_PLUGIN}: {why}.")
     else:
         yield line(f"{node} is not a node of this cluster any more.")
 
@@ -210,13 +210,13 @@ def _passed_over(placement: PodPlacement) -> Iterator[Block]:
     number = placement.not_evaluated_count
     if number:
         yield line(
-            f"{count(number, 'node')} {'was' if number == 1 else 'were'} not looked at: {_why_passed(placement)}."
+            f"{count(number, 'node')} {'was' if number == 1 else 'were'} not evaluated: {_why_passed(placement)}."
         )
 
 
 def _why_passed(placement: PodPlacement) -> str:
     if placement.feasible_count == 1 and not placement.rejection_summary:
-        return "it was promised this node, and the node passed"
+        return "its nominated node is tried first, and fits"
     return "kube-scheduler stops when it has found enough"
 
 
@@ -228,7 +228,7 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         number = n_nodes - placement.feasible_count - placement.not_evaluated_count
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
-        yield Heading(("What stands in the way",), 2)
+        yield Heading(("Why nodes reject it",), 2)
     best, is_marked = _closest_of_all(placement), False
     for group in sorted(summary, key=lambda group: _is_hopeless(placement, group)):
         by = group.plugin or _NO_PLUGIN
@@ -331,7 +331,7 @@ def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[B
 
 _WHY_NOT: Mapping[WhyNot, str] = {
     "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
-    "victims-are-leaving": "it waits for pods that were evicted for it before and are still leaving its node",
+    "victims-are-leaving": "it waits for pods that are already being evicted for it",
     "no-node-helps": "evicting pods of lower priority makes room on no node",
     "extenders-refuse": "evicting pods of lower priority makes room on no node that the extenders accept",
 }
@@ -350,14 +350,14 @@ def preemption_line(preemption: Preemption) -> Line:
     return line(
         Span("Preemption", "strong"),
         f" would make room on {preemption.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
-        "kplan preempt tells more.",
+        "See kplan preempt.",
     )
 
 
 def why_no_eviction(preemption: Preemption) -> str:
     """Return why a pod evicts no other, without a full stop."""
     if preemption.why_not == "not-tried":
-        return f"it is not tried, since another plugin ends the search before (kube-scheduler: {preemption.message})"
+        return f"it is not tried, since another plugin ends the search first (kube-scheduler: {preemption.message})"
     if preemption.why_not is None or preemption.why_not == "failed":
         return f"kube-scheduler writes: {preemption.message.rstrip('.')}"
     return _WHY_NOT[preemption.why_not]

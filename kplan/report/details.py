@@ -44,7 +44,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.InsufficientResource():
             return _resource(detail)
         case d.MissingResource():
-            return f"asks for {detail.requested} {detail.resource}, the node has none"
+            return f"requests {detail.requested} {detail.resource}, the node has none"
         case d.UntoleratedTaint(unschedulable=True):
             return "the node is cordoned (kubectl cordon)"
         case d.UntoleratedTaint():
@@ -52,11 +52,11 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.UnmatchedNodeSelector():
             key = detail.node_selector.partition("=")[0]
             has = f"no label {key}" if detail.actual is None else f"{key}={detail.actual}"
-            return f"nodeSelector wants {detail.node_selector}, the node has {has}"
+            return f"nodeSelector requires {detail.node_selector}, the node has {has}"
         case d.UnmatchedNodeAffinity():
             return _node_affinity(detail)
         case d.OtherNodeName():
-            return f"the pod asks for node {detail.requested}"
+            return f"the pod's nodeName is {detail.requested}"
         case d.UndeclaredFeature():
             return f"the node does not declare feature {detail.feature}"
         case d.TakenHostPort():
@@ -64,7 +64,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             holders = listing(detail.pods, detail.and_more or 0)
             return f"host port {address}{detail.host_port}/{detail.protocol} is taken by {holders}"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-            return f"the node has no label {detail.missing_label}, which the pod's rule goes by"
+            return f"the node has no label {detail.missing_label}, which a rule of the pod needs"
         case d.TooMuchSkew():
             return _skew(detail)
         case d.UnmetAffinity():
@@ -72,9 +72,9 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             elsewhere = f"such pods run in {there}" if there else "no such pod runs anywhere"
             return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {elsewhere}"
         case d.OwnAntiAffinity():
-            return f"must stay apart from {_in_the_way(detail)} ({_terms(detail.terms)})"
+            return f"anti-affinity excludes {_in_the_way(detail)} ({_terms(detail.terms)})"
         case d.ForeignAntiAffinity():
-            return f"{_in_the_way(detail)} keeps away from pods with {_terms(detail.terms)}"
+            return f"anti-affinity of {_in_the_way(detail)} excludes pods with {_terms(detail.terms)}"
         case d.MountedDisk():
             return f"{detail.type} {detail.disk} is mounted by {listing(detail.pods, detail.and_more or 0)}"
         case d.ClaimInUse():
@@ -86,23 +86,23 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.TooManyVolumes():
             most = "1 volume" if detail.limit == "1" else f"{detail.limit} volumes"
             return (
-                f"{detail.driver} attaches at most {most} here, {detail.used} in use, {detail.new} more asked for: "
+                f"{detail.driver} attaches at most {most} here, {detail.used} in use, {detail.new} more requested: "
                 f"{detail.short} too many"
             )
         case d.UnreachableVolume():
             where = listing(detail.requires)
-            return f"volume {detail.volume} of claim {detail.claim} is only reached from {where}"
+            return f"volume {detail.volume} of claim {detail.claim} can only be reached from {where}"
         case d.LostVolume():
             return f"volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
             return _claim(detail)
         case d.MissingDevices():
             return (
-                f"claim {detail.claim} asks for {detail.wanted} of {detail.device_class or 'any class'} "
+                f"claim {detail.claim} requests {detail.wanted} of {detail.device_class or 'any class'} "
                 f"({detail.request}): {detail.matching} devices match, {detail.free} of them free"
             )
         case d.UnavailableClaim():
-            return f"the devices of claim {detail.claim} cannot be used from here"
+            return f"the devices of claim {detail.claim} cannot be used on this node"
         case d.OtherFacts():
             return ", ".join(f"{_words(name)} {_value(value)}" for name, value in detail.facts.items())
         case _:
@@ -112,14 +112,14 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
 def _resource(detail: d.InsufficientResource) -> str:
     name = detail.resource
     if name == "pods":
-        return f"runs {count(int(detail.allocatable), 'pod')} already, as many as it may"
+        return f"runs {count(int(detail.allocatable), 'pod')} already, the maximum"
     requested, free = readable(detail.requested), readable(detail.free)
     allocatable, short = readable(detail.allocatable), readable(detail.short)
     if detail.allocatable == "0":
-        return f"asks for {requested} {name}, the node has none"
+        return f"requests {requested} {name}, the node has none"
     if free.startswith("-"):
-        return f"asks for {requested} {name}, all of {allocatable} and {free[1:]} more are taken: {short} short"
-    return f"asks for {requested} {name}, {free} of {allocatable} free: {short} short"
+        return f"requests {requested} {name}, all of {allocatable} and {free[1:]} more are in use: {short} short"
+    return f"requests {requested} {name}, {free} of {allocatable} free: {short} short"
 
 
 def _node_affinity(detail: d.UnmatchedNodeAffinity) -> str:
@@ -130,7 +130,7 @@ def _node_affinity(detail: d.UnmatchedNodeAffinity) -> str:
         if condition.is_name
     }
     failed = " and ".join(of_names.get(text, text) for text in detail.failed)
-    return f"node affinity wants {failed}" if failed else f"node affinity term {detail.term} does not match"
+    return f"node affinity requires {failed}" if failed else f"node affinity term {detail.term} does not match"
 
 
 def _skew(detail: d.TooMuchSkew) -> str:
@@ -168,7 +168,7 @@ def _pods_of_term(term: d.PodTerm) -> str:
 def _claim(detail: d.UnboundClaim) -> str:
     text = f"claim {detail.claim} ({detail.requested} of class {detail.storage_class or 'none'})"
     if detail.selected_node:
-        return f"{text} was promised to node {detail.selected_node}"
+        return f"{text} is assigned to node {detail.selected_node}"
     if detail.largest_volume is not UNSET:
         return f"{text} finds too little storage; the largest volume may have {detail.largest_volume or 'nothing'}"
     parts = []

@@ -17,7 +17,7 @@ _WORDS = {
     Difference.MOVED: "moved",
     Difference.NEWLY_PENDING: "newly pending",
     Difference.NEWLY_PLACED: "newly placed",
-    Difference.STILL_PENDING: "pending otherwise",
+    Difference.STILL_PENDING: "still pending",
     Difference.APPEARED: "only after",
     Difference.DISAPPEARED: "only before",
 }
@@ -25,7 +25,7 @@ _WORDS = {
 
 _ON_NODE = "nodes."
 _FACTS = {
-    "mayGo": "may go",
+    "mayGo": "drainable",
     "allPlaced": "all placed",
     "evicted": "evicted",
     "gone": "gone for good",
@@ -145,7 +145,7 @@ def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
 
 def _why_in_table(pod: PodDifference, options: ReportOptions) -> str:
     if pod.difference is Difference.STILL_PENDING and not options.is_wide:
-        return "another message (-o wide tells it)"
+        return "different message (-o wide shows it)"
     return _why(pod)
 
 
@@ -171,13 +171,13 @@ def _cause(cause: Cause) -> str:
     reasons = ", ".join(cause.reasons)
     by = f" ({cause.plugin})" if cause.plugin else ""
     if cause.kind == "node-gone":
-        return f"{cause.node} is not there any more"
+        return f"{cause.node} is gone"
     if cause.kind == "node-new":
         return f"{cause.node} is new"
     if cause.kind == "rejects":
-        return f"{cause.node} is out: {reasons}{by}"
+        return f"{cause.node} rejects it: {reasons}{by}"
     if cause.kind == "took-off":
-        return f"{cause.node} was out: {reasons}{by}"
+        return f"{cause.node} rejected it: {reasons}{by}"
     return f"{cause.plugin} puts {cause.node} ahead by {cause.after} points, before by {cause.before}"
 
 

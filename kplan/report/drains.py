@@ -25,13 +25,13 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
     yield from opening_blocks(document, options)
     shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
     yield Table(
-        (_what(document).upper(), "MAY GO", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
+        (_what(document).upper(), "DRAINABLE", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
         tuple(_row(drain) for drain in shown),
         "<<>>>>>",
     )
     left_out = len(document.drains) - len(shown)
     if left_out:
-        yield line(f"and {left_out} more that may go (--all-nodes shows all)")
+        yield line(f"and {left_out} more that can be drained (--all-nodes shows all)")
     for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
         yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
         yield Preformatted(drain.pod, drain.because)
@@ -62,8 +62,8 @@ def node_marks(document: DrainsReport) -> dict[str, Span]:
 def _sentence(document: DrainsReport) -> str:
     n_stay, what = len(_that_stay(document)), _what(document)
     if not n_stay:
-        return f"Any one {what} may go: yes, each of {len(document.drains)}"
-    return f"Any one {what} may go: no, {n_stay} of {len(document.drains)} may not"
+        return f"Any one {what} can be drained: yes, each of {len(document.drains)}"
+    return f"Any one {what} can be drained: no, {n_stay} of {len(document.drains)} cannot"
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
@@ -77,7 +77,7 @@ def _trouble(drain: DrainOutcome) -> str:
     if drain.pending:
         parts.append(f"{count(drain.pending, 'pod')} {'finds' if drain.pending == 1 else 'find'} no place")
     if drain.blocked:
-        parts.append(f"{count(drain.blocked, 'pod')} may not be evicted")
+        parts.append(f"{count(drain.blocked, 'pod')} cannot be evicted")
     return ", ".join(parts) or "something in --fail-on happens"
 
 

@@ -20,7 +20,7 @@ def verdict_heading(sentence: Cell) -> Heading:
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     """Yield what was changed on paper; with -o wide also which cluster and which scheduler the answer is about."""
     for change in document.snapshot.changes or ():
-        yield line("On paper: ", change_text(change))
+        yield line("What if: ", change_text(change))
     if not options.is_wide:
         return
     snapshot, scheduler = document.snapshot, document.scheduler

@@ -32,7 +32,7 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
     workloads = document.workloads
     is_whole = options.top is None or options.is_wide
     shown = workloads if is_whole else workloads[: max(_MOST_ROWS, len(short))]
-    header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH ASKS FOR",) if options.is_wide else ()))
+    header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH REQUESTS",) if options.is_wide else ()))
     rows = tuple(_row(workload, document, is_wide=options.is_wide) for workload in shown)
     align = "<>>>" + "<" * options.is_wide + "<"
     yield Table((*header, "WHAT STOPS THE NEXT"), rows, align)

@@ -18,10 +18,10 @@ _MOST_EXAMPLES = 5
 _MOST_REASONS = 2
 _MANY_RUNS = 100  # of fewer, all may end alike by chance though every 25th ends otherwise
 _DRAWS = (
-    "Drawn evenly: equal best nodes and equal candidates for preemption. kube-scheduler's own draws between "
-    "candidates are not even, and newer minors mostly take the same of equal nodes, which --ties scheduler tells."
+    "Drawn with equal chances: equal best nodes, and equal candidates for preemption. kube-scheduler itself does not "
+    "draw candidates with equal chances, and newer minors mostly take the same of equal nodes (--ties scheduler)."
 )
-_DRAWN_TURNS = " Drawn, too: whose pods are made first."
+_DRAWN_TURNS = " Also drawn: which controller creates its pods first."
 
 _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
@@ -51,8 +51,8 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
 def _certainty(summary: OddsSummary) -> Block:
     """Return the sentence for runs that all end alike; of few runs it says which outcomes may not have shown."""
     if summary.runs >= _MANY_RUNS:
-        return line(Span("Certain", "good"), f": every pod ends up the same in all {summary.runs} runs.")
-    alike = "There is one run only" if summary.runs == 1 else f"Every pod ends up the same in all {summary.runs} runs"
+        return line(Span("Certain", "good"), f": every pod ends the same way in all {summary.runs} runs.")
+    alike = "There is only one run" if summary.runs == 1 else f"Every pod ends the same way in all {summary.runs} runs"
     placed = summary.all_placed
     most = placed.high if placed.share == 0 else 1 - placed.low
     return line(f"{alike}. In so few, an outcome with a probability of up to {_percent(most)} may not show.")
@@ -62,8 +62,8 @@ def _variety(summary: OddsSummary) -> str:
     """Return how many different results the runs have, and whether they differ in which pods get a place."""
     results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
     if summary.outcomes == 1:
-        return f"{results}, which differ in nodes only: the same pods are placed, evicted and left pending in all."
-    return f"{results}; which pods are placed, evicted or left pending comes out in {summary.outcomes} ways."
+        return f"{results}, which only differ in nodes: the same pods are placed, evicted and left pending in all."
+    return f"{results}; they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
@@ -75,7 +75,7 @@ def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Bloc
         if workload.workload in pods:
             yield from _workload_blocks(workload, pods[workload.workload], options)
     if "" in pods:
-        yield Heading(("Pods of their own" if len(pods) > 1 else "Pods",))
+        yield Heading(("Pods without a workload" if len(pods) > 1 else "Pods",))
         yield _pod_table(pods[""], options)
 
 
@@ -97,7 +97,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         if workload.because:
             held_up.setdefault(workload.because, []).append(workload.workload.replace("/", " ", 1))
     if held_up:
-        yield Heading(("What holds workloads up, in the first run in which something does",))
+        yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
 
 
@@ -182,13 +182,13 @@ def _parts(parts: Mapping[str, float], most: int | None) -> str:
 
 
 def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
-    yield Heading(("How runs end, with one of each",))
+    yield Heading(("Outcomes, each with an example",))
     for example in examples[:_MOST_EXAMPLES]:
         yield line(f"{_share(example.share)}: {_ending(example)}", is_item=True)
         placed = ", ".join(f"{pod} on {node}" for pod, node in list(example.placements.items())[:_MOST_EXAMPLES])
         more = len(example.placements) - _MOST_EXAMPLES
         if placed:
-            yield line(f"such as {placed}{f' and {more} more' if more > 0 else ''}", indent=2)
+            yield line(f"example: {placed}{f' and {more} more' if more > 0 else ''}", indent=2)
         reasons = {words: pod for pod, words in reversed(example.messages.items()) if words}
         for words, pod in list(reversed(reasons.items()))[:_MOST_REASONS]:
             yield line(f"{pod}: {words}", indent=2)
@@ -201,7 +201,7 @@ def _ending(example: RunExample) -> str:
     ends = (
         (example.pending, "stays pending", "stay pending"),
         (example.gone or (), "is gone for good", "are gone for good"),
-        (example.blocked or (), "may not be evicted", "may not be evicted"),
+        (example.blocked or (), "cannot be evicted", "cannot be evicted"),
         (example.evicted, "is evicted", "are evicted"),
     )
     for pods, singular, plural in ends:

@@ -30,7 +30,7 @@ _LEAST_NODES = 20
 
 _MOST_NAMES = 2
 _MOST_DAEMONS = 200
-_TELLS_MORE = "--explain tells why each goes where it goes, and what every other node says"
+_TELLS_MORE = "--explain shows why each pod goes where it goes, and why other nodes reject it"
 
 
 def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
@@ -134,7 +134,7 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
             rows.append((placement.pod.key, current.node, Span(placement.node, style)))
         else:
             rows.append((placement.pod.key, current.node, Span("nowhere", "bad")))
-    return Table(("POD", "NODE", "WOULD GO TODAY"), tuple(rows), "<<<")
+    return Table(("POD", "NODE", "WOULD GO NOW TO"), tuple(rows), "<<<")
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
@@ -303,7 +303,7 @@ def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOpti
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
         alike = decisions.count(decisions[index])
-        rank = "the first of them" if member.outcome is Outcome.SCHEDULED else f"the first of {alike} that end so"
+        rank = f"the first of {alike}" if member.outcome is Outcome.SCHEDULED else f"the first of {alike} alike"
         yield decision_heading(f"{member.pod.key} ({rank})" if alike > 1 else member.pod.key, member)
         yield from decision_blocks(member, n_nodes, options)
 

@@ -92,7 +92,9 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         members = placed.get((workload.namespace, f"{workload.kind}/{workload.name}"), [])
         first = next((member for member in members if member.feasible_count), None)
         if first is not None:
-            yield decision_heading(f"{first.pod.key} (the first of them)" if len(members) > 1 else first.pod.key, first)
+            yield decision_heading(
+                f"{first.pod.key} (the first of {len(members)})" if len(members) > 1 else first.pod.key, first
+            )
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 

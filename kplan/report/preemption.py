@@ -25,19 +25,19 @@ from kplan.report.words import age_text, count, moment_text
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",
-    "pdb-violations": "it breaks the fewest disruption budgets",
-    "lowest-highest-victim-priority": "its most important victim is the least important",
-    "lowest-priority-sum": "the priorities of its victims add up to the least",
-    "fewest-victims": "it needs the fewest victims",
-    "latest-start-time": "its most important victims have run the shortest",
-    "tie": "it is the first by name of those that are equal in every respect",
+    "pdb-violations": "it violates the fewest disruption budgets",
+    "lowest-highest-victim-priority": "the highest priority among its victims is the lowest",
+    "lowest-priority-sum": "the sum of the priorities of its victims is the lowest",
+    "fewest-victims": "it has the fewest victims",
+    "latest-start-time": "its victims of the highest priority started last",
+    "tie": "it is the first by name of several equal nodes",
 }
 _LOST_BY: Mapping[Criterion | None, str] = {
-    "pdb-violations": "more disruption budgets broken",
-    "lowest-highest-victim-priority": "a more important victim",
+    "pdb-violations": "more budgets violated",
+    "lowest-highest-victim-priority": "a victim of higher priority",
     "lowest-priority-sum": "a higher sum of priorities",
     "fewest-victims": "more victims",
-    "latest-start-time": "victims that have run longer",
+    "latest-start-time": "victims that started earlier",
     None: "nothing: equal",
 }
 _MOST_FREED = 3
@@ -88,13 +88,13 @@ def _sentence(document: PreemptionReport) -> str:
     """Return in one sentence how many pods get a node, and how many others they evict."""
     summary = document.summary
     if not document.placements:
-        return "No pod needs to evict another: every pending pod that is looked at fits somewhere"
+        return "No pod needs preemption: every pod in question fits somewhere"
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
     fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
     numbers = (
         (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
-        (fits, "as things are"),
+        (fits, "without preemption"),
         (len(tries) - evicting - fits - summary.gated - summary.errors, "nowhere"),
     )
     parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
@@ -258,7 +258,7 @@ def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block
         name: Cell = node
         for step in preemption.candidates[node].reprieve or ():
             fate: Cell = "stays" if step.reprieved else Span("evicted", "warn")
-            first = "tried first, since its budget would be violated" if step.pdb_violation else ""
+            first = "tried first, because its budget would be violated" if step.pdb_violation else ""
             rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
     if rows:
@@ -270,9 +270,9 @@ def _not_helpful(preemption: Preemption) -> Iterator[Block]:
     groups = preemption.not_helpful or ()
     if not groups:
         return
-    yield Heading(("Where no eviction helps",), 2)
+    yield Heading(("Nodes where no eviction helps",), 2)
     for group in groups:
-        why = "even without the pods of lower priority" if group.tried else "no eviction changes that"
+        why = "even without the pods of lower priority" if group.tried else "eviction does not help"
         nodes = listing(group.examples, group.nodes - len(group.examples), most=5)
         yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
 

@@ -20,8 +20,8 @@ from kplan.report.words import count
 
 _RULES = {
     "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
-    "podAffinity": "prefer, not require, to run near other pods per {}",
-    "podAntiAffinity": "prefer, not require, to stay apart per {}",
+    "podAffinity": "only prefer to run near other pods per {}",
+    "podAntiAffinity": "only prefer to stay apart per {}",
 }
 
 
@@ -92,12 +92,10 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
             return f"tolerate {'taint' if len(c.taints) == 1 else 'taints'} {listing(c.taints)}"
         case r.CorrectSelector(change=c):
             return (
-                f"leave {c.old} out of its {c.where}"
-                if c.to is None
-                else f"in its {c.where}, {c.to} instead of {c.old}"
+                f"remove {c.old} from its {c.where}" if c.to is None else f"in its {c.where}, {c.to} instead of {c.old}"
             )
         case r.CorrectName(change=c):
-            return f"{'in ' + c.of + ', ' if c.of else ''}name {c.what} {c.to} instead of {c.old}"
+            return f"{'in ' + c.of + ', ' if c.of else ''}set {c.what} to {c.to} instead of {c.old}"
         case r.CreateObject(change=c):
             return f"create {c.what} {c.name}"
         case r.RemoveGates(change=c):
@@ -112,11 +110,11 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.AddNodes(change=c):
             return _added(c)
         case r.RaisePriority(change=c):
-            return f"priority class {c.priority_class} ({c.to}), which would evict {listing(c.evicts)}"
+            return f"use priority class {c.priority_class} ({c.to}), which would evict {listing(c.evicts)}"
         case r.LowerReplicas(change=c):
-            return f"ask for {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
+            return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
         case r.SplitReplicas(change=c):
             amounts = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
-            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each asking for {amounts}"
+            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each requesting {amounts}"
         case _:
             assert_never(remedy)

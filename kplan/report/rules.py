@@ -15,43 +15,41 @@ class Rule(msgspec.Struct, frozen=True):
     is_failure: bool = True  #: it fails a job by default
 
 
-_STUCK = "The message says what is in the way on how many nodes, and the smallest change with which the pod gets in."
-_MOVES = "kplan diff names the nodes before and after, and what tips the decision."
+_STUCK = "The message says how many nodes reject it and why, and the smallest change with which it fits."
+_MOVES = "kplan diff shows the nodes before and after, and the reason."
 _RULES: Mapping[str, Rule] = {
     "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
     "Pending": Rule("A pod that stays pending.", _STUCK),
     "Gated": Rule(
         "A pod that waits for its scheduling gates.",
-        "No scheduler looks at it until whoever set the gates removes them from spec.schedulingGates.",
+        "The scheduler ignores it until its gates are removed from spec.schedulingGates.",
     ),
     "Error": Rule(
         "A pod that cannot be scheduled at all.",
         "The API server refuses it, no scheduler has its name, or something that it refers to is invalid.",
     ),
     "Preemption": Rule(
-        "A pod that gets in only by evicting others.",
-        "kplan preempt names the victims and why those. Add room, or accept it with --fail-on.",
+        "A pod that fits only by evicting others.",
+        "kplan preempt shows the victims and why these. Add room, or accept it with --fail-on.",
     ),
     "PdbViolation": Rule(
-        "A pod that gets in only by breaking a disruption budget.",
+        "A pod that fits only by violating a disruption budget.",
         "kplan preempt names the budget. Loosen it, or add room.",
     ),
     "Blocked": Rule(
-        "A pod that a drain may not take off its node.",
-        "Its disruption budget allows no more. Add healthy pods elsewhere, or let the budget ask for fewer.",
+        "A pod that a drain cannot evict.",
+        "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
     ),
     "Refused": Rule(
-        "An object that the API server would not take.",
-        "The message holds the API server's words. Correct the field that they name.",
+        "An object that the API server would refuse.",
+        "The message is that of the API server. Correct the field that it names.",
     ),
-    "Invalid": Rule(
-        "Something that is written wrongly.", "The message names the field, and says what is expected there."
-    ),
+    "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
     "Evicted": Rule(
-        "A pod that goes and that nobody makes anew.", "kplan plan tells who evicts it and why.", is_failure=False
+        "A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why.", is_failure=False
     ),
     "Drained": Rule(
-        "A node without which pods stay pending.", "kplan drain NODE tells which pods and why.", is_failure=False
+        "A node without which pods stay pending.", "kplan drain NODE shows which pods and why.", is_failure=False
     ),
     "Stays": Rule(
         "A node that cannot be given up.",
@@ -60,12 +58,12 @@ _RULES: Mapping[str, Rule] = {
     ),
     "Chance": Rule(
         "A pod that is placed in some runs and not in others.",
-        "What equal best nodes are drawn decides. Add room, or order the pods by priority.",
+        "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
         is_failure=False,
     ),
     "Incomplete": Rule(
-        "A workload that lacks pods at the end of some runs.",
-        "The message says what held it up in the first of these runs.",
+        "A workload that is incomplete at the end of some runs.",
+        "The message is the reason in the first of these runs.",
     ),
     "NotLookedAt": Rule(
         "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False

@@ -18,9 +18,9 @@ _MOST_NAMES = 3
 _PODS = "pods"
 
 _WORDS: Mapping[Why, str] = {
-    "no-place": "a pod would find no other place",
-    "budget": "a disruption budget objects",
-    "not-evictable": "kubectl drain would not take a pod away",
+    "no-place": "a pod fits on no other node",
+    "budget": "a disruption budget does not allow it",
+    "not-evictable": "kubectl drain would not evict a pod",
     "moves-others": "other pods would have to make room",
     "control-plane": "the control plane runs there",
 }
@@ -45,7 +45,7 @@ def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Bl
         f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%" for name, usage in _changed_usage(document)
     ]
     if shares:
-        yield line(f"How full the nodes that stay are: {', '.join(shares)}.")
+        yield line(f"Utilisation of the nodes that stay: {', '.join(shares)}.")
     yield from _staying(document, options)
     yield line(
         Span(

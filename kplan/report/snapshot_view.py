@@ -150,7 +150,7 @@ def render_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
 
 
 def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
-    return (line(f"On paper: {change_text(change)}") for change in facts.changes or ())
+    return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
 
 
 def _count(number: int, thing: str) -> str:

@@ -14,7 +14,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES
 
 _MOST_VICTIMS = 2
-_TELLS_MORE = "--explain, or kplan preempt with the name of one, tells why those and not others"
+_TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"
 
 
 class Tries(msgspec.Struct, frozen=True):
@@ -53,11 +53,13 @@ def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Blo
 def _row(pod: Tries, options: ReportOptions) -> tuple[Cell, ...]:
     key = pod.placement.pod.key
     if pod.evicts is None:
-        state = Span("fits as things are", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
+        state = (
+            Span("fits without preemption", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
+        )
         return (key, "-", pod.node or "-", state)
     victims = [victim.key for victim in pod.evicts.victims]
     broken = sum(victim.pdb_violation for victim in pod.evicts.victims)
-    state = Span("violates a disruption budget", "bad") if broken else Span("gets in", "warn")
+    state = Span("violates a disruption budget", "bad") if broken else Span("fits after eviction", "warn")
     return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), pod.node or "-", state)
 
 

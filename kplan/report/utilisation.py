@@ -20,10 +20,10 @@ def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Ite
     if not whole.nodes:
         return
     shares = [f"{name} {text}" for name, usage in whole.resources.items() if (text := _percent(usage))]
-    yield line(Span(f"How full, before -> after: {', '.join(shares[:_MOST_RESOURCES])} (-o wide tells more)", "dim"))
+    yield line(Span(f"Utilisation, before -> after: {', '.join(shares[:_MOST_RESOURCES])} (-o wide shows more)", "dim"))
     largest = [f"{readable(fit.after.free)} {fit.resource}" for fit in fits[:_MOST_FITS] if fit.after.free != "0"]
     if largest:
-        yield line(Span(f"The most that one more pod can get: {', '.join(largest)}", "dim"))
+        yield line(Span(f"Largest request that still fits: {', '.join(largest)}", "dim"))
 
 
 def _percent(usage: Usage) -> str:
@@ -48,7 +48,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     if options.is_wide:
         nodes = utilisation.nodes.items()
         rows += [_row(name, NodeGroup(nodes=1, resources=group), resources, options) for name, group in nodes]
-    yield Heading(("How full the nodes are, before -> after",))
+    yield Heading(("Utilisation of nodes, before -> after",))
     label = utilisation.pool_label
     has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
     note = f"pools by {label}" if has_pools else ""

@@ -59,7 +59,7 @@ def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(c
     lines = body.split("%0A")
     assert len(lines) <= MOST_LINES
     assert lines[0] == "3 pods: default/front-0..default/front-2"
-    assert "it asks for 60 cpu" in lines[1]
+    assert "it requests 60 cpu" in lines[1]
     assert lines[2].startswith("What would help: lower the cpu request of container c from 60 to ")
     assert lines[3] == f"More: kplan place '{chart}' --explain"
     assert not [line for line in found if "small" in line]
@@ -145,7 +145,7 @@ def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Pa
     text = page.read_text()
 
     assert text.startswith("before\n")
-    assert "it asks for 60 cpu" in text
+    assert "it requests 60 cpu" in text
     assert "::error" not in text
 
 

@@ -31,9 +31,9 @@ def test_counts_through_a_real_process(web: Path) -> None:
     found = kplan("capacity", web, "-s", "demo")
 
     assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each asks for 1 cpu.\n")
+    assert found.stdout.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each requests 1 cpu.\n")
     assert "What stops the next replica" in found.stdout
-    assert "asks for 1 cpu, 950m of 7900m free: 50m short" in found.stdout
+    assert "requests 1 cpu, 950m of 7900m free: 50m short" in found.stdout
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -135,7 +135,7 @@ def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
 
     assert preempting["summary"]["fits"] > without["summary"]["fits"]
     assert preempting["victims"]
-    assert "would have to go" in invoke("capacity", path, "--preempt").stdout
+    assert "would be evicted" in invoke("capacity", path, "--preempt").stdout
 
 
 def test_a_saved_report_is_shown_as_it_was(web: Path, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_what_loses_no_other_pod_counts_none(tmp_path: Path) -> None:
     )
     text = " ".join(invoke("capacity", pod, "-s", cluster, "--lose", "1").stdout.split())
 
-    assert "1 replica would have to find a place elsewhere" in text
+    assert "1 replica would need another node" in text
 
 
 def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
     assert text.startswith("2 of 15 nodes can go, drained one after another\n")
     assert "Together they free 15800m cpu, 60Gi memory." in text
     assert "13 nodes stay" in text
-    assert "a disruption budget objects, such as " in text
+    assert "a disruption budget does not allow it, such as " in text
     assert "Another order might free more." in text
     wide = invoke("capacity", "--shrink", "-o", "wide").stdout
     assert wide.startswith("None of 13 nodes can go\n")

@@ -255,7 +255,7 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
     lines = invoke("place", both, "-s", cluster).stdout.splitlines()
 
     assert lines[0] == "1 unchanged, 1 new: 2 of 2 pods placed"
-    told = next(index for index, each in enumerate(lines) if "(the first of them) -> n-c" in each)
+    told = next(index for index, each in enumerate(lines) if "(the first of 2) -> n-c" in each)
     assert lines[told + 1].startswith("  3 of 3 nodes can take it. n-c wins with")
 
 

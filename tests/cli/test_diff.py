@@ -107,7 +107,7 @@ def test_a_difference_is_saved_and_shown_again(tmp_path: Path) -> None:
     first = invoke("diff", "shop/voucher-api", *CHANGE, "--save", path)
 
     assert invoke("show", path).stdout == first.stdout
-    assert "general-a-2 is out: node(s) were unschedulable (NodeUnschedulable)" in " ".join(first.stdout.split())
+    assert "general-a-2 rejects it: node(s) were unschedulable (NodeUnschedulable)" in " ".join(first.stdout.split())
 
 
 def test_the_pending_pods_are_asked_about_where_nothing_is_named() -> None:

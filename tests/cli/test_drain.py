@@ -62,7 +62,7 @@ def test_a_drain_is_shown_again(tmp_path: Path) -> None:
     path = tmp_path / "drain.json"
     path.write_text(invoke("drain", "--each", "-o", "json").stdout)
 
-    assert invoke("show", path).stdout.startswith("Any one node may go: no, ")
+    assert invoke("show", path).stdout.startswith("Any one node can be drained: no, ")
 
 
 @pytest.mark.parametrize(

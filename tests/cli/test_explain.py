@@ -38,7 +38,7 @@ def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> Non
     cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
     found = invoke("explain", "default/p", "-s", cluster)
     assert "default/p runs on a, which it would not fit on again" in found.stdout
-    assert "a is turned down by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
+    assert "a is rejected by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
 
 
 def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
 
     assert found.exit_code == 0
     assert lines[0] == "6 pods: 6 would go to the same node again"
-    assert lines[1].strip() == "Same for all: WOULD GO TODAY the same node"
+    assert lines[1].strip() == "Same for all: WOULD GO NOW TO the same node"
     assert [line.split()[0] for line in lines[3:9]] == sorted(line.split()[0] for line in lines[3:9])
     assert all(line.strip().startswith("shop/cart-") for line in lines[3:9])
     assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout

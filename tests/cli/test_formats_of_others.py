@@ -160,7 +160,10 @@ def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
 
     (blocked,) = (each for each in found if each.startswith("::error"))
     assert blocked.startswith("::error title=kplan%3A Deployment shop/search (Blocked)::shop/search-")
-    assert "may not leave general-a-1: Cannot evict pod as it would violate the pod's disruption budget." in blocked
+    assert (
+        "cannot be evicted from general-a-1: Cannot evict pod as it would violate the pod's disruption budget."
+        in blocked
+    )
     assert "%0AHint: budget shop/search requires 3 healthy pods and has 3: with 1 more healthy pod elsewhere" in blocked
     assert all(each.count("%0A") < 5 for each in found)
 

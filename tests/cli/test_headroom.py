@@ -76,7 +76,7 @@ def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
     path.write_text(WEB)
     found = invoke("capacity", "--headroom", path, "--explain", "-o", "wide").stdout
 
-    assert "EACH ASKS FOR" in found
+    assert "EACH REQUESTS" in found
     assert "What stops the next replica of Deployment/default/web" in found
 
 

@@ -71,7 +71,7 @@ def test_every_command_tells_what_was_changed(command: list[str]) -> None:
     table = invoke(*command, "--cordon", "general-a-1", "--exit-zero")
 
     assert table.exit_code == 0, table.stderr
-    assert "On paper: cordon general-a-1\n" in table.stdout
+    assert "What if: cordon general-a-1\n" in table.stdout
 
 
 def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_snapshot_is_looked_into_as_it_would_be(command: str) -> None:
     table = invoke("snapshot", command, "demo", "--add-nodes", "2=general-a-1")
     document = json.loads(invoke("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle", "-o", "json").stdout)
 
-    assert "On paper: add nodes 2=general-a-1" in table.stdout
+    assert "What if: add nodes 2=general-a-1" in table.stdout
     assert "15 nodes" in table.stdout.replace("Nodes: 15", "15 nodes")
     assert [each["change"] for each in document["snapshot"]["changes"]] == ["cordon", "settle"]
     assert "changes" not in json.loads(invoke("snapshot", command, "demo", "-o", "json").stdout)["snapshot"]

@@ -53,7 +53,7 @@ def test_the_script_fails_annotates_and_reports_what_fits_nowhere(tmp_path: Path
 
     assert found.returncode == 1, found.stderr
     assert f"::error file={huge.name},line=4,title=kplan%3A Pod default/huge" in found.stdout
-    assert "it asks for 60 cpu" in page.read_text()
+    assert "it requests 60 cpu" in page.read_text()
     suite = ET.parse(tmp_path / "reports" / "kplan.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     (run,) = json.loads((tmp_path / "reports" / "kplan.sarif").read_text())["runs"]

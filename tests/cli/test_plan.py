@@ -37,8 +37,8 @@ def test_the_whole_queue_through_a_real_process() -> None:
     assert (found.returncode, found.stderr) == (1, "")
     assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending - failed\n")
     assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
-    assert "How full, before -> after: cpu 58% -> 61%" in found.stdout
-    assert "The most that one more pod can get: 2450m cpu" in found.stdout
+    assert "Utilisation, before -> after: cpu 58% -> 61%" in found.stdout
+    assert "Largest request that still fits: 2450m cpu" in found.stdout
     assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1, --fail-on unschedulable,pdb-violation). ")
 
 
@@ -185,4 +185,4 @@ def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None
 
     assert found.exit_code == 1
     assert "Unschedulable: default/hello" in " ".join(found.stdout.split())
-    assert "asks for 900 cpu" in found.stdout
+    assert "requests 900 cpu" in found.stdout

@@ -56,7 +56,7 @@ def test_drain_tells_how_often_each_outcome_comes() -> None:
     }
     table = invoke("drain", "general-b-1", "--runs", "6").stdout
     assert "blocked" in table
-    assert "may not be evicted" in " ".join(table.split())
+    assert "cannot be evicted" in " ".join(table.split())
 
 
 def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_reasons_that_are_about_no_object_are_told_and_many_are_counted() -> Non
 
 def test_a_section_that_says_the_same_of_another_pod_refers_to_it() -> None:
     again = [Heading(("y",), about="a/y"), line("one"), line("two")]
-    assert told(SUM, *SECTION, *again)[5:8] == ["", "y", "  the same as for a/x"]
+    assert told(SUM, *SECTION, *again)[5:8] == ["", "y", "  same as for a/x"]
     other = [Heading(("y",), about="a/y"), line("one"), line("three")]
     assert "  three" in told(SUM, *SECTION, *other)
 
@@ -49,7 +49,7 @@ def test_a_part_of_a_section_that_says_the_same_refers_to_it() -> None:
     lines = told(SUM, Heading(("x",), about="a/x"), line("1"), *part, Heading(("y",), about="a/y"), line("2"), *part)
     assert lines.count("  why") == 2
     assert lines.count("  one") == 1
-    assert "    the same as for a/x" in lines
+    assert "    same as for a/x" in lines
 
 
 def test_a_table_of_which_only_names_would_be_left_stays_whole() -> None:

@@ -28,7 +28,7 @@ def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
     text = render(report(), "table", ReportOptions())
 
     assert text.startswith("DaemonSet default/agent: 3 of 4 nodes - failed\n")
-    assert "  small-0  asks for 2 cpu, 1 of 1 free: 1 short  lower the cpu request of container c from 2" in text
+    assert "  small-0  requests 2 cpu, 1 of 1 free: 1 short  lower the cpu request of container c from 2" in text
     assert text.count("kube-scheduler writes") == 1
     assert "agent-big" not in text
 
@@ -36,11 +36,11 @@ def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
 def test_nodes_that_say_the_same_share_a_line() -> None:
     text = " ".join(render(report(5), "table", ReportOptions(width=160)).split())
 
-    assert "small-0, small-1, small-2 and 2 more asks for 2 cpu, 1 of 1 free: 1 short" in text
+    assert "small-0, small-1, small-2 and 2 more requests 2 cpu, 1 of 1 free: 1 short" in text
 
 
 def test_explain_tells_pod_by_pod() -> None:
-    assert "agent-big-0 (the first of them)" in render(report(), "table", ReportOptions(explain=True, top=None))
+    assert "agent-big-0 (the first of 3)" in render(report(), "table", ReportOptions(explain=True, top=None))
 
 
 def test_an_annotation_is_about_the_whole_set() -> None:
@@ -49,7 +49,7 @@ def test_an_annotation_is_about_the_whole_set() -> None:
     assert lines[0].startswith(
         "::error file=agent.yaml,line=4,title=kplan%3A DaemonSet default/agent (Unschedulable)::"
     )
-    assert "3 of 4 nodes; small-0: asks for 2 cpu, 1 of 1 free: 1 short" in lines[0]
+    assert "3 of 4 nodes; small-0: requests 2 cpu, 1 of 1 free: 1 short" in lines[0]
 
 
 def test_a_node_that_no_reason_names_is_told_by_its_pod() -> None:
@@ -57,4 +57,4 @@ def test_a_node_that_no_reason_names_is_told_by_its_pod() -> None:
     bare = [replace(each, rejections={}, rejection_summary=()) for each in made.placements]
     text = render(replace(made, placements=tuple(bare)), "table", ReportOptions(width=160))
 
-    assert "agent-small-0  It may run on small-0 only" in text
+    assert "agent-small-0  It can run on small-0 only" in text

@@ -18,15 +18,15 @@ SENTENCES = {
             "allocatable": "4",
             "short": "1500m",
         },
-        "asks for 2 cpu, 500m of 4 free: 1500m short",
+        "requests 2 cpu, 500m of 4 free: 1500m short",
     ),
     "a resource that the node does not have": (
         {"kind": "resource", "resource": "gpu", "requested": "2", "free": "0", "allocatable": "0", "short": "2"},
-        "asks for 2 gpu, the node has none",
+        "requests 2 gpu, the node has none",
     ),
     "too many pods": (
         {"kind": "resource", "resource": "pods", "requested": "1", "free": "0", "allocatable": "110", "short": "1"},
-        "runs 110 pods already, as many as it may",
+        "runs 110 pods already, the maximum",
     ),
     "a taint": (
         {"kind": "taint", "taint": "dedicated=ml:NoSchedule"},
@@ -38,15 +38,15 @@ SENTENCES = {
     ),
     "a node selector without the label": (
         {"kind": "node-selector", "nodeSelector": "disk=ssd", "actual": None},
-        "nodeSelector wants disk=ssd, the node has no label disk",
+        "nodeSelector requires disk=ssd, the node has no label disk",
     ),
     "a node selector with another value": (
         {"kind": "node-selector", "nodeSelector": "disk=ssd", "actual": "hdd"},
-        "nodeSelector wants disk=ssd, the node has disk=hdd",
+        "nodeSelector requires disk=ssd, the node has disk=hdd",
     ),
     "a node affinity term": (
         {"kind": "node-affinity", "term": "a in (1),b", "failed": ["a in (1) (is 2)", "b (no such label)"]},
-        "node affinity wants a in (1) (is 2) and b (no such label)",
+        "node affinity requires a in (1) (is 2) and b (no such label)",
     ),
     "a node affinity term for another node": (
         {
@@ -55,7 +55,7 @@ SENTENCES = {
             "failed": ["metadata.name=a (is b)"],
             "conditions": [{"condition": "metadata.name=a", "actual": "b", "isName": True}],
         },
-        "node affinity wants metadata.name=a",
+        "node affinity requires metadata.name=a",
     ),
     "a host port on any address": (
         {"kind": "host-port", "hostIP": "0.0.0.0", "protocol": "TCP", "hostPort": 80, "pods": ["a/b"], "andMore": 2},
@@ -102,7 +102,7 @@ SENTENCES = {
     ),
     "a label that a rule goes by": (
         {"kind": "spread-label", "topologyKey": "zone", "missingLabel": "zone", "maxSkew": 1, "labelSelector": ""},
-        "the node has no label zone, which the pod's rule goes by",
+        "the node has no label zone, which a rule of the pod needs",
     ),
     "affinity to pods elsewhere": (
         {
@@ -135,7 +135,7 @@ SENTENCES = {
             "pods": ["default/web-0"],
             "matchingPods": 1,
         },
-        "must stay apart from default/web-0 in host=n1 (app=web in namespace default)",
+        "anti-affinity excludes default/web-0 in host=n1 (app=web in namespace default)",
     ),
     "a running pod's anti-affinity": (
         {
@@ -147,7 +147,7 @@ SENTENCES = {
             "pods": ["a/db-0"],
             "matchingPods": 1,
         },
-        "a/db-0 in host=n1 keeps away from pods with app=web in namespaces with team=x",
+        "anti-affinity of a/db-0 in host=n1 excludes pods with app=web in namespaces with team=x",
     ),
     "a volume in another zone": (
         {"kind": "volume-zone", "volume": "pv", "label": "zone", "allowed": ["a"], "node": None},
@@ -164,7 +164,7 @@ SENTENCES = {
             "volumes": [],
             "attachedWithoutPod": "0",
         },
-        "ebs attaches at most 2 volumes here, 2 in use, 1 more asked for: 1 too many",
+        "ebs attaches at most 2 volumes here, 2 in use, 1 more requested: 1 too many",
     ),
     "devices": (
         {
@@ -176,7 +176,7 @@ SENTENCES = {
             "matching": "4",
             "free": "1",
         },
-        "claim a/b asks for 2 of gpu (r): 4 devices match, 1 of them free",
+        "claim a/b requests 2 of gpu (r): 4 devices match, 1 of them free",
     ),
     "anything else": (
         {"kind": "other", "reason": "r", "facts": {"someThing": ["a", "b"], "isTrue": True}},
@@ -197,8 +197,8 @@ def test_a_failure_is_told_reason_by_reason() -> None:
     reasons = ("Insufficient cpu", "Too many pods")
     failure = Failure("Unschedulable", reasons, (short,))
 
-    assert failure_lines(failure) == ["asks for 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
-    assert failure_lines(failure, "Insufficient cpu") == ["asks for 1 cpu, 0 of 1 free: 1 short"]
+    assert failure_lines(failure) == ["requests 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
+    assert failure_lines(failure, "Insufficient cpu") == ["requests 1 cpu, 0 of 1 free: 1 short"]
     assert failure_lines(failure, "Too many pods") == []
 
 

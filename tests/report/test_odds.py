@@ -33,7 +33,7 @@ def test_a_table_tells_shares_with_their_intervals() -> None:
     assert "3 pods, 200 runs (seed 7): all placed in 0%" in text
     assert "ReplicaSet/default/owner: 3 pods, all placed in 0%" in text
     assert "Nodes: n0 50.0%, n1 50.0%" in text
-    assert "200 runs have 2 different results, which differ in nodes only" in text
+    assert "200 runs have 2 different results, which only differ in nodes" in text
     assert "- 100%: default/web-2 stays pending" in text
     first = next(row for row in text.splitlines() if "default/web-0" in row)
     assert first.split()[1:3] == ["100%", "0%"]
@@ -43,17 +43,17 @@ def test_a_table_tells_shares_with_their_intervals() -> None:
 def test_what_is_certain_is_said_to_be() -> None:
     text = render(document(n_nodes=1), "table", ReportOptions())
 
-    assert "Certain: every pod ends up the same in all 200 runs." in text
+    assert "Certain: every pod ends the same way in all 200 runs." in text
     assert "How runs end" not in text
 
 
 @pytest.mark.parametrize(
     ("runs", "told"),
     [
-        (1, "There is one run only. In so few, an outcome with a probability of up to 79.3% may not show."),
+        (1, "There is only one run. In so few, an outcome with a probability of up to 79.3% may not show."),
         (
             5,
-            "Every pod ends up the same in all 5 runs. In so few, an outcome with a probability of up to 43.4%",
+            "Every pod ends the same way in all 5 runs. In so few, an outcome with a probability of up to 43.4%",
         ),
     ],
 )

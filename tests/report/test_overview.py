@@ -55,7 +55,7 @@ def test_all_is_told_with_explain_and_what_repeats_once() -> None:
     text = "\n".join(lines_of(chart(3, (1,)), explain=True))
 
     assert all(f"Deployment default/svc-0{i}: 2 replicas" in text for i in range(3))
-    assert text.count("What stands in the way") == 1
+    assert text.count("Why nodes reject it") == 1
 
 
 def test_of_very_many_workloads_those_that_need_attention_are_listed() -> None:

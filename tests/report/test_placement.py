@@ -31,7 +31,7 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
 def test_a_single_node_is_not_scored() -> None:
     text = _table([node("a", cpu="1"), node("b"), pod("p", cpu="2")], ["default/p"])
     assert "b is the only node that can take it, so nothing is scored." in text
-    assert "- a: asks for 2 cpu, 1 of 1 free: 1 short" in text
+    assert "- a: requests 2 cpu, 1 of 1 free: 1 short" in text
 
 
 def test_the_closest_node_comes_first_with_what_is_short() -> None:
@@ -39,9 +39,9 @@ def test_the_closest_node_comes_first_with_what_is_short() -> None:
     text = _table(objects, ["default/p"])
     lines = [each.strip() for each in text.splitlines() if each.strip().startswith("- ")]
     assert lines[:3] == [
-        "- b (closest): asks for 4 cpu, 3 of 3 free: 1 short",
-        "- c: asks for 4 cpu, 2 of 2 free: 2 short",
-        "- a: asks for 4 cpu, 1 of 1 free: 3 short",
+        "- b (closest): requests 4 cpu, 3 of 3 free: 1 short",
+        "- c: requests 4 cpu, 2 of 2 free: 2 short",
+        "- a: requests 4 cpu, 1 of 1 free: 3 short",
     ]
 
 
@@ -77,7 +77,7 @@ def test_replicas_of_one_workload_are_told_together() -> None:
     assert "  a                 3  web-0..web-2\n" in text
     assert "  (nowhere)         2  web-3, web-4\n" in text
     assert text.count("kube-scheduler writes") == 1
-    assert "default/web-3 (the first of 2 that end so): fits nowhere" in text
+    assert "default/web-3 (the first of 2 alike): fits nowhere" in text
 
 
 def test_groups_are_neighbours_from_the_same_object() -> None:
@@ -95,7 +95,7 @@ def test_groups_are_neighbours_from_the_same_object() -> None:
         (
             {"schedulingGates": [{"name": "quota"}]},
             [
-                "waits for its scheduling gate quota; the scheduler does not look",
+                "The scheduler ignores it until its scheduling gate quota is removed",
                 "What would help: remove scheduling gate quota",
             ],
         ),
@@ -110,7 +110,7 @@ def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
 def test_preemption_is_one_line() -> None:
     objects = [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=10)]
     text = " ".join(_table(objects, ["default/p"]).split())
-    assert "default/p: fits nowhere as things are" in text
+    assert "default/p: fits nowhere without preemption" in text
     assert "Preemption would make room on a by evicting 1 pod: default/low." in text
 
 

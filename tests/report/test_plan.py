@@ -50,13 +50,13 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
 
     assert len(attempts_in_full(report.changes)) == 1
-    assert text(report, explain=True).count("What stands in the way") == 1
+    assert text(report, explain=True).count("Why nodes reject it") == 1
 
     reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
     asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
     report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
     assert len(attempts_in_full(report.changes)) == 5
-    assert text(report, explain=True).count("What stands in the way") == 5
+    assert text(report, explain=True).count("Why nodes reject it") == 5
     assert text(report).count("What would help") == 0
     assert text(report).count("kube-scheduler writes") == 7
 
@@ -66,7 +66,7 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
     report = document(*zones, pod("p", cpu="3"))
 
     told, wide = text(report), text(report, is_wide=True)
-    assert "How full, before -> after: cpu 0% -> 19%, memory 0%, pods 0% (-o wide tells more)" in told
+    assert "Utilisation, before -> after: cpu 0% -> 19%, memory 0%, pods 0% (-o wide shows more)" in told
     assert "z0" not in told
     assert "  cluster      4  0% -> 19% (3 of 16)" in wide
     assert "  zone z0      2   0% -> 38% (3 of 8)" in wide
@@ -81,7 +81,7 @@ def test_cases_carry_what_counts() -> None:
 
     assert (cases["default/fits"].state, cases["default/fits"].message) == ("passed", "placed on n")
     assert (cases["default/huge"].state, cases["default/huge"].rule) == ("failed", "Unschedulable")
-    assert "asks for 9 cpu, 3 of 4 free: 6 short" in cases["default/huge"].detail
+    assert "requests 9 cpu, 3 of 4 free: 6 short" in cases["default/huge"].detail
 
 
 def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:

@@ -84,7 +84,7 @@ def test_a_terminal_shows_the_same_table(rows: list[tuple[str, int]], width: int
 
 def test_names_fold_before_sentences_become_a_word_a_line() -> None:
     node = "ip-10-100-100-100.eu-central-1.compute.internal"
-    why = "asks for 1300m cpu, 1200m of 7900m free: 100m short"
+    why = "requests 1300m cpu, 1200m of 7900m free: 100m short"
     table = Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), ((node, why, "evicting batch/archive-kkjlc"),), "<<<")
 
     lines = plain_table(table, 78)

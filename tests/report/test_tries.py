@@ -21,7 +21,7 @@ def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
 
     assert lines[0] == "3 pods: 2 fit by evicting 2 other pods, 1 fits nowhere - failed"
     assert [line.split()[0] for line in lines[3:6]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
-    assert "general-c-1  gets in" in lines[4]
+    assert "general-c-1  fits after eviction" in lines[4]
 
 
 def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
@@ -37,7 +37,7 @@ def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
     objects = [node("n", cpu="1"), pod("low", node="n", priority=0), pod("high", priority=9), pod("small", cpu="10m")]
     told = text(objects, "default/high", "default/small", settle=True)
 
-    assert told.count("  default/high   default/low  n        gets in\n") == 1
+    assert told.count("  default/high   default/low  n        fits after eviction\n") == 1
     assert "default/small" in told
 
 

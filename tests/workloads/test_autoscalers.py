@@ -57,7 +57,7 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
             7,
             None,
             (
-                "asks for 5 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for,"
+                "requests 5 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for,"
                 " 7 at present: leave spec.replicas out of the manifest"
             ),
         ),
@@ -66,7 +66,7 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
             7,
             7,
             (
-                "asks for 7 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for:"
+                "requests 7 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for:"
                 " leave spec.replicas out of the manifest"
             ),
         ),
@@ -75,7 +75,7 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
             7,
             None,
             (
-                "asks for 1 replica, and autoscaler cart (2-10) will set them to 2 at once:"
+                "requests 1 replica, and autoscaler cart (2-10) will set them to 2 at once:"
                 " leave spec.replicas out of the manifest"
             ),
         ),
@@ -84,11 +84,11 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
             None,
             None,
             (
-                "asks for 12 replicas, and autoscaler cart (2-10) will set them to 10 at once:"
+                "requests 12 replicas, and autoscaler cart (2-10) will set them to 10 at once:"
                 " leave spec.replicas out of the manifest"
             ),
         ),
-        (0, 7, None, "asks for 0 replicas, which turns autoscaler cart (2-10) off until somebody scales it up again"),
+        (0, 7, None, "requests 0 replicas, which turns autoscaler cart (2-10) off until somebody scales it up again"),
         (
             None,
             None,

@@ -43,13 +43,13 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
         case c.MissingNamespace():
             return f"The API server refuses the pod: there is no namespace {cause.name}{_meant(cause.nearest)}"
         case c.Gated():
-            gates = "scheduling gate" if len(cause.gates) == 1 else "scheduling gates"
-            return f"It waits for its {gates} {_names(cause.gates)}; the scheduler does not look at it before"
+            gates, are = ("scheduling gate", "is") if len(cause.gates) == 1 else ("scheduling gates", "are")
+            return f"The scheduler ignores it until its {gates} {_names(cause.gates)} {are} removed"
         case c.OtherScheduler():
             known = f"no profile here has that name ({_names(cause.known)})"
             return f"It waits for scheduler {cause.name or '(none)'}: {known}"
         case c.Leaving():
-            return "It is being deleted, so kube-scheduler leaves it alone"
+            return "It is being deleted, so kube-scheduler ignores it"
         case c.NoNodes():
             return "The cluster has no node"
         case c.MissingClaim():
@@ -60,21 +60,21 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             verb = "ends" if len(cause.pods) == 1 else "end"
             return f"It is nominated to {cause.node} and waits until {_names(cause.pods)} {verb}"
         case c.BeforeNodes():
-            return f"It fails before any node is looked at: {_clause(cause.message)}"
+            return f"It is rejected before any node is evaluated: {_clause(cause.message)}"
         case c.NoSuchLabel():
             return _no_label(cause)
         case c.NoSuchCombination():
             there = ", ".join(f"{count} {'has' if count == 1 else 'have'} {label}" for label, count in cause.labels)
             both = "both" if len(cause.labels) == 2 else "all"
-            return f"{_of_all(cause.nodes)} has all the labels it asks for: {there}, none has {both}"
+            return f"{_of_all(cause.nodes)} has all the labels it requires: {there}, none has {both}"
         case c.NoSuchNode():
-            return f"It asks for node {cause.name}, which does not exist{_meant(cause.nearest)}"
+            return f"Its nodeName is {cause.name}, a node that does not exist{_meant(cause.nearest)}"
         case c.TooLarge():
             requested, of_all = readable(cause.requested), _of_all(cause.nodes)
             if cause.largest == "0":
-                return f"{of_all} offers {cause.resource}, of which it asks for {requested}{_meant(cause.nearest)}"
+                return f"{of_all} has {cause.resource}, of which it requests {requested}{_meant(cause.nearest)}"
             return (
-                f"{of_all} is large enough, even empty: it asks for {requested} {cause.resource}, and the largest, "
+                f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}, and the largest, "
                 f"{cause.node}, has {readable(cause.largest)}"
             )
 
@@ -97,7 +97,7 @@ def _no_label(cause: c.NoSuchLabel) -> str:
     wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
     if not cause.values:
         return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_meant(cause.nearest)}"
-    values = "the only value there is is" if len(cause.values) == 1 else "the values there are:"
+    values = "the only value is" if len(cause.values) == 1 else "the values are"
     return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_meant(cause.nearest)}"
 
 
@@ -136,7 +136,7 @@ def _groups(causes: c.Causes) -> str:
 def _none_of(group: c.NodesOut) -> str:
     """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
     if group.plugin == "NodeAffinity":
-        return f"has the labels it asks for ({_conditions(group.details)})"
+        return f"has the labels it requires ({_conditions(group.details)})"
     match group.details[0] if group.details else None:
         case d.UnmetAffinity() as detail:
             return f"has a pod beside which it must run ({_beside(group, detail)})"
@@ -171,15 +171,15 @@ def _is_set_by_people(group: c.NodesOut) -> bool:
 
 def _all(causes: c.Causes, total: int) -> str:
     if total == causes.n_nodes:
-        return f"All {total} nodes are out"
-    return f"{total} of {causes.n_nodes} nodes are out, and the others were not looked at"
+        return f"None of {total} nodes fits" if total > 1 else "The only node does not fit"
+    return f"{total} of {causes.n_nodes} nodes do not fit, and the others were not evaluated"
 
 
 def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
     named = causes.named.named if causes.named is not None else ()
     if len(named) == 1 and shown:
-        return f"It may run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
-    return f"It may run on {_names(named)} only: {', '.join(_counted(shown))}"
+        return f"It can run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
+    return f"It can run on {_names(named)} only: {', '.join(_counted(shown))}"
 
 
 def _counted(groups: Sequence[c.NodesOut]) -> list[str]:
@@ -192,11 +192,9 @@ def _group_text(group: c.NodesOut, *, is_single: bool) -> str:
     if resources and len(resources) == len(group.details):
         return _lack(group, resources, is_single=is_single)
     if group.plugin == "NodeAffinity":
-        return f"{'does' if is_single else 'do'} not have the labels it asks for ({_conditions(group.details)})"
+        return f"{'does' if is_single else 'do'} not have the labels it requires ({_conditions(group.details)})"
     if not group.details:
-        return (
-            f"{'is' if is_single else 'are'} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
-        )
+        return f"{'is' if is_single else 'are'} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
     return _detail(group, group.details[0], is_single=is_single)
 
 
@@ -208,16 +206,16 @@ def _lack(group: c.NodesOut, resources: Sequence[d.InsufficientResource], *, is_
         largest = group.largest.get(name)
         if name == PODS:
             number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
-            full = f"{runs} {number} already, as many as {'it' if is_single else 'they'} may"
+            full = f"{runs} {number} already, the maximum"
         elif largest == "0":
-            texts.append(f"{name} (asks {requested}, {'it has' if is_single else 'they have'} none)")
+            texts.append(f"{name} (requests {requested}, {'it has' if is_single else 'they have'} none)")
         elif largest is not None:
             most = readable(largest)
             empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
-            texts.append(f"{name} (asks {requested}, {empty})")
+            texts.append(f"{name} (requests {requested}, {empty})")
         else:
             at_most = f"{free} free" if is_single else f"at most {free} free, on {group.closest}"
-            texts.append(f"{name} (asks {requested}, {at_most})")
+            texts.append(f"{name} (requests {requested}, {at_most})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
 
@@ -243,7 +241,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.UntoleratedTaint():
             return _taint(group, detail.taint, is_single=is_single)
         case d.OtherNodeName():
-            return f"{are} not {detail.requested}, the node that it asks for"
+            return f"{are} not {detail.requested}, its nodeName"
         case d.TakenHostPort():
             by = _names(detail.pods, and_more=detail.and_more or 0)
             return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
@@ -255,29 +253,31 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{have} no pod beside which it must run ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
             where = _domains(group, detail.topology_key)
-            return f"{have} pods from which it must stay apart ({_in_way(detail)}; {where})"
+            return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}; {where})"
         case d.ForeignAntiAffinity():
-            return f"{have} pods that keep it away by their anti-affinity ({_in_way(detail)})"
+            return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
         case d.OtherVolumeZone():
             return f"{are} not where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
         case d.UnreachableVolume():
             where = _names(detail.requires)
             return f"{'does' if is_single else 'do'} not reach volume {detail.volume} of claim {detail.claim} ({where})"
         case d.LostVolume():
-            return f"{are} out because volume {detail.volume} of claim {detail.claim} does not exist"
+            return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
             return f"{have} {_no_volume(detail)}"
         case d.ClaimInUse():
-            return f"{are} out because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
+            return (
+                f"cannot take it because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
+            )
         case d.TooManyVolumes():
             return (
-                f"{have} as many {detail.driver} volumes as {'it takes' if is_single else 'they take'} ({detail.limit})"
+                f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
             )
         case d.MissingDevices():
-            most = f"asks {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
+            most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
-            return f"{are} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+            return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
 
 
 def _no_volume(detail: d.UnboundClaim) -> str:
@@ -325,8 +325,7 @@ def _skew(detail: d.TooMuchSkew) -> str:
     else:
         why = f"{detail.domains} domains, the fewest pods are {detail.minimum}"
     there = f"{detail.matching_pods} in {detail.domain}"
-    numbers = f"{there}; {why}; skew {detail.max_skew} allowed"
-    return f"would get too many pods for its spread over {detail.topology_key} ({numbers})"
+    return f"would exceed maxSkew {detail.max_skew} over {detail.topology_key} ({there}; {why})"
 
 
 def _in_way(detail: d.AntiAffinity) -> str:

@@ -29,33 +29,33 @@ STORIES = (
     Story(
         "too little cpu is free on any node",
         [node("a", cpu="2"), node("b", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), pod("y", on="b")],
-        ("All 2 nodes lack cpu (asks 2, at most 1500m free, on a).",),
+        ("All 2 nodes lack cpu (requests 2, at most 1500m free, on a).",),
         ("lower-request", "add-nodes"),
     ),
     Story(
         "a limit range asks for more than is free",
         [node("a", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), limit_range(min={"cpu": "1600m"})],
-        ("The only node, a, lacks cpu (asks 2, 1500m free).",),
+        ("The only node, a, lacks cpu (requests 2, 1500m free).",),
         ("add-nodes",),
         ("lower-request",),
     ),
     Story(
         "a limit range asks for less than is free",
         [node("a", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), limit_range(min={"cpu": "1500m"})],
-        ("The only node, a, lacks cpu (asks 2, 1500m free).",),
+        ("The only node, a, lacks cpu (requests 2, 1500m free).",),
         ("lower-request",),
     ),
     Story(
         "no node is large enough even when it is empty",
         [node("a", cpu="2"), node("b", cpu="4"), web(cpu="8")],
-        ("None of 2 nodes is large enough, even empty: it asks for 8 cpu, and the largest, b, has 4",),
+        ("None of 2 nodes is large enough, even empty: it requests 8 cpu, and the largest, b, has 4",),
         ("lower-request",),
         ("add-nodes",),
     ),
     Story(
         "cpu and memory are both too little",
         [node("a", cpu="2", memory="4Gi"), asking(web(), cpu="3", memory="6Gi")],
-        ("No node is large enough, even empty: it asks for 3 cpu, and the largest, a, has 2; ",),
+        ("No node is large enough, even empty: it requests 3 cpu, and the largest, a, has 2; ",),
         ("lower-request",),
     ),
     Story(
@@ -67,7 +67,7 @@ STORIES = (
     Story(
         "a resource that no node offers",
         [node("a"), asking(web(), nvidia_com__gpu="1")],
-        ("offers nvidia.com/gpu, of which it asks for 1",),
+        ("has nvidia.com/gpu, of which it requests 1",),
     ),
     Story(
         "devices are few",
@@ -77,13 +77,13 @@ STORIES = (
             asking(web(), nvidia_com__gpu="2"),
             asking(pod("x", on="a"), nvidia_com__gpu="3"),
         ],
-        ("nvidia.com/gpu (asks 2",),
+        ("nvidia.com/gpu (requests 2",),
         ("lower-request", "add-nodes"),
     ),
     Story(
         "a label is misspelt",
         [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "hdd"}), web(nodeSelector={"disk": "sdd"})],
-        ("None of 2 nodes has disk=sdd; the values there are: hdd, ssd", "(did you mean"),
+        ("None of 2 nodes has disk=sdd; the values are hdd, ssd", "(did you mean"),
         ("correct-selector",),
     ),
     Story(
@@ -95,7 +95,7 @@ STORIES = (
     Story(
         "an affinity to a zone that does not exist",
         [node("a", labels={ZONE: "eu-1a"}), node("b", labels={ZONE: "eu-1b"}), web(**node_affinity(ZONE, "eu-1c"))],
-        ("None of 2 nodes has topology.kubernetes.io/zone=eu-1c; the values there are: eu-1a, eu-1b",),
+        ("None of 2 nodes has topology.kubernetes.io/zone=eu-1c; the values are eu-1a, eu-1b",),
         ("correct-selector",),
     ),
     Story(
@@ -107,7 +107,7 @@ STORIES = (
     Story(
         "the only node with room is cordoned",
         [cordoned("a"), node("b", cpu="1"), web(cpu="1"), pod("x", on="b")],
-        ("All 2 nodes are out:", "1 is cordoned", "1 lacks cpu (asks 1, 0 free)"),
+        ("None of 2 nodes fits:", "1 is cordoned", "1 lacks cpu (requests 1, 0 free)"),
         ("uncordon",),
     ),
     Story(
@@ -130,7 +130,7 @@ STORIES = (
             pod("web-1", on="b", labels={"app": "web"}),
             web(labels={"app": "web"}, **affinity("podAntiAffinity", HOST, app="web")),
         ],
-        ("All 2 nodes have pods from which it must stay apart (default/web-", f"2 domains of {HOST}"),
+        ("All 2 nodes have pods that its anti-affinity excludes (default/web-", f"2 domains of {HOST}"),
         ("relax", "add-nodes"),
     ),
     Story(
@@ -141,7 +141,7 @@ STORIES = (
             pod("db", on="a", owner="StatefulSet/db", **affinity("podAntiAffinity", HOST, app="web")),
             web(labels={"app": "web"}, cpu="2"),
         ],
-        ("1 has pods that keep it away by their anti-affinity (default/db", "1 lacks cpu"),
+        ("1 has pods whose anti-affinity excludes it (default/db", "1 lacks cpu"),
         ("move-pod", "add-nodes"),
     ),
     Story(
@@ -153,7 +153,7 @@ STORIES = (
             pod("other", on="b"),
             web(labels={"app": "web"}, **spread(ZONE, app="web")),
         ],
-        (f"1 would get too many pods for its spread over {ZONE} (1 in x", "1 lacks cpu"),
+        (f"1 would exceed maxSkew 1 over {ZONE} (1 in x", "1 lacks cpu"),
         ("relax", "add-nodes"),
     ),
     Story(
@@ -200,12 +200,12 @@ STORIES = (
             pod("other", on="a"),
             web(**mounting("data")),
         ],
-        ("1 is not where volume pv is", f"{ZONE}=x", "1 lacks cpu (asks 1, 0 free)"),
+        ("1 is not where volume pv is", f"{ZONE}=x", "1 lacks cpu (requests 1, 0 free)"),
     ),
     Story(
         "gates hold it back",
         [node("a"), web(schedulingGates=[{"name": "example.com/quota"}])],
-        ("It waits for its scheduling gate example.com/quota",),
+        ("The scheduler ignores it until its scheduling gate example.com/quota is removed",),
         ("remove-gates",),
     ),
     Story(
@@ -226,18 +226,18 @@ STORIES = (
     Story(
         "a daemon's node is full",
         [node("a", cpu="1"), node("b"), pod("x", on="a"), web(owner="DaemonSet/web", **on_node("a"))],
-        ("It may run on a only, which lacks cpu (asks 1, 0 free).",),
+        ("It can run on a only, which lacks cpu (requests 1, 0 free).",),
     ),
     Story(
         "a node runs as many pods as it may",
         [node("a", pods="1"), pod("x", on="a"), web()],
-        ("The only node, a, runs 1 pod already, as many as it may.",),
+        ("The only node, a, runs 1 pod already, the maximum.",),
         ("add-nodes",),
     ),
     Story(
         "its priority is too low to make room",
         [node("a", cpu="1"), pod("x", on="a", priority=5), web(priority=1), priority_class("high", 100)],
-        ("The only node, a, lacks cpu (asks 1, 0 free).",),
+        ("The only node, a, lacks cpu (requests 1, 0 free).",),
         ("add-nodes", "raise-priority"),
     ),
     *MORE,

@@ -33,38 +33,38 @@ MORE = (
     Story(
         "no node has so much disk of its own",
         [with_disk(node("a"), "10Gi"), with_disk(node("b"), "20Gi"), asking(web(), **{"ephemeral-storage": "50Gi"})],
-        ("it asks for 50Gi ephemeral-storage, and the largest, b, has 20Gi",),
+        ("it requests 50Gi ephemeral-storage, and the largest, b, has 20Gi",),
         ("lower-request",),
     ),
     Story(
         "no node has huge pages",
         [node("a"), asking(web(), **{"hugepages-2Mi": "64Mi"})],
-        ("No node offers hugepages-2Mi, of which it asks for 64Mi.",),
+        ("No node has hugepages-2Mi, of which it requests 64Mi.",),
     ),
     Story(
         "a resource is misspelt",
         [gpu_node("a", "4"), gpu_node("b", "4"), asking(web(), nvidia_com__gpus="1")],
-        ("None of 2 nodes offers nvidia.com/gpus, of which it asks for 1 (did you mean nvidia.com/gpu?).",),
+        ("None of 2 nodes has nvidia.com/gpus, of which it requests 1 (did you mean nvidia.com/gpu?).",),
         ("correct-name",),
     ),
     Story(
         "no node has its architecture",
         [node("a", labels={ARCH: "amd64"}), web(nodeSelector={ARCH: "arm64"})],
-        (f"No node has {ARCH}=arm64; the only value there is is amd64.",),
+        (f"No node has {ARCH}=arm64; the only value is amd64.",),
         (),
         ("correct-selector",),
     ),
     Story(
         "workers are full and the control plane is not for it",
         [node("m", taints=[MASTER]), node("w", cpu="2"), web(cpu="2"), pod("x", on="w")],
-        ("1 has a taint it does not tolerate", "1 lacks cpu (asks 2, 1 free)"),
+        ("1 has a taint it does not tolerate", "1 lacks cpu (requests 2, 1 free)"),
         ("lower-request", "add-nodes", "tolerate-taint"),
         best="lower-request",
     ),
     Story(
         "a node is short of disk",
         [node("a", taints=[taint("node.kubernetes.io/disk-pressure")]), node("b", cpu="1"), pod("x", on="b"), web()],
-        ("1 is short of disk itself", "1 lacks cpu (asks 1, 0 free)"),
+        ("1 is short of disk itself", "1 lacks cpu (requests 1, 0 free)"),
         ("add-nodes",),
         ("tolerate-taint",),
     ),
@@ -120,7 +120,7 @@ MORE = (
     Story(
         "no node has both labels",
         [node("a", labels=POOL_X), node("b", labels=POOL_Y), web(nodeSelector={"pool": "x", "disk": "hdd"})],
-        ("None of 2 nodes has all the labels it asks for: 1 has pool=x, 1 has disk=hdd, none has both.",),
+        ("None of 2 nodes has all the labels it requires: 1 has pool=x, 1 has disk=hdd, none has both.",),
         ("correct-selector",),
     ),
     Story(
@@ -131,14 +131,14 @@ MORE = (
             pod("x", on="a"),
             web(nodeSelector={"pool": "x"}),
         ],
-        ("1 does not have the labels it asks for (pool=x)", "1 lacks cpu (asks 1, 0 free)"),
+        ("1 does not have the labels it requires (pool=x)", "1 lacks cpu (requests 1, 0 free)"),
         ("add-nodes", "correct-selector"),
         best="add-nodes",
     ),
     Story(
         "either of two labels, and no node has one of them",
         [node("a", labels=POOL_X), web(**either("pool", "y", "z"))],
-        ("No node has pool=y or pool=z; the only value there is is x.",),
+        ("No node has pool=y or pool=z; the only value is x.",),
     ),
     Story(
         "its claim is for one pod at a time",
@@ -160,7 +160,7 @@ MORE = (
             node("a", cpu="2"),
             web(initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "8"}}}]),
         ],
-        ("it asks for 8 cpu, and the largest, a, has 2",),
+        ("it requests 8 cpu, and the largest, a, has 2",),
         ("lower-request",),
     ),
     Story(
@@ -175,7 +175,7 @@ MORE = (
                 ],
             ),
         ],
-        ("(1 in x; only 1 of at least 2 domains exist; skew 1 allowed)",),
+        (f"maxSkew 1 over {ZONE} (1 in x; only 1 of at least 2 domains exist)",),
         ("relax",),
     ),
 )

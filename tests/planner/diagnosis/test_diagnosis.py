@@ -84,6 +84,6 @@ def test_what_is_free_is_stated_as_it_is_when_the_pod_is_looked_at():
     plan = planner([node("a", cpu="4"), *waiting]).plan(keys)
 
     assert [placement.diagnosis for placement in plan.placements if placement.node is None] == [
-        "The only node, a, lacks cpu (asks 4, 3 free).",
-        "The only node, a, lacks cpu (asks 4, 2 free).",
+        "The only node, a, lacks cpu (requests 4, 3 free).",
+        "The only node, a, lacks cpu (requests 4, 2 free).",
     ]

@@ -33,7 +33,7 @@ def test_each_workload_that_failed_says_why_and_what_would_help_once():
     assert told.count("<li>") == 1
     assert "<strong>Deployment default/web: Unschedulable</strong>" in told
     assert '<span class="dim">2 pods: default/p, default/q, deploy/&lt;web&gt;.yaml:7</span>' in told
-    assert "No node is large enough, even empty: it asks for 2 cpu" in told
+    assert "No node is large enough, even empty: it requests 2 cpu" in told
     assert "What would help: lower the cpu request of container c from 2 to 1 -&gt; n" in told
 
 
