@@ -279,7 +279,7 @@ class Base:
         Parameters
         ----------
         pods : None for every pending pod of the snapshot
-        with_pending : add every pending pod of the snapshot
+        with_pending : add every pending pod of the snapshot; beside other pods the question is not about these
         """
         pending = self.pending().rows if pods is None or with_pending else ()
         return self.resolve(pods or ()).distinct(pending)

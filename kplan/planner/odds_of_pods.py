@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import msgspec
+from msgspec import structs
 
 from kplan.documents.queue import QueuePlace
 from kplan.engine.cluster import NOWHERE
@@ -66,7 +67,7 @@ class InQueue(msgspec.Struct, frozen=True):
         question = base.queue_of(self.pods, with_pending=self.with_pending)
         queue = enqueue(base.fork(question), question.rows)
         rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-        return QuestionPods(rows, question.added, question.origins, question.refused)
+        return structs.replace(question, rows=rows, more={})
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
@@ -108,7 +109,7 @@ def _prepared(
         violates = False
         messages: dict[int, str] = {}
         for result in run:
-            violates |= settles and _violates(result)
+            violates |= settles and result.pod not in question.besides and _violates(result)
             messages[result.pod] = result.message
         infos, node_of = session.cluster.pods.infos, session.cluster.node_of
         evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
@@ -137,7 +138,7 @@ def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
             workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
         framework = session.framework_for(info)
         is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
-        drawn.append(DrawnPod(info.key, workload, is_gated))
+        drawn.append(DrawnPod(info.key, workload, is_gated, is_besides=row in question.besides))
     return drawn
 
 

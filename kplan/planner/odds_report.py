@@ -265,7 +265,7 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     for pod in odds.pods:
         condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
         n = odds.counts[pod.key].get(PENDING, 0)
-        if n and condition in fail_on:
+        if n and (PENDING in fail_on or (condition in fail_on and not pod.is_besides)):
             counted.append(Counted(pod.key, f"{rule} in {n} of {runs} runs"))
     if PREEMPTION in fail_on:
         counted += [Counted(key, f"Evicted in {n} of {runs} runs") for key, n in odds.victims.items()]

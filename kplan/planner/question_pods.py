@@ -21,6 +21,8 @@ class QuestionPods(msgspec.Struct, frozen=True):
     refused: Mapping[int, str] = {}  #: row -> why the API server refuses the pod
     #: row -> number of further replicas like the pod, which are only counted: they have the same outcome
     more: Mapping[int, int] = {}
+    #: rows that were pending before and are in the queue besides what is asked about
+    besides: frozenset[int] = frozenset()
 
     def enter(self, session: Session) -> None:
         """Add the new pods to a fresh fork."""
@@ -29,5 +31,9 @@ class QuestionPods(msgspec.Struct, frozen=True):
         session.refused.update(self.refused)
 
     def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
-        """Return the rows in `first` and then the pods of the question, without duplicates."""
-        return replace(self, rows=tuple(dict.fromkeys((*first, *self.rows))))
+        """Return the rows in `first` and then the pods of the question, without duplicates.
+
+        Where the question has pods, those in `first` are besides.
+        """
+        rows = tuple(dict.fromkeys((*first, *self.rows)))
+        return replace(self, rows=rows, besides=frozenset(rows).difference(self.rows) if self.rows else frozenset())

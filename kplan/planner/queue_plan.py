@@ -113,7 +113,10 @@ class QueuePlan(Answer):
         return cluster.node_of[pod]
 
     def verdict(self, fail_on: Sequence[Condition] | None = None, command: str = "plan") -> Verdict:
-        """Return the verdict; pods of the snapshot that no profile schedules do not count."""
+        """Return the verdict; pods of the snapshot that no profile schedules do not count.
+
+        What becomes of pods that were pending before counts only for those that the question is about.
+        """
         chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
         infos = self.after.pods.infos
         left_alone = {
@@ -122,7 +125,16 @@ class QueuePlan(Answer):
             if queued.place in _LEFT_ALONE and queued.pod not in self.pods.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
-        return judge(counted, self.context.warnings, chosen)
+        return judge(counted, self.context.warnings, chosen, besides=self._besides())
+
+    def _besides(self) -> frozenset[str]:
+        """Return the pods that were pending before, beside the question, and the replacements of their victims."""
+        rows = set(self.pods.besides)
+        for eviction in self.run.evictions:
+            if eviction.successor is not None and not rows.isdisjoint((eviction.by, eviction.pod)):
+                rows.add(eviction.successor)
+        infos = self.after.pods.infos
+        return frozenset(infos[row].key for row in rows)
 
     def report(
         self,

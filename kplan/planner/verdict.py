@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -50,42 +50,6 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
     return tuple(condition for word in words for condition in CONDITIONS if condition == word)
 
 
-def judge(
-    placements: Sequence[Placement],
-    warnings: Sequence[InputWarning],
-    fail_on: Sequence[Condition],
-    *,
-    accepts_preemption: bool = False,
-) -> Verdict:
-    """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
-
-    Parameters
-    ----------
-    accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
-    """
-    wanted = set(fail_on)
-    counted: list[Counted] = []
-    last = {placement.pod.key: placement for placement in placements}
-    for placement in last.values():
-        gets_in = accepts_preemption and placement.nominated_node is not None
-        if placement.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) and UNSCHEDULABLE in wanted and not gets_in:
-            counted.append(Counted(placement.pod.key, placement.outcome.value))
-        if placement.outcome is Outcome.GATED and GATED in wanted:
-            counted.append(Counted(placement.pod.key, placement.outcome.value))
-    for placement in placements:
-        if placement.nominated_node is None:
-            continue
-        if PREEMPTION in wanted and (accepts_preemption or UNSCHEDULABLE not in wanted):
-            counted.append(Counted(placement.pod.key, "Preemption", node=placement.nominated_node))
-        if PDB_VIOLATION in wanted:
-            counted += [
-                Counted(placement.pod.key, "PdbViolation", victim=victim.key)
-                for victim in placement.victims
-                if victim.pdb_violation
-            ]
-    return Verdict.of(fail_on, [*counted, *counted_warnings(warnings, fail_on)])
-
-
 class Happened(msgspec.Struct, frozen=True):
     """Something that counts if --fail-on lists its condition."""
 
@@ -96,6 +60,51 @@ class Happened(msgspec.Struct, frozen=True):
     def counts(self, fail_on: Sequence[Condition]) -> bool:
         """Return whether it counts; old events count only if `fail_on` holds ``pending``."""
         return self.condition in fail_on and (not self.is_old or PENDING in fail_on)
+
+
+def judge(
+    placements: Sequence[Placement],
+    warnings: Sequence[InputWarning],
+    fail_on: Sequence[Condition],
+    *,
+    accepts_preemption: bool = False,
+    besides: Container[str] = (),
+) -> Verdict:
+    """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
+
+    Parameters
+    ----------
+    accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
+    besides : pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    """
+    happened = [*_outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)]
+    for placement in placements:
+        key, is_old = placement.pod.key, placement.pod.key in besides
+        if placement.nominated_node is None:
+            continue
+        if accepts_preemption or UNSCHEDULABLE not in fail_on:
+            happened.append(Happened(PREEMPTION, Counted(key, "Preemption", node=placement.nominated_node), is_old))
+        happened += [
+            Happened(PDB_VIOLATION, Counted(key, "PdbViolation", victim=victim.key), is_old)
+            for victim in placement.victims
+            if victim.pdb_violation
+        ]
+    return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
+
+
+def _outcomes(
+    placements: Sequence[Placement], *, accepts_preemption: bool, besides: Container[str]
+) -> Iterator[Happened]:
+    """Yield the pods that have no node in the end."""
+    last = {placement.pod.key: placement for placement in placements}
+    for key, placement in last.items():
+        gets_in = accepts_preemption and placement.nominated_node is not None
+        if placement.outcome is Outcome.SCHEDULED or gets_in:
+            continue
+        counted = Counted(key, placement.outcome.value)
+        condition: Condition = GATED if placement.outcome is Outcome.GATED else UNSCHEDULABLE
+        yield Happened(condition, counted, key in besides)
+        yield Happened(PENDING, counted)
 
 
 def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:

@@ -52,6 +52,40 @@ def test_the_exit_code_says_what_is_asked_of_it() -> None:
     assert invoke("plan", "--exit-zero").exit_code == 0
 
 
+def failing(*args: str | Path) -> list[str]:
+    """Return what makes a plan fail."""
+    result = invoke("plan", *args, "-o", "json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == document["verdict"]["exitCode"] == bool(document["verdict"]["counted"])
+    return [event["object"] for event in document["verdict"]["counted"]]
+
+
+def test_beside_manifests_pods_that_were_pending_before_count_only_when_asked_for(web: Path) -> None:
+    pending = ["batch/nightly-export", "ml/llm-eval", "ml/train-ranking-cmm2h-again1"]
+
+    assert failing(web) == []
+    assert failing(web, "--fail-on", "pending") == pending
+    assert failing(web, "--fail-on", "unschedulable,gated,pending") == pending
+    assert failing("--fail-on", "pending") == pending
+    assert failing() == ["ml/llm-eval", "ml/train-ranking-cmm2h-again1"]
+    assert failing("ml/llm-eval") == ["ml/llm-eval"]
+    many = failing(web, "--replicas", "40")
+    assert "default/web-39" in many
+    assert "ml/llm-eval" not in many
+
+
+def test_beside_manifests_pods_that_were_pending_before_count_in_runs_only_when_asked_for(web: Path) -> None:
+    assert failing(web, "--runs", "2") == []
+    assert failing(web, "--runs", "2", "--fail-on", "pending") == ["ml/llm-eval", "batch/nightly-export"]
+    assert failing("--runs", "2") == ["ml/llm-eval"]
+
+
+def test_pods_that_stay_pending_count_for_every_command_that_is_asked_to() -> None:
+    for command in ("place", "preempt", "explain"):
+        assert invoke(command, "ml/llm-eval", "--fail-on", "pending").exit_code == 1
+        assert invoke(command, "ml/fine-tune", "--fail-on", "pending").exit_code == (0 if command == "preempt" else 1)
+
+
 def test_names_say_what_becomes_of_each_pod() -> None:
     assert invoke("plan", "-o", "name").stdout.splitlines() == CHANGES
 
