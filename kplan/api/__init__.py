@@ -1,1 +1,1 @@
-"""What kplan decides with: Kubernetes objects, typed."""
+"""Kubernetes objects as typed structs, with the fields that scheduling reads."""

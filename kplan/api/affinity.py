@@ -1,4 +1,4 @@
-"""Affinity and spreading as they stand in objects (core/v1); selectors of nodes and pods."""
+"""Affinity, topology spread constraints and node selectors as in objects (core/v1)."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class NodeSelectorTerm(KubeStruct, frozen=True):
 
 
 class NodeSelector(KubeStruct, frozen=True):
-    """Terms of which one must hold."""
+    """Terms of which at least one must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(KubeStruct, frozen=True):
-    """A term that earns its weight, 1 to 100, where it holds."""
+    """A term that adds its weight, 1 to 100, to the score of nodes where it holds."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(KubeStruct, frozen=True):
-    """Which nodes a pod must or would rather run on."""
+    """The nodes that a pod requires or prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
 class PodAffinityTerm(KubeStruct, frozen=True):
-    """Pods of some namespaces, and the topology key within whose domains they are near."""
+    """Pods of some namespaces, and the topology key whose domains count as the same place."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -53,21 +53,21 @@ class PodAffinityTerm(KubeStruct, frozen=True):
 
 
 class WeightedPodAffinityTerm(KubeStruct, frozen=True):
-    """A term that earns its weight, 1 to 100, for every pod it matches."""
+    """A term that adds its weight, 1 to 100, for every pod that it matches."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(KubeStruct, frozen=True):
-    """Which pods a pod must or would rather be near."""
+    """The pods near which a pod must, or preferably should, run."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class PodAntiAffinity(KubeStruct, frozen=True):
-    """Which pods a pod must not or would rather not be near."""
+    """The pods near which a pod must not, or preferably should not, run."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -88,7 +88,7 @@ def required_node_affinity(affinity: Affinity | None) -> NodeSelector | None:
 
 
 class TopologySpreadConstraint(KubeStruct, frozen=True):
-    """How evenly pods that match must spread over the domains of a topology key."""
+    """How evenly matching pods must spread over the domains of a topology key."""
 
     max_skew: Int32 = 0
     topology_key: str = ""

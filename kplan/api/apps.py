@@ -1,4 +1,4 @@
-"""Workloads that own pods (apps/v1), as far as their pods and their controllers' next steps depend on them."""
+"""Workloads that own pods (apps/v1), with the fields that their pods and controllers depend on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kplan.api.volumes import PersistentVolumeClaimSpec
 
 
 class RollingUpdate(KubeStruct, frozen=True):
-    """How far a rolling update may go over and under the wanted number."""
+    """How many pods a rolling update may have above and below the wanted number."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
@@ -54,10 +54,10 @@ class Deployment(ApiObject, frozen=True):
 
 
 class ReplicaSetAnnotations(KubeStruct, frozen=True):
-    """What the deployment controller notes on its replica sets.
+    """The annotations of the deployment controller on its replica sets.
 
     `desired_replicas` and `max_replicas` are those of the deployment when it last scaled the set: where they differ
-    from the deployment's own, it is being scaled.
+    from those of the deployment, it is being scaled.
     """
 
     desired_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
@@ -86,7 +86,7 @@ class ReplicaSetStatus(KubeStruct, frozen=True):
 
 
 class ReplicaSet(ApiObject, frozen=True):
-    """A replica set; its selector feeds the cluster-default spreading."""
+    """A replica set; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ReplicaSet"
@@ -112,7 +112,7 @@ class StatefulSetOrdinals(KubeStruct, frozen=True):
 class RollingUpdateStatefulSet(KubeStruct, frozen=True):
     """Which pods of a stateful set are updated: those numbered `partition` or higher.
 
-    `max_unavailable` counts only behind a feature gate that is off by default.
+    `max_unavailable` needs a feature gate that is off by default.
     """
 
     partition: Int32 | None = None
@@ -140,7 +140,7 @@ class StatefulSetSpec(KubeStruct, frozen=True):
 
 
 class StatefulSetStatus(KubeStruct, frozen=True):
-    """How many pods there are, and which revisions of the template they are made from."""
+    """How many pods there are, and the revisions of their templates."""
 
     replicas: Int32 = 0
     current_revision: str = ""
@@ -148,7 +148,7 @@ class StatefulSetStatus(KubeStruct, frozen=True):
 
 
 class StatefulSet(ApiObject, frozen=True):
-    """A stateful set; its selector feeds the cluster-default spreading."""
+    """A stateful set; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "StatefulSet"

@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers (autoscaling/v2 and v1), as far as they own the number of a workload's replicas."""
+"""Horizontal pod autoscalers (autoscaling/v2 and v1): the target and its bounds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The settings that every Kubernetes struct shares, and the base of the kinds that stand alone.
+"""The base classes of all Kubernetes structs.
 
-Structs hold only what scheduling reads. Attribute names are the JSON names in snake case; fields that are not listed
-are skipped while decoding, and defaults are left out when encoding, so a struct written back is the part of the object
-that decides.
+Structs have only the fields that scheduling reads. Attribute names are the JSON names in snake case; other fields are
+skipped while decoding, and defaults are omitted while encoding.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-#: Integers of the API, refused where Go's own would overflow.
+#: Integers of the API, within the range of Go's types.
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-#: A quantity as it stands in the object; :mod:`kplan.api.quantity` gives it a meaning.
+#: A quantity as in the object; :mod:`kplan.api.quantity` parses it.
 QuantityLike = str | int | float
 
 #: Resource name to quantity.
@@ -27,9 +26,9 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 class ApiObject(KubeStruct, frozen=True):
-    """Base of the kinds that an API server serves by themselves.
+    """Base of the kinds that an API server serves.
 
-    ``api_version`` and ``kind`` are facts about the class, not fields of the object.
+    ``api_version`` and ``kind`` are attributes of the class, not fields of the object.
     """
 
     api_version: ClassVar[str] = ""

@@ -10,7 +10,7 @@ from kplan.api.meta import LabelSelector, PlainMeta
 
 
 class JobSpec(KubeStruct, frozen=True):
-    """How many pods at a time, how many in all, and whether they are numbered."""
+    """How many pods at a time, how many in total, and whether they have completion indexes."""
 
     parallelism: Int32 | None = None
     completions: Int32 | None = None
@@ -33,7 +33,7 @@ class JobCondition(KubeStruct, frozen=True):
 
 
 class JobStatus(KubeStruct, frozen=True):
-    """How many pods run and how many are through."""
+    """How many pods are active, have succeeded and have failed."""
 
     active: Int32 = 0
     succeeded: Int32 = 0
@@ -57,14 +57,14 @@ class Job(ApiObject, frozen=True):
 
 
 class JobTemplateSpec(KubeStruct, frozen=True):
-    """What a cron job makes its jobs from."""
+    """The template of a cron job's jobs."""
 
     metadata: PlainMeta = PlainMeta()
     spec: JobSpec = JobSpec()
 
 
 class CronJobSpec(KubeStruct, frozen=True):
-    """When to make which job."""
+    """A schedule and the template of jobs."""
 
     schedule: str = ""
     suspend: bool | None = None

@@ -1,4 +1,4 @@
-"""The core group as far as scheduling reads it: pods, nodes and their neighbours (k8s.io/api core/v1)."""
+"""The kinds of the core group that scheduling reads (k8s.io/api core/v1)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ __all__ = [
 
 
 class NodeSpec(KubeStruct, frozen=True):
-    """What an administrator says about a node."""
+    """Settings of a node by its administrator."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -113,7 +113,7 @@ class NodeSystemInfo(KubeStruct, frozen=True):
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """What a node has."""
+    """The resources, conditions and images of a node."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -135,13 +135,13 @@ class Node(ApiObject, frozen=True):
 
 
 class NamespaceStatus(KubeStruct, frozen=True):
-    """Whether a namespace is going away."""
+    """Whether a namespace is being deleted."""
 
     phase: str = ""
 
 
 class Namespace(ApiObject, frozen=True):
-    """A namespace; its labels matter to namespace selectors."""
+    """A namespace; namespace selectors read its labels."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Namespace"
@@ -158,7 +158,7 @@ class ServiceSpec(KubeStruct, frozen=True):
 
 
 class Service(ApiObject, frozen=True):
-    """A service; its selector feeds the cluster-default spreading."""
+    """A service; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Service"
@@ -193,7 +193,7 @@ class ReplicationController(ApiObject, frozen=True):
 
 
 class PersistentVolumeSpec(VolumeSources, frozen=True):
-    """What a persistent volume offers, to whom it is bound and where it can be reached."""
+    """The source and capacity of a persistent volume, its claim, and the nodes that can reach it."""
 
     csi: CSIPersistentVolumeSource | None = None
     local: LocalVolumeSource | None = None
@@ -214,7 +214,7 @@ class PersistentVolumeStatus(KubeStruct, frozen=True):
 
 
 class PersistentVolume(ApiObject, frozen=True):
-    """A piece of storage of the cluster."""
+    """A persistent volume."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolume"
@@ -233,7 +233,7 @@ class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaim(ApiObject, frozen=True):
-    """A claim for storage."""
+    """A persistent volume claim."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolumeClaim"
@@ -244,7 +244,7 @@ class PersistentVolumeClaim(ApiObject, frozen=True):
 
 
 class LimitRangeItem(KubeStruct, frozen=True):
-    """Limits for one type of thing: Container, Pod or PersistentVolumeClaim."""
+    """Limits for one type of object: Container, Pod or PersistentVolumeClaim."""
 
     type: str = ""
     max: ResourceList = {}
@@ -285,7 +285,7 @@ class ScopeSelector(KubeStruct, frozen=True):
 
 
 class ResourceQuotaSpec(KubeStruct, frozen=True):
-    """How much of what a namespace may use, and which pods count."""
+    """How much a namespace may use of each resource, and the scopes of counted objects."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
@@ -300,7 +300,7 @@ class ResourceQuotaStatus(KubeStruct, frozen=True):
 
 
 class ResourceQuota(ApiObject, frozen=True):
-    """A bound on what a namespace may use."""
+    """A limit of the resources that a namespace may use."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ResourceQuota"

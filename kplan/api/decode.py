@@ -1,8 +1,8 @@
-"""Typed decoding of Kubernetes objects: straight from JSON bytes, or from builtins as YAML gives them.
+"""Typed decoding of Kubernetes objects: from JSON bytes, or from builtins that come from YAML.
 
-The quick way is one msgspec call. Only when that fails is the value walked beside its type, which collects every
-problem with its JSON path, and reads ``null`` as the API machinery does: an absent field, or the zero value inside maps
-and lists.
+The quick way is one msgspec call. Only if that fails, the value is compared with its type field by field, which
+collects every problem with its JSON path, and reads ``null`` as the API machinery does: as an absent field, or as the
+zero value in maps and lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEEP_HINT = "objects are nested some ten levels deep; look for brackets that ar
 
 
 class DecodeError(ValueError):
-    """An object that does not have the shape of its kind; `problems` are all that is wrong with it."""
+    """An object that does not match its kind; `problems` has all reasons."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
@@ -66,7 +66,7 @@ def builtins(data: bytes | msgspec.Raw) -> Any:
     Raises
     ------
     DecodeError
-        If it is nested too deeply, or holds a number that no computer's number can be.
+        If it is nested too deeply, or holds a number beyond float64.
     msgspec.DecodeError
         If the text is not JSON.
     """
@@ -83,7 +83,7 @@ def builtins(data: bytes | msgspec.Raw) -> Any:
 
 
 def _endless(value: Any, path: str) -> Iterator[str]:
-    """Yield the paths of numbers that became infinite, being too large."""
+    """Yield the paths of numbers that are too large, and so became infinite."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _endless(item, f"{path}.{key}" if key.isidentifier() else f"{path}[{key!r}]")
@@ -95,11 +95,11 @@ def _endless(value: Any, path: str) -> Iterator[str]:
 
 
 def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
-    """Turn builtins into an object.
+    """Decode an object from builtins.
 
     Parameters
     ----------
-    shows_values : say in problems what stands there; not for objects that hold secrets
+    shows_values : problems quote wrong values; not for objects with secrets
 
     Raises
     ------
@@ -124,14 +124,14 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
 
 
 class _Kinds(NamedTuple):
-    """The alternatives of a field's type, sorted out."""
+    """The alternatives of a field's type, without None."""
 
     allows_none: bool
     others: tuple[inspect.Type, ...]
 
 
 class _Problems:
-    """Collects what does not fit."""
+    """Collects values that do not match their types."""
 
     def __init__(self, *, shows_values: bool) -> None:
         self.recorded: list[Problem] = []
@@ -150,7 +150,7 @@ class _Problems:
 
 
 def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) -> Any:
-    """Return the value with nulls read as absent or zero; what does not fit its type is noted."""
+    """Return a value with nulls as absent or zero; record problems of values that do not match their types."""
     kinds = _alternatives(type_info)
     if value is None and kinds.allows_none:
         return None
@@ -170,7 +170,7 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) 
                 for index, item in enumerate(value)
             ]
         if _is_scalar(value, kind):
-            # 3.0 is a whole number to the API machinery; msgspec takes it from text only.
+            # The API machinery accepts 3.0 as an integer; msgspec does so only in JSON text.
             return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
     problems.note(value, kinds, path)
     return value
@@ -190,7 +190,7 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
 
 
 def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
-    """Tell whether a value says that it is of a kind, where several are told apart so."""
+    """Tell whether a value has the tag of a kind, where a tag distinguishes several kinds."""
     return kind.tag_field is None or value.get(kind.tag_field) == kind.tag
 
 
@@ -220,7 +220,7 @@ def _choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[Any, ...]:
 
 
 def _zero(type_info: inspect.Type) -> Any:
-    """Return what the API machinery makes of a null inside a map or list."""
+    """Return the zero value that a null in a map or list means."""
     kind = _alternatives(type_info).others[0]
     if isinstance(kind, inspect.StructType | inspect.DictType):
         return {}
@@ -254,13 +254,13 @@ def _name(kind: inspect.Type, value: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    """Say what a value is, in a few words."""
+    """Return a short description of a value, for messages."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):
         return "a list"
     if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
-        # Writing out its digits takes longer the longer it is, and Python refuses that from some thousands on.
+        # Formatting a huge number takes long, and Python refuses to format some thousands of digits.
         return "an integer of more than 64 bits"
     if isinstance(value, float) and not math.isfinite(value):
         return "no number" if math.isnan(value) else "a number beyond all bounds"

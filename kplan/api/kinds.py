@@ -1,7 +1,7 @@
-"""The kinds that scheduling reads: which struct holds one, in which versions, and what its collection is called.
+"""The kinds that scheduling reads, with their structs, versions and resource names.
 
-A kind is known by its group and name; the version only says whether the object has a shape that kplan reads. Everything
-else that a cluster holds is none of the scheduler's business.
+Group and name identify a kind; kplan reads objects of the versions that its struct can decode. Other
+objects of a cluster do not affect scheduling.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def reads(self, version: str) -> bool:
-        """Tell whether objects of this version have a shape that the struct can hold."""
+        """Tell whether the struct can decode objects of a version."""
         return version in self.versions
 
 
@@ -170,7 +170,7 @@ _BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
 
 _MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
 POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind in KINDS if kind.name == name}
-"""Kinds whose controllers make pods, by name."""
+"""Kinds whose controllers create pods, by name."""
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
@@ -185,7 +185,7 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 
 
 def type_of(obj: msgspec.Struct) -> Kind:
-    """Return the kind whose struct the object is."""
+    """Return the kind of an object, by its struct."""
     return _BY_TYPE[type(obj)]
 
 

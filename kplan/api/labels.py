@@ -1,8 +1,7 @@
-"""Label selectors, compiled: canonical, hashable, total.
+"""Compiled label selectors: canonical, hashable, total.
 
-A compiled :class:`Selector` is a sorted tuple of requirements that all must hold. Two selectors that say the same in
-different words (``matchLabels`` or an ``In`` of one value, any order, repeated) are equal, so it can key a cache or a
-column.
+A compiled :class:`Selector` is a sorted tuple of requirements that all must hold. Selectors of the same meaning
+(``matchLabels`` or an ``In`` of one value, in any order, repeated) are equal, so a selector can be the key of a cache.
 
 Upstream: k8s.io/apimachinery pkg/labels/selector.go and pkg/apis/meta/v1/helpers.go.
 """
@@ -72,7 +71,7 @@ class Requirement(NamedTuple):
 
 
 class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """Requirements that all must hold; without any it matches everything, unless it `is_nothing`.
+    """Requirements that all must hold; without any the selector matches everything, unless it `is_nothing`.
 
     Build it with :func:`selector_from`, :func:`selector_from_map` or :func:`selector_of`, which keep it canonical.
     """
@@ -90,7 +89,7 @@ class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         return not self.is_nothing and all(requirement.matches(labels) for requirement in self.requirements)
 
     def plus(self, *requirements: Requirement) -> Selector:
-        """Return the selector with further requirements; nothing stays nothing."""
+        """Return the selector with further requirements; one that matches nothing stays the same."""
         return self if self.is_nothing else selector_of((*self.requirements, *requirements))
 
     def __str__(self) -> str:
@@ -116,7 +115,7 @@ def selector_from(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_map(labels: Mapping[str, str]) -> Selector:
-    """Compile a plain map, as services and node selectors have; nothing is validated and an empty map is everything."""
+    """Compile a map, as in services and node selectors, without validation; an empty map matches everything."""
     return selector_of(Requirement(key, "In", (value,)) for key, value in labels.items())
 
 
@@ -146,7 +145,7 @@ def new_requirement(key: str, operator: str, values: Sequence[str], path: str = 
 
 
 def parse_int64(text: str) -> int | None:
-    """Return the number as Go's ParseInt reads it in base 10, or None."""
+    """Return the number as Go's ParseInt parses it in base 10; None for another text."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not digits.isascii() or not digits.isdigit():
         return None

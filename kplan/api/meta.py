@@ -1,4 +1,4 @@
-"""Object metadata and label selectors as they stand in objects (k8s.io/apimachinery meta/v1)."""
+"""Object metadata and label selectors as in objects (k8s.io/apimachinery meta/v1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ IntOrString = int | str
 
 
 class OwnerReference(KubeStruct, frozen=True):
-    """Who owns an object; at most one owner is its controller."""
+    """An owner of an object; at most one owner is its controller."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,6 +1,6 @@
-"""What Kubernetes accepts as names, label keys and label values, with the API machinery's own messages.
+"""Validation of names, label keys and label values, with the API machinery's messages.
 
-Each function returns the list of what is wrong, empty for an acceptable text. Upstream: k8s.io/apimachinery
+Each function returns the problems of a text, empty for a valid one. Upstream: k8s.io/apimachinery
 pkg/api/validate/content and pkg/util/validation.
 """
 

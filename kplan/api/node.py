@@ -10,13 +10,13 @@ from kplan.api.tolerations import Toleration
 
 
 class Overhead(KubeStruct, frozen=True):
-    """What running a pod under the runtime costs on top."""
+    """The additional resources of a pod under the runtime."""
 
     pod_fixed: ResourceList = {}
 
 
 class Scheduling(KubeStruct, frozen=True):
-    """Where the runtime is available."""
+    """The nodes on which the runtime is available."""
 
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()

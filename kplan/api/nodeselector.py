@@ -1,7 +1,7 @@
-"""Node selectors, compiled: terms of which one must hold, each over labels and fields.
+"""Compiled node selectors: terms of which one must hold, each over labels and fields.
 
 A term that cannot be compiled matches no node and keeps its errors, as upstream's lazy selector does; terms without
-expressions match nothing and are left out.
+expressions match nothing and are omitted.
 
 Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
@@ -55,7 +55,7 @@ class CompiledNodeSelector(NamedTuple):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be compiled, in order."""
+        """The errors of invalid terms, in order."""
         return tuple(error for term in self.terms for error in term.errors)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
@@ -64,7 +64,7 @@ class CompiledNodeSelector(NamedTuple):
 
 
 class WeightedTerm(NamedTuple):
-    """A term and what it earns where it holds."""
+    """A term, and the weight that it adds where it holds."""
 
     term: CompiledTerm
     weight: int
@@ -83,7 +83,7 @@ def compile_node_selector(selector: NodeSelector, path: str = "") -> CompiledNod
 
 
 def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[WeightedTerm, ...]:
-    """Compile preferred terms; those of weight 0 or without expressions are left out.
+    """Compile preferred terms, except for those of weight 0 or without expressions.
 
     Raises InvalidSelector with all errors of all terms.
     """

@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them (k8s.io/api core/v1)."""
+"""Pods, with the fields that scheduling reads (k8s.io/api core/v1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kplan.api.volumes import Volume
 
 
 class ContainerPort(KubeStruct, frozen=True):
-    """A port of a container; only a `host_port` other than 0 occupies something of the node."""
+    """A port of a container; only a `host_port` other than 0 uses a port of the node."""
 
     name: str = ""
     container_port: Int32 = 0
@@ -70,7 +70,7 @@ class PodSchedulingGate(KubeStruct, frozen=True):
 
 
 class PodResourceClaim(KubeStruct, frozen=True):
-    """A resource claim of a pod: an existing claim, or a template of which one is made."""
+    """A resource claim of a pod: an existing claim, or a template of one."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -90,7 +90,7 @@ class PodOS(KubeStruct, frozen=True):
 
 
 class PodSpec(KubeStruct, frozen=True):
-    """What a pod asks for."""
+    """The spec of a pod."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -129,7 +129,7 @@ class PodCondition(KubeStruct, frozen=True):
 
 
 class ContainerStatus(KubeStruct, frozen=True):
-    """What the node says about a container; resources differ from the spec while a resize is under way."""
+    """The node's report of a container; resources differ from the spec during a resize."""
 
     name: str = ""
     restart_count: Int32 = 0
@@ -138,14 +138,14 @@ class ContainerStatus(KubeStruct, frozen=True):
 
 
 class PodResourceClaimStatus(KubeStruct, frozen=True):
-    """The claim that was made for an entry of ``spec.resourceClaims``."""
+    """The claim that was created for an entry of ``spec.resourceClaims``."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(KubeStruct, frozen=True):
-    """Which request of the special claim stands for which extended resource of which container."""
+    """The request of the special claim for an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -168,15 +168,15 @@ class NodeAllocatableResourceClaimStatus(KubeStruct, frozen=True):
 
 
 class PodAnnotations(KubeStruct, frozen=True):
-    """The annotations of a pod that its controllers, or who drains its node, look at."""
+    """The annotations of a pod that controllers and ``kubectl drain`` read."""
 
-    #: pods that cost less go first when a replica set shrinks
+    #: a replica set that scales down deletes pods of lower cost first
     deletion_cost: str = field(default="", name="controller.kubernetes.io/pod-deletion-cost")
-    #: the pod stands for a static one, which only the node's kubelet can remove
+    #: the pod mirrors a static pod, which only the node's kubelet can remove
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
-    #: the pod's number in an indexed job
+    #: the pod's completion index in an indexed job
     job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
-    #: how many pods of that number have failed before
+    #: how many pods of that index have failed before
     job_index_failure_count: str = field(default="", name="batch.kubernetes.io/job-index-failure-count")
 
 
@@ -187,7 +187,7 @@ class PodMeta(PlainMeta, frozen=True):
 
 
 class PodStatus(KubeStruct, frozen=True):
-    """Where a pod is in its life."""
+    """The phase, conditions and resources of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -216,14 +216,14 @@ class Pod(ApiObject, frozen=True):
 
 
 class PodTemplateSpec(KubeStruct, frozen=True):
-    """What a workload makes its pods from."""
+    """The template of a workload's pods."""
 
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
 
 
 class PodTemplate(ApiObject, frozen=True):
-    """A template that stands alone."""
+    """A pod template as an object of its own."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PodTemplate"

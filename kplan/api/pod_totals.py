@@ -1,6 +1,6 @@
-"""What a pod asks for as a whole, exactly, for defaulting, limits and quotas.
+"""Exact total requests and limits of a pod, for defaulting, limit ranges and quotas.
 
-The scheduler's own sums, rounded to what it counts in, are in `kplan.rules.resources`; these follow the API server.
+The scheduler's sums, in its rounded units, are in `kplan.rules.resources`; these follow the API server.
 Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodRequests and PodLimits.
 """
 
@@ -16,12 +16,12 @@ HUGE_PAGES = "hugepages-"
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Tell whether the resource can be asked for by a pod as a whole (upstream IsSupportedPodLevelResource)."""
+    """Tell whether a resource can be requested at pod level (upstream IsSupportedPodLevelResource)."""
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
 
 
 AmountsOf = Callable[[Container], ResourceList]
-"""What a container asks for."""
+"""Returns the requests or limits of a container."""
 
 
 def _requests(container: Container) -> ResourceList:
@@ -57,7 +57,7 @@ def limits_of(spec: PodSpec, amounts_of: AmountsOf = _limits) -> dict[str, Quant
 
 
 def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:
-    """Return what the containers need together, see `peak_totals`."""
+    """Return the total amounts of the containers, see `peak_totals`."""
     return peak_totals(
         map(amounts_of, spec.containers),
         (
@@ -70,7 +70,7 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
 def peak_totals(
     containers: Iterable[ResourceList], init_containers: Iterable[tuple[ResourceList, bool]]
 ) -> dict[str, Quantity]:
-    """Return what containers need together: the sum, or more where starting up needs more.
+    """Return the total amounts of containers: their sum, or the peak during start-up where that is more.
 
     Sidecars (init containers that restart always: the second of each pair) run on beside everything that starts after
     them. Upstream: AggregateContainerRequests, AggregateContainerLimits.

@@ -9,7 +9,7 @@ from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
 
 
 class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
-    """Which pods, and how many of them must stay."""
+    """The pods of a budget, and how many must stay available."""
 
     selector: LabelSelector | None = None
     min_available: IntOrString | None = None
@@ -26,9 +26,9 @@ class BudgetCondition(KubeStruct, frozen=True):
 
 
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
-    """How many pods may go at present; `disrupted_pods` are on their way out and already counted.
+    """How many disruptions are allowed at present; `disrupted_pods` are being evicted and already counted.
 
-    `expected_pods` is what the disruption controller took a share of, and `conditions` say whether it could.
+    `expected_pods` is the number of pods from which the disruption controller computes a percentage.
     """
 
     disruptions_allowed: Int32 = 0

@@ -1,11 +1,11 @@
-"""Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' own rounding.
+"""Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' rounding.
 
 A quantity is a decimal or binary number that is never finer than a nano: parsing rounds away from zero there, and
 :func:`value` and :func:`milli_value` round up again. Sums are exact: add :class:`Quantity` values (or their nanos)
 first and round once, as the API machinery does.
 
-Beyond int64 the API machinery keeps going with whatever its two representations yield (it wraps, or gives 0). Absurd
-quantities are refused where objects are checked; here they give the same integers as upstream.
+Beyond int64 the API machinery goes on with what its two representations yield (they wrap around, or yield 0). Absurd
+quantities are refused where objects are checked; here they yield the same integers as upstream.
 
 Upstream: k8s.io/apimachinery pkg/api/resource quantity.go, amount.go, math.go, scale_int.go.
 """
@@ -23,11 +23,11 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 MAX_INT64 = 2**63 - 1
 _MIN_INT64 = -(2**63)
 _NANO_DIGITS = 9
-#: Digits that upstream handles in int64 arithmetic; longer numbers take arbitrary precision, which wraps differently.
+#: Digits that upstream handles in int64 arithmetic; longer numbers have arbitrary precision, which wraps differently.
 _INT64_DIGITS = 18
-#: Exponents above this are cut: such a number is beyond int64 by far, and its digits would only cost memory.
+#: Exponents are limited to this: such a number is far beyond int64, and its digits would only cost memory.
 _MAX_SCALE = 100
-#: Digits beyond these are cut likewise: Python refuses to read some thousands, and takes longer the more there are.
+#: Digits are limited, too: Python refuses to parse some thousands, and becomes slow before.
 _MAX_DIGITS = 1000
 
 _SYNTAX = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
@@ -42,7 +42,7 @@ class InvalidQuantity(ValueError):  # noqa: N818 - says what is wrong, as Go's e
 
 
 class Quantity(NamedTuple):
-    """An exact amount in nanos, and the family of suffixes it is written with."""
+    """An exact amount in nanos, and the format of its suffix."""
 
     nanos: int
     format: Format = "DecimalSI"
@@ -68,7 +68,7 @@ class Quantity(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """What upstream holds after parsing: `mantissa` times ten to the `scale`, in int64 or in arbitrary precision."""
+    """Upstream's value after parsing: `mantissa` times ten to the `scale`, in int64 or in arbitrary precision."""
 
     mantissa: int
     scale: int
@@ -101,7 +101,7 @@ def parse(quantity: QuantityLike) -> Quantity:
 
 
 def canonical(quantity: QuantityLike) -> str:
-    """Return the text that an API server would print: no fraction, the largest suffix that loses nothing.
+    """Return the text that an API server prints: no fraction, and the largest suffix without a loss.
 
     Raises InvalidQuantity if the text is not a quantity.
     """
@@ -127,7 +127,7 @@ def _scaled(text: str, scale: int) -> int:
     product = parsed.mantissa * power
     if _MIN_INT64 <= product <= MAX_INT64:
         return product
-    # Upstream ignores that the product overflowed: the shifts it multiplies in one step wrap, the others give 0.
+    # Upstream ignores the overflow of the product: shifts that it multiplies in one step wrap, others yield 0.
     return _wrap(product) if shift in {1, 2, 3, 6, 9} else 0
 
 
@@ -162,7 +162,7 @@ def _parse(text: str) -> _Parsed:
 
 
 def _cut_fraction(digits: str) -> str:
-    """Leave out digits far below a nano; that there are some still rounds up."""
+    """Return a fraction without digits far below a nano; a last digit still makes it round up."""
     return (
         digits
         if len(digits) <= _MAX_DIGITS
@@ -232,7 +232,7 @@ def _format(quantity: Quantity) -> str:
 
 
 def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int]:
-    """Divide by `factor` as often as nothing is left over, at most `limit` times."""
+    """Divide by `factor` as often as it divides evenly, at most `limit` times."""
     times = 0
     while number % factor == 0 and (limit is None or times < limit):
         number //= factor

@@ -1,4 +1,4 @@
-"""Quantities for eyes, not for arithmetic."""
+"""Quantities as people read them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
 _LEAST_BYTES = 1 << 20
-"""Plain numbers below this are counts of other things as often as bytes."""
+"""Plain numbers below this are as often counts as bytes."""
 
 
 def readable(quantity: str) -> str:
-    """Write a quantity of bytes in the largest unit that leaves a number; any other as it is.
+    """Return a quantity of bytes in the largest suitable unit; another quantity unchanged.
 
-    Rounded to a tenth, unless nothing would be left: for eyes only.
+    The number is rounded to a tenth, so it is only for display.
     """
     match = _BYTES.fullmatch(quantity)
     if match is None:

@@ -1,8 +1,8 @@
-"""Dynamic resource allocation: claims and classes of ``resource.k8s.io``; slices stand in `kplan.api.resource_slice`.
+"""Dynamic resource allocation: claims and classes of ``resource.k8s.io``; slices are in `kplan.api.resource_slice`.
 
-The structs have the shape of ``resource.k8s.io/v1``. The older shape of v1beta1 (a request's content beside its name)
-is accepted and turned into that of v1 while decoding, as an API server would do; v1beta2 has the shape of v1. Opaque
-driver configuration is left out: it never decides where a pod lands.
+The structs have the fields of ``resource.k8s.io/v1``. Those of v1beta1 (a request's content beside its name) are
+converted to v1 while decoding, as in an API server; v1beta2 has the fields of v1. Opaque driver configuration is
+omitted, as it does not affect scheduling.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kplan.api.meta import ObjectMeta
 ALLOCATION_RESULTS_MAX_SIZE = 32
 #: The most alternatives of one request; scores count down from here.
 FIRST_AVAILABLE_MAX_SIZE = 8
-#: Marks the claim that the scheduler makes for extended resources of a pod.
+#: Annotation of the claim that the scheduler creates for extended resources of a pod.
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
-#: Every device class can be asked for as an extended resource of this prefix and its name.
+#: Every device class can be requested as an extended resource of this prefix and its name.
 RESOURCE_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 MODE_EXACT_COUNT = "ExactCount"
@@ -36,7 +36,7 @@ class CELDeviceSelector(KubeStruct, frozen=True):
 
 
 class DeviceSelector(KubeStruct, frozen=True):
-    """One condition on a device; only CEL is known."""
+    """One condition on a device, in CEL."""
 
     cel: CELDeviceSelector | None = None
 
@@ -51,7 +51,7 @@ class DeviceToleration(KubeStruct, frozen=True):
 
 
 class CapacityRequirements(KubeStruct, frozen=True):
-    """How much of a shareable device's capacity a request takes."""
+    """How much of a shareable device's capacity a request needs."""
 
     requests: ResourceList = {}
 
@@ -83,7 +83,7 @@ class DeviceSubRequest(KubeStruct, frozen=True):
 class DeviceRequest(KubeStruct, frozen=True):
     """A named request: exactly one kind of device, or the first alternative that works.
 
-    The fields from `device_class_name` on are those of v1beta1; after decoding they stand in `exactly`.
+    The fields from `device_class_name` on are those of v1beta1; decoding moves them to `exactly`.
     """
 
     name: str = ""
@@ -119,7 +119,7 @@ class DeviceClaim(KubeStruct, frozen=True):
 
 
 class ResourceClaimSpec(KubeStruct, frozen=True):
-    """What a claim asks for."""
+    """The requests of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -134,7 +134,7 @@ class ResourceClaimConsumerReference(KubeStruct, frozen=True):
 
 
 class DeviceRequestAllocationResult(KubeStruct, frozen=True):
-    """One device that a claim was given."""
+    """One device that is allocated to a claim."""
 
     request: str = ""
     driver: str = ""
@@ -149,7 +149,7 @@ class DeviceRequestAllocationResult(KubeStruct, frozen=True):
 
 
 class DeviceAllocationResult(KubeStruct, frozen=True):
-    """All devices that a claim was given."""
+    """All devices that are allocated to a claim."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
 
@@ -182,7 +182,7 @@ class AllocatedDeviceStatus(KubeStruct, frozen=True):
 
 
 class ResourceClaimStatus(KubeStruct, frozen=True):
-    """What a claim was given and who may use it."""
+    """The devices allocated to a claim, and the pods that may use them."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
@@ -201,14 +201,14 @@ class ResourceClaim(ApiObject, frozen=True):
 
 
 class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
-    """The claim that is made for each pod."""
+    """The claim that is created for each pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(ApiObject, frozen=True):
-    """A template from which a controller makes one claim for each pod."""
+    """A template from which a controller creates one claim for each pod."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "ResourceClaimTemplate"
@@ -235,7 +235,7 @@ class DeviceClass(ApiObject, frozen=True):
 
 
 def _move_to(request: DeviceRequest, target: str, shape: type[ExactDeviceRequest]) -> None:
-    """Put the fields that stand beside a v1beta1 request's name where v1 has them."""
+    """Move the fields of a v1beta1 request to where v1 has them."""
     flat = {name: getattr(request, name) for name in shape.__struct_fields__}
     fields = {name: value for name, value in flat.items() if value is not UNSET}
     if any(fields.values()) or fields.get("admin_access") is not None:

@@ -1,7 +1,7 @@
 """Dynamic resource allocation: the devices that drivers publish in slices of ``resource.k8s.io``.
 
-The structs have the shape of ``resource.k8s.io/v1``. The older shape of v1beta1 (a device's content under ``basic``) is
-accepted and turned into that of v1 while decoding, as an API server would do; v1beta2 has the shape of v1.
+The structs have the fields of ``resource.k8s.io/v1``. Those of v1beta1 (a device's content under ``basic``) are
+converted to v1 while decoding, as in an API server; v1beta2 has the fields of v1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kplan.api.meta import ObjectMeta
 
 
 class DeviceTaint(KubeStruct, frozen=True):
-    """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
+    """A taint of a device; only ``NoSchedule`` and ``NoExecute`` prevent its allocation."""
 
     key: str = ""
     value: str = ""
@@ -41,7 +41,7 @@ class DeviceAttribute(KubeStruct, frozen=True):
 
 
 class CapacityRequestPolicyRange(KubeStruct, frozen=True):
-    """Amounts of a capacity that may be asked for, from `min` on in steps."""
+    """Amounts of a capacity that can be requested, from `min` on in steps."""
 
     min: QuantityLike | None = None
     max: QuantityLike | None = None
@@ -70,28 +70,28 @@ class Counter(KubeStruct, frozen=True):
 
 
 class CounterSet(KubeStruct, frozen=True):
-    """Counters that devices of a pool draw from."""
+    """Counters that devices of a pool consume."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
 class DeviceCounterConsumption(KubeStruct, frozen=True):
-    """What a device draws from one counter set when it is allocated."""
+    """What a device consumes of one counter set when it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
 class NodeAllocatableResourceMapping(KubeStruct, frozen=True):
-    """A node resource that a device stands for (DRANodeAllocatableResources, off by default)."""
+    """A node resource that a device provides (DRANodeAllocatableResources, off by default)."""
 
     capacity_key: str | None = None
     allocation_multiplier: QuantityLike | None = None
 
 
 class BasicDevice(KubeStruct, frozen=True):
-    """A device's content as v1beta1 nests it."""
+    """A device's content in v1beta1."""
 
     attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
     capacity: dict[str, DeviceCapacity] | UnsetType = UNSET
@@ -108,7 +108,7 @@ class BasicDevice(KubeStruct, frozen=True):
 
 
 class Device(KubeStruct, frozen=True):
-    """One device of a slice; `basic` is where v1beta1 keeps the rest, empty after decoding."""
+    """One device of a slice; `basic` is the content in v1beta1, None after decoding."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}

@@ -1,4 +1,4 @@
-"""Label selectors as people type them: ``app=web,tier in (a, b),!canary``.
+"""Label selectors as text: ``app=web,tier in (a, b),!canary``.
 
 Upstream: k8s.io/apimachinery pkg/labels Parse.
 """
@@ -17,9 +17,9 @@ _EXISTS = re.compile(rf"(!?)\s*({_KEY})")
 
 
 def parse_selector(text: str) -> Selector:
-    """Read a selector; an empty text takes everything.
+    """Parse a selector; an empty text matches everything.
 
-    Raises InvalidSelector for anything that ``kubectl -l`` would refuse.
+    Raises InvalidSelector for a text that ``kubectl -l`` refuses.
     """
     if not text.strip():
         return Selector()

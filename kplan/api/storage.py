@@ -1,4 +1,4 @@
-"""Storage classes, CSI drivers and what they can do on which node (storage.k8s.io/v1)."""
+"""Storage classes, CSI drivers, their capacities and volume attachments (storage.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
 
 
 class StorageClass(ApiObject, frozen=True):
-    """How volumes of a class come about, and when they are bound."""
+    """How volumes of a class are provisioned, and when they are bound."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
     kind: ClassVar[str] = "StorageClass"
@@ -42,7 +42,7 @@ class CSINodeSpec(KubeStruct, frozen=True):
 
 
 class CSINode(ApiObject, frozen=True):
-    """What CSI drivers say of a node; named like the node."""
+    """The CSI drivers of a node; it has the name of the node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
     kind: ClassVar[str] = "CSINode"
@@ -52,7 +52,7 @@ class CSINode(ApiObject, frozen=True):
 
 
 class CSIDriverSpec(KubeStruct, frozen=True):
-    """What a driver needs and offers."""
+    """The properties of a driver."""
 
     attach_required: bool | None = None
     storage_capacity: bool | None = None
@@ -70,7 +70,7 @@ class CSIDriver(ApiObject, frozen=True):
 
 
 class CSIStorageCapacity(ApiObject, frozen=True):
-    """How much a class has left in one segment of the topology."""
+    """The available capacity of a class in one segment of the topology."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
     kind: ClassVar[str] = "CSIStorageCapacity"
@@ -103,7 +103,7 @@ class VolumeAttachmentStatus(KubeStruct, frozen=True):
 
 
 class VolumeAttachment(ApiObject, frozen=True):
-    """A volume that is or shall be attached to a node."""
+    """A volume that is, or should be, attached to a node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
     kind: ClassVar[str] = "VolumeAttachment"

@@ -19,7 +19,7 @@ def to_micros(text: str) -> int:
     Raises ValueError if the text is not an RFC 3339 time.
     """
     if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":
-        # Nearly all times look like this one, and a cluster holds one for every pod.
+        # The quick way for nearly all times; a cluster has at least one per pod.
         try:
             return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
         except ValueError:

@@ -1,4 +1,4 @@
-"""Taints and tolerations, and which toleration tolerates which taint.
+"""Taints and tolerations, and their matching.
 
 Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1, with the gate
 TaintTolerationComparisonOperators off: the operators Lt and Gt match nothing.
@@ -25,7 +25,7 @@ class Taint(KubeStruct, frozen=True):
 
 
 class Toleration(KubeStruct, frozen=True):
-    """What a pod puts up with; an empty `key` or `effect` stands for any, an empty `operator` for Equal."""
+    """Taints that a pod tolerates; an empty `key` or `effect` means any, an empty `operator` means Equal."""
 
     key: str = ""
     operator: str = ""

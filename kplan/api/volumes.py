@@ -1,4 +1,4 @@
-"""Volume sources of pods and persistent volumes, as far as volume plugins tell them apart (core/v1)."""
+"""Volume sources of pods and persistent volumes, with the fields that volume plugins read (core/v1)."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ class EmptyDirVolumeSource(KubeStruct, frozen=True):
 
 
 class ConfigMapVolumeSource(KubeStruct, frozen=True):
-    """A config map, by name only; its content is never read."""
+    """A config map by its name; its content is never read."""
 
     name: str = ""
 
 
 class SecretVolumeSource(KubeStruct, frozen=True):
-    """A secret, by name only; its content is never read."""
+    """A secret by its name; its content is never read."""
 
     secret_name: str = ""
 
@@ -163,14 +163,14 @@ class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):
 
 
 class VolumeResourceRequirements(KubeStruct, frozen=True):
-    """How much storage a claim asks for."""
+    """How much storage a claim requests."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
-    """What a claim asks for, and the volume it is bound to."""
+    """The requests of a claim, and the volume to which it is bound."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -184,14 +184,14 @@ class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaimTemplate(KubeStruct, frozen=True):
-    """The claim that an ephemeral volume brings along."""
+    """The claim of an ephemeral volume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(KubeStruct, frozen=True):
-    """A claim that lives and dies with its pod, named ``POD-VOLUME``."""
+    """A claim with the lifetime of its pod, named ``POD-VOLUME``."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
@@ -213,7 +213,7 @@ class VolumeSources(KubeStruct, frozen=True):
 
 
 class Volume(VolumeSources, frozen=True):
-    """A volume of a pod; sources that no plugin looks at are not kept."""
+    """A volume of a pod, without sources that no plugin reads."""
 
     name: str = ""
     csi: CSIVolumeSource | None = None

@@ -1,4 +1,4 @@
-"""Labels and annotations that Kubernetes itself gives a meaning, and that more than one room reads.
+"""Well-known labels and annotations of Kubernetes that several packages read.
 
 Upstream: k8s.io/api core/v1 well_known_labels.go.
 """
@@ -16,4 +16,4 @@ CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kube
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-"""Where claims and volumes named their class before they had a field for it; it still goes first."""
+"""The storage class of claims and volumes before there was a field for it; it still takes precedence."""

@@ -1,4 +1,4 @@
-"""Reading what comes back, so much of it and so long."""
+"""Reading of response bodies, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _CHUNK_BYTES = 1 << 20
 
 
 class BodyTooLargeError(Exception):
-    """More came back than anybody asked for."""
+    """A body that is larger than the limit."""
 
 
 def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> bytes:
-    """Read a body to its end, unpacked.
+    """Return a whole body, unpacked.
 
     Parameters
     ----------
-    deadline : of the monotonic clock; None for none
-    most : bytes at most
+    deadline : on the monotonic clock; None for no limit
+    most : maximum number of bytes
 
     Raises
     ------
     OutOfTimeError
-        When the deadline has passed: whoever waits for this has given up already.
+        When the deadline has passed: nothing waits for the body any more.
     BodyTooLargeError
-        When there is more.
+        When the body is larger.
     """
     chunks: list[bytes] = []
     total = 0

@@ -1,4 +1,4 @@
-"""From a live cluster to a snapshot."""
+"""Snapshots of live clusters."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import Snapshot
 
-#: Lists that are read side by side.
+#: Number of lists that are read in parallel.
 N_LISTS = 6
 
-#: Told how far a kind is: its plural name, objects so far, and objects in all (None where that is not known yet).
-#: Called from several threads, one at a time.
+#: Called with the progress of a kind: its plural name, objects so far, and their total (None where not known yet).
+#: The calls come from several threads, one at a time.
 Progress = Callable[[str, int, int | None], None]
 
-#: Told one sentence.
+#: Called with one sentence.
 Warn = Callable[[str], None]
 
 
 class _Collected(msgspec.Struct, frozen=True):
-    """What came of one kind."""
+    """The objects of one kind, or why there are none."""
 
     resource: Resource
     objects: tuple[Any, ...] = ()
@@ -52,25 +52,25 @@ def collect_snapshot(
     warn: Warn | None = None,
     begin: Callable[[str], None] | None = None,
 ) -> Snapshot:
-    """Read all that scheduling depends on from a live cluster.
+    """Return a snapshot of a live cluster, with all that scheduling depends on.
 
     Parameters
     ----------
     options : which cluster, as whom, and which namespaces
-    progress : told after every page
-    warn : told what the user should know about the connection
-    begin : told which server is asked, by name and address, before it is asked
+    progress : called after every page
+    warn : called with warnings about the connection
+    begin : called with name and address of the server, before the first request
 
     Raises
     ------
     KubeconfigError
-        There is no usable way to a cluster.
+        No kubeconfig that can be used.
     UnreachableError, UnauthorizedError
         The server does not answer, or does not know the user.
     ForbiddenError
         Nodes or pods may not be listed; any other kind is then only missing from the snapshot.
     ApiError
-        The server answered what it should not.
+        The server sent an unexpected answer.
     """
     access = load_access(options)
     if warn is not None and not access.verifies_tls:
@@ -84,7 +84,7 @@ def collect_snapshot(
     try:
         return collect(transport, options, source=f"live:{access.name}", progress=progress)
     except LiveClusterError as error:
-        # What the server said may repeat what it was sent; a traceback shows the causes, too.
+        # The server's message may repeat credentials that it was sent; a traceback shows the causes, too.
         error.hide(access.secrets.hide)
         raise error.with_traceback(None) from None
     finally:
@@ -92,7 +92,7 @@ def collect_snapshot(
 
 
 def collect(transport: Getter, options: LiveOptions, *, source: str, progress: Progress | None = None) -> Snapshot:
-    """As :func:`collect_snapshot`, through a given transport."""
+    """Return a snapshot as :func:`collect_snapshot` does, through a given transport."""
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -113,7 +113,7 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
             for collected in side_by_side(tasks, N_LISTS):
                 collected_by[collected.resource.attribute] = collected
         finally:
-            # Whoever still waits for a busy server need not any more.
+            # Requests that wait for a busy server end.
             stop.set()
     in_order = [collected_by[resource.attribute] for resource in RESOURCES if resource.attribute in collected_by]
     missing = _missing(in_order, options)
@@ -128,7 +128,7 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
 
 
 def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:
-    """Ask for the version and for what is served, at the same time."""
+    """Return the server's version and the resources that it serves, from parallel requests."""
     version: ServerVersion | None = None
     discovery = Discovery(None)
     for answer in side_by_side([lambda: read_version(reader), lambda: discover(reader, RESOURCES)], 2):
@@ -140,7 +140,7 @@ def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:
 
 
 class _Collector:
-    """Reads one kind after another; every method may run in several threads at once."""
+    """Reads the objects of kinds; every method may run in several threads at once."""
 
     def __init__(self, reader: Reader, options: LiveOptions, progress: Progress) -> None:
         self._reader = reader
@@ -161,7 +161,7 @@ class _Collector:
                 return self._read_named_namespaces(resource, version)
             return _Collected(resource, refused="forbidden")
         except ApiError as error:
-            # Discovery was not allowed, or the group went away meanwhile.
+            # Discovery is forbidden, or the group was removed meanwhile.
             if error.status != 404 or resource.required:
                 raise
             return _Collected(resource)
@@ -182,7 +182,7 @@ class _Collector:
         return listed.objects, listed.notes
 
     def _read_namespaces(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
-        """Read a kind namespace by namespace; a namespace that refuses is named, unless the kind is required."""
+        """Read a kind namespace by namespace; list forbidden namespaces, unless the kind is required."""
         objects: list[Any] = []
         notes: list[str] = []
         refused: list[str] = []
@@ -200,7 +200,7 @@ class _Collector:
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason)
 
     def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
-        """Read the given namespaces one by one, where listing all of them is forbidden."""
+        """Read the namespaces of the options one by one, where listing all of them is forbidden."""
         objects: list[Any] = []
         for namespace in self._options.namespaces:
             path = f"{resource.path(version)}/{namespace}"

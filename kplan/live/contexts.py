@@ -1,4 +1,4 @@
-"""What the contexts of a kubeconfig say, without asking a server."""
+"""The contexts of a kubeconfig, without a request to a server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def context_names(kubeconfig: str) -> list[str]:
-    """Return the names of the contexts that there are; raises KubeconfigError."""
+    """Return the names of all contexts; raises KubeconfigError."""
     paths, separator = existing_paths(kubeconfig)
     return [*read_kubeconfig(paths, separator).contexts] if paths else []
 
 
 def context_namespace(options: LiveOptions) -> str:
-    """Return the namespace of the context, or of the pod around; empty where none is named.
+    """Return the namespace of the context, or of the pod that kplan runs in; empty where there is none.
 
     Raises KubeconfigError when the kubeconfig cannot be used.
     """

@@ -1,4 +1,4 @@
-"""Work that may not take longer than so much, whatever it waits for."""
+"""Tasks with a time limit, whatever they wait for."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ T = TypeVar("T")
 
 
 class OutOfTimeError(Exception):
-    """The time is up, and there is no result yet."""
+    """A task that has not ended within its time limit."""
 
 
 def in_time(seconds: float | None, task: Callable[[], T]) -> T:
-    """Return what `task` returns, or raise what it raises.
+    """Return the result of `task`, or raise its error.
 
     Time-outs of sockets count from one byte to the next, and looking up a name has none at all. So the task runs in a
-    thread of its own; when the time is up, nobody waits for it any more.
+    separate thread, which is abandoned when the time is up.
 
     Raises
     ------
     OutOfTimeError
-        When it has not ended after so many seconds; None waits for ever.
+        When it has not ended after that many seconds; None waits without limit.
     """
     if seconds is None:
         return task()
@@ -32,10 +32,10 @@ def in_time(seconds: float | None, task: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.append(task())
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who asked
+        except BaseException as error:  # noqa: BLE001 - the caller raises it again
             errors.append(error)
 
-    # A daemon: the end of the program does not wait for a server that says nothing.
+    # A daemon thread: the end of the program does not wait for a server that does not answer.
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(min(seconds, threading.TIMEOUT_MAX))

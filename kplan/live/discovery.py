@@ -1,7 +1,7 @@
-"""What the API server serves, so that kplan asks for nothing it does not have.
+"""Discovery of the resources that the API server serves, so that kplan requests no others.
 
 Two requests with the aggregated form (Kubernetes 1.27 and newer); older servers answer with a list of groups, and each
-group that kplan reads is then asked for its resources.
+group that kplan reads takes a further request.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ class ServerVersion(msgspec.Struct, frozen=True, rename={"git_version": "gitVers
 
 
 class Discovery:
-    """Which version of which resource to ask for.
+    """The version of each resource to request.
 
     Parameters
     ----------
     served : dict or None
-        Group and version to the plural names served there; None when the server does not tell this user.
+        Group and version to the plural names served there; None where this user may not know.
     """
 
     def __init__(self, served: dict[tuple[str, str], frozenset[str]] | None) -> None:
         self._served = served
 
     def version_of(self, resource: Resource) -> str | None:
-        """Return the best version that the server has and kplan reads, or None; the first where nothing is known."""
+        """Return the best version that the server serves and kplan reads; None where there is none."""
         if self._served is None:
             return resource.versions[0]
         for version in resource.versions:
@@ -82,7 +82,7 @@ class Discovery:
 
 
 def read_version(reader: Reader) -> ServerVersion | None:
-    """Return the server's version, or None where this user may not ask for it."""
+    """Return the server's version; None where this user may not read it."""
     try:
         return _decode(reader.get("/version").body, ServerVersion, "/version")
     except ForbiddenError:
@@ -97,12 +97,12 @@ def _decode(body: bytes, shape: type[S], path: str) -> S:
 
 
 def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
-    """Ask which of `resources` the server serves.
+    """Return which of `resources` the server serves.
 
     Raises
     ------
     LiveClusterError
-        As :meth:`Reader.get`; being forbidden to ask is not an error.
+        As :meth:`Reader.get`; a forbidden request is not an error.
     """
     served: dict[tuple[str, str], frozenset[str]] = {}
     groups = {resource.group for resource in resources}
@@ -127,7 +127,7 @@ def _ask_root(reader: Reader, root: str) -> tuple[str, _AggregatedList]:
 
 
 def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:
-    """Ask each version of a group that kplan could read for its resources."""
+    """Return the resources of each version of a group that kplan can read."""
     served: dict[tuple[str, str], frozenset[str]] = {}
     ours = [resource for resource in resources if resource.group == group]
     versions = dict.fromkeys(version for resource in ours for version in resource.versions)

@@ -1,7 +1,7 @@
-"""Programs that print credentials, named in a kubeconfig: run as kubectl runs them, with limits.
+"""Exec plugins: programs in a kubeconfig that print credentials, run as kubectl does, with limits.
 
-A plugin has so much time, may print so much, and is given kplan's standard input only where somebody can answer it.
-What it prints on standard output is never shown.
+A plugin has limits of time and output, and reads kplan's standard input only where the user can answer it.
+Its standard output is never shown.
 Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clientauthentication.
 """
 
@@ -24,7 +24,7 @@ from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig_file import Cluster, ExecConfig
 from kplan.live.secrets import Secrets
 
-#: Seconds that a plugin may take; one that asks somebody something gets longer.
+#: Time limits of a plugin in seconds; a plugin that asks the user has longer.
 LIMIT_SECONDS = 60.0
 INTERACTIVE_LIMIT_SECONDS = 300.0
 
@@ -35,7 +35,7 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What a plugin printed: a token, or a certificate with its key."""
+    """The credential that a plugin prints: a token, or a certificate with its key."""
 
     token: str
     certificate: str
@@ -55,18 +55,18 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 
 def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
-    """Run a plugin and return what it gives.
+    """Run a plugin and return its credential.
 
     Parameters
     ----------
-    user : its name in the kubeconfig
-    secrets : hidden where the plugin is quoted; what it gives is added
-    stdin_is_free : nobody reads kplan's own standard input
+    user : name of the user in the kubeconfig
+    secrets : hidden in messages of the plugin; receives the credential
+    stdin_is_free : kplan itself does not read standard input
 
     Raises
     ------
     KubeconfigError
-        When it cannot be run, takes too long, fails, or gives nothing usable.
+        When it cannot be run, takes too long, fails, or prints no usable credential.
     """
     name = f"the exec plugin {Path(config.command).name} of user {user}"
     is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)
@@ -95,7 +95,7 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
 
 
 def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
-    """Tell whether the plugin may talk to somebody."""
+    """Tell whether the plugin may ask the user."""
     if config.api_version not in _API_VERSIONS:
         known = " or ".join(_API_VERSIONS)
         raise KubeconfigError(f"{name} is of an API version that is not known", hint=f"apiVersion must be {known}")
@@ -141,9 +141,9 @@ def _authority(cluster: Cluster) -> str:
 
 
 def _run(command: list[str], environment: dict[str, str], *, is_interactive: bool) -> tuple[int, bytes, bytes]:
-    """Run a program to its end; raises TimeoutError with the seconds it had.
+    """Run a program and return its exit code and output; raises TimeoutError with its time limit.
 
-    Where nobody can answer it, it has a session of its own, so that all it started can be ended together.
+    A program that is not interactive has its own session, so that all its processes can be ended together.
     """
     limit = INTERACTIVE_LIMIT_SECONDS if is_interactive else LIMIT_SECONDS
     process = subprocess.Popen(  # noqa: S603 - what the user's own kubeconfig names
@@ -178,7 +178,7 @@ def _end(process: subprocess.Popen[bytes], *, has_session: bool) -> None:
 
 
 class _Output:
-    """Reads the beginning of what a program prints, aside; one that prints without end finds the pipe closed."""
+    """Reads the beginning of a program's output in a thread; then the pipe is closed."""
 
     def __init__(self, stream: IO[bytes] | None) -> None:
         self.data = b""
@@ -198,7 +198,7 @@ class _Output:
 
 
 def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
-    """Read an ExecCredential; nothing of it is quoted."""
+    """Decode an ExecCredential; no message quotes it."""
     hint = "run it by hand: it must print an ExecCredential as JSON, with a token or a certificate and its key"
     try:
         answer = msgspec.json.decode(out, type=_Answer)

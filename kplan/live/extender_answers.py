@@ -1,6 +1,6 @@
-"""What an extender answers, read field by field: it is somebody else's program, and may say anything.
+"""Checked reading of an extender's answers, field by field: an extender may send anything.
 
-Go reads field names in any case, and null as nothing; so do these.
+As in Go, field names are case-insensitive, and null means absent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class Value:
-    """One value of an answer, with the extender and the place for messages."""
+    """A value of an answer, with its path and the extender for messages."""
 
     def __init__(self, value: Any, extender: str, path: str) -> None:
         self._value = value
@@ -24,7 +24,7 @@ class Value:
 
     @property
     def is_present(self) -> bool:
-        """Whether there is one, and it is not null."""
+        """Whether the value is present and not null."""
         return self._value is not None
 
     def text(self) -> str:
@@ -32,7 +32,7 @@ class Value:
         return str(self._as(str, "a string", ""))
 
     def integer(self) -> int:
-        """Return an integer of 64 bits."""
+        """Return a 64-bit integer."""
         number = self._as(int, "an integer", 0)
         if isinstance(number, bool) or number not in _INT64:
             raise self._wrong("an integer of 64 bits")
@@ -44,7 +44,7 @@ class Value:
         return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
 
     def entries(self) -> dict[str, Value]:
-        """Return the values of an object, by name as written."""
+        """Return the values of an object by name."""
         fields = self._as(dict, "an object", {})
         return {name: Value(item, self._extender, f"{self._path}.{name}") for name, item in fields.items()}
 
@@ -53,7 +53,7 @@ class Value:
         return Fields(self.entries(), self._extender, self._path)
 
     def texts(self) -> dict[str, str]:
-        """Return an object's strings."""
+        """Return the strings of an object by name."""
         return {name: value.text() for name, value in self.entries().items()}
 
     def _as(self, kind: type, name: str, zero: Any) -> Any:
@@ -70,7 +70,7 @@ class Value:
 
 
 class Fields:
-    """The fields of an object, whatever the case of their names; one that is absent is null."""
+    """The fields of an object, whatever the case of their names; an absent field is null."""
 
     def __init__(self, entries: dict[str, Value], extender: str, path: str) -> None:
         self._entries = {name.lower(): value for name, value in entries.items()}

@@ -1,8 +1,8 @@
 """Scheduler extenders over HTTP: filter, prioritize and preempt; bind is never called.
 
-An extender is a webhook of the cluster's operator, not the API server, and is asked only when the user says so.
-Requests are POSTs, as the protocol wants; they carry the pod and the nodes as far as scheduling reads them, and ask a
-question.
+An extender is a webhook of the cluster's operator, not the API server, and is called only with ``--extenders call``.
+Requests are POSTs, as the protocol demands; they contain the pod and the nodes with the fields that scheduling reads,
+and change nothing.
 Upstream: pkg/scheduler/extender.go, kube-scheduler/extender/v1/types.go.
 """
 
@@ -35,7 +35,7 @@ from kplan.visible import without_account
 _OK = 200
 _NANOSECONDS = 1_000_000_000
 
-#: Whole nodes come back, of many thousands.
+#: Answers may contain thousands of whole nodes.
 _MOST_BYTES = 1 << 28
 
 
@@ -43,8 +43,8 @@ class HTTPExtender:
     """One configured extender."""
 
     def __init__(self, config: ExtenderConfig) -> None:
-        self.name = without_account(config.url_prefix)  #: its URL, by which kube-scheduler names it too
-        self.weight = config.weight  #: what its scores count for
+        self.name = without_account(config.url_prefix)  #: its URL, which is its name in kube-scheduler, too
+        self.weight = config.weight  #: weight of its scores
         self.is_ignorable = config.ignorable
         self.filters = bool(config.filter_verb)
         self.prioritizes = bool(config.prioritize_verb)
@@ -54,16 +54,16 @@ class HTTPExtender:
         self._pool = _open_pool(config)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Tell whether a container asks for a resource that this extender manages; without any it cares for all."""
+        """Tell whether a container requests a resource that this extender manages; True where it manages none."""
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not self._managed or any(
             self._managed & {*container.resources.requests, *container.resources.limits} for container in containers
         )
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
-        """Ask which nodes pass.
+        """Return the nodes that pass.
 
-        Raises ExtenderError when it does not answer, answers with an error, or names nodes that it was not asked about.
+        Raises ExtenderError when it does not answer, answers with an error, or with nodes that were not sent.
         """
         answer = self._ask(self._config.filter_verb, self._about(pod, nodes)).fields()
         if error := answer["error"].text():
@@ -83,7 +83,7 @@ class HTTPExtender:
         return ExtenderFilterResult(names, answer["failednodes"].texts(), answer["failedandunresolvablenodes"].texts())
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
-        """Ask for scores; raises ExtenderError when it does not answer or not in a usable way."""
+        """Return its scores of nodes; raises ExtenderError when its answer is absent or invalid."""
         answer = self._ask(self._config.prioritize_verb, self._about(pod, nodes))
         scores = [item.fields() for item in answer.items()]
         return {score["host"].text(): score["score"].integer() for score in scores}
@@ -91,9 +91,9 @@ class HTTPExtender:
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
     ) -> Mapping[str, ExtenderVictims]:
-        """Ask which candidates, with which victims, are acceptable.
+        """Return the candidates, with their victims, that it accepts.
 
-        Raises ExtenderError when it does not answer, or names a pod that is not on the node.
+        Raises ExtenderError when it does not answer, or with a pod that is not on the node.
         """
         question: dict[str, Any] = {"Pod": pod}
         if self._config.node_cache_capable:
@@ -135,7 +135,7 @@ class HTTPExtender:
         return {"Pod": pod, "Nodes": {"metadata": {}, "items": list(nodes)}, "NodeNames": None}
 
     def _ask(self, verb: str, question: Mapping[str, Any]) -> Value:
-        """Post a question; the time-out of the configuration is for the whole of it, the answer included."""
+        """Post a request and return the answer; the configured timeout includes the whole answer."""
         url = f"{self.name.rstrip('/')}/{verb}"
         seconds = min(self._config.http_timeout / _NANOSECONDS, threading.TIMEOUT_MAX)
         try:
@@ -209,7 +209,7 @@ def _tls_context(tls: ExtenderTLSConfig, *, verifies: bool) -> ssl.SSLContext:
 
 
 def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    """Load certificate and key; OpenSSL takes them from files only, so those in memory pass through a private one."""
+    """Load certificate and key; OpenSSL reads only files, so data in memory passes through a private one."""
     if not tls.cert_data:
         context.load_cert_chain(tls.cert_file, tls.key_file or None, _no_password)
         return
@@ -221,5 +221,5 @@ def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) ->
 
 
 def _no_password() -> str:
-    """Keep OpenSSL from asking for one on the terminal."""
+    """Prevent OpenSSL from asking for a password on the terminal."""
     return ""

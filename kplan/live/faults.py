@@ -1,4 +1,4 @@
-"""Why there was no answer, in words of the user's world."""
+"""Errors of connections, in the user's terms."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from urllib3.exceptions import (
 
 from kplan.errors import UnreachableError
 
-#: A server that does not even take the connection within this time is not there.
+#: Time limit of a connection; a server that does not accept it in time counts as absent.
 CONNECT_SECONDS = 10.0
 
 
 class BrokenAnswerError(UnreachableError):
-    """The connection ended before the answer did; asking again may help."""
+    """A connection that ended before the answer; another attempt may succeed."""
 
 
-#: Error of the transport to what to say and what to try; the first that fits counts.
+#: Error of the transport, its message and hint; the first match applies.
 _FAULTS: tuple[tuple[type[HTTPError], str, str], ...] = (
     (
         ProxyError,
@@ -54,7 +54,7 @@ _FAULTS: tuple[tuple[type[HTTPError], str, str], ...] = (
     (LocationParseError, "not an address: {server}", "look at the server address in the kubeconfig"),
 )
 
-#: Part of OpenSSL's reason to what to try, for certificates that are not trusted.
+#: Part of OpenSSL's reason, and the hint, for certificates that are not trusted.
 _UNTRUSTED: tuple[tuple[str, str], ...] = (
     ("ostname", "the server address must be a name in the certificate; tls-server-name in the kubeconfig sets another"),
     ("IP address", "the server address must be in the certificate; tls-server-name in the kubeconfig sets a name"),
@@ -62,7 +62,7 @@ _UNTRUSTED: tuple[tuple[str, str], ...] = (
     ("", "the kubeconfig's certificate authority is of another cluster or out of date; fetch the kubeconfig anew"),
 )
 
-#: Part of OpenSSL's message to what happened and what to try, for other failed handshakes.
+#: Part of OpenSSL's message, with message and hint, for other failed handshakes.
 _HANDSHAKES: tuple[tuple[str, str, str], ...] = (
     ("wrong_version_number", "{server} does not speak TLS", "should the server address begin with http://?"),
     (
@@ -78,7 +78,7 @@ _HANDSHAKES: tuple[tuple[str, str, str], ...] = (
 )
 
 
-#: Libraries' errors that have no error of the operating system behind them.
+#: Errors of libraries without an error of the operating system as cause.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (NameResolutionError, "the host name is unknown"),
     (ConnectTimeoutError, "no connection in time"),
@@ -118,7 +118,7 @@ def too_slow(server: str, timeout: float | None) -> UnreachableError:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why something went wrong in the words of the operating system or of TLS, never in a library's."""
+    """Return the reason of an error in the words of the operating system or of TLS, not of a library."""
     visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:

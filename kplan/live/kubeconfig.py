@@ -1,8 +1,8 @@
-"""From kubeconfig flags to an address, a trust and credentials, as kubectl would find them.
+"""Address, TLS settings and credentials from kubeconfig flags, as in kubectl.
 
-The `kubernetes` client opens the connections and knows proxies and in-cluster accounts. Files are read here, since that
-client passes errors on in Python's words, with pieces of the file in them. Nothing is written back to a kubeconfig, and
-no message holds more of one than names and addresses.
+The `kubernetes` client opens the connections and knows proxies and in-cluster accounts. Files are read here, as errors
+of that client quote parts of the file. Nothing is written back to a kubeconfig, and messages contain only names and
+addresses of it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 _DEFAULT_PATH = "~/.kube/config"
 _HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
 
-#: Returns the value of the Authorization header, or nothing; asked anew when the server refuses it.
+#: Returns the value of the Authorization header, or nothing; called again when the server refuses it.
 Authorization = Callable[[], str]
 
 
 class Access(msgspec.Struct, frozen=True):
     """How to reach one API server as one user."""
 
-    name: str  #: what people call the cluster: the context's name, or ``in-cluster``
+    name: str  #: name of the context, or ``in-cluster``
     configuration: Any  #: a ``kubernetes.client.Configuration``
     authorization: Authorization  #: returns the value of the header of that name; empty for none
-    impersonation: tuple[tuple[str, str], ...] = ()  #: headers that act as somebody else
-    secrets: Secrets = msgspec.field(default_factory=Secrets)  #: what no message may hold
-    files: _PrivateFiles | None = None  #: what is kept while connections may be opened with it
+    impersonation: tuple[tuple[str, str], ...] = ()  #: headers that impersonate another user
+    secrets: Secrets = msgspec.field(default_factory=Secrets)  #: texts that no message may contain
+    files: _PrivateFiles | None = None  #: certificates that exist as long as connections may need them
 
     @property
     def server(self) -> str:
@@ -59,7 +59,7 @@ class Access(msgspec.Struct, frozen=True):
         return bool(self.configuration.verify_ssl)
 
     def open_pool(self, connections: int) -> urllib3.PoolManager:
-        """Open connections as the `kubernetes` client would: certificates, server name, proxies.
+        """Return a connection pool as that of the `kubernetes` client: certificates, server name, proxies.
 
         Raises KubeconfigError when a proxy or a certificate cannot be used.
         """
@@ -68,23 +68,23 @@ class Access(msgspec.Struct, frozen=True):
         self.configuration.connection_pool_maxsize = connections
         try:
             return RESTClientObject(self.configuration).pool_manager
-        except Exception:  # noqa: BLE001 - whatever a proxy's or certificate's settings bring about
+        except Exception:  # noqa: BLE001 - settings of proxies and certificates raise many errors
             raise KubeconfigError(
                 f"the connection settings of {self.name} cannot be used",
                 hint="look at proxy-url and the certificates in the kubeconfig; a SOCKS proxy needs PySocks",
             ) from None
 
     def headers(self) -> Iterator[tuple[str, str]]:
-        """Yield the headers that say who asks; an exec plugin is run anew when its token has run out."""
+        """Yield the headers for authentication; an exec plugin runs again when its token has expired."""
         if value := self.authorization().strip():
             yield "Authorization", value
         yield from self.impersonation
 
 
 def load_access(options: LiveOptions) -> Access:
-    """Find the way to the cluster that `options` name.
+    """Return the access to the cluster of `options`.
 
-    The order is kubectl's: the given kubeconfig files, else ``~/.kube/config``, else the account of the pod around.
+    The order is kubectl's: the kubeconfig of the options, else ``~/.kube/config``, else the pod's service account.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def load_access(options: LiveOptions) -> Access:
 
 
 def existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
-    """Return the kubeconfig files that there are, and what stands between their names; raises KubeconfigError."""
+    """Return the existing kubeconfig files, and the separator of their names; raises KubeconfigError."""
     named = [path for path in kubeconfig.split(os.pathsep) if path]
     existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
     if named and not existing:
@@ -185,7 +185,7 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
 
 
 def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
-    """Apply `--context`, `--cluster` and `--user`; return what people call it, the cluster and the user."""
+    """Return the names of context, cluster and user, with `--context`, `--cluster` and `--user` applied."""
     context = options.context or config.current_context
     contexts = list(config.contexts)
     if not context and not options.cluster:
@@ -230,14 +230,14 @@ def _set_proxy(configuration: Any, url: str, where: str) -> None:
 
 
 class _PrivateFiles:
-    """Certificates and keys that stand in the kubeconfig itself; OpenSSL takes them from files only."""
+    """Private files for certificates and keys in the kubeconfig itself, as OpenSSL reads only files."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._directory = ""
 
     def path(self, what: str, data: str, path: str) -> str | None:
-        """Return a file with what is given as base64, or else as a path; None where neither is."""
+        """Return a file with base64 data, else the path; None without either."""
         if data:
             try:
                 return self.write(base64.b64decode(data, validate=False))
@@ -252,7 +252,7 @@ class _PrivateFiles:
         try:
             if not self._directory:
                 self._directory = tempfile.mkdtemp(prefix="kplan-")
-                # At the end of the program, too.
+                # Also at the end of the program.
                 weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
             with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
                 file.write(content)
@@ -267,7 +267,7 @@ class _PrivateFiles:
 def _sign_in(
     user: AuthInfo, name: str, cluster: Cluster, secrets: Secrets, options: LiveOptions
 ) -> tuple[Authorization, Credential | None]:
-    """Return what gives the Authorization header, and what a plugin gave at first."""
+    """Return the source of the Authorization header, and the first credential of a plugin."""
     if user.auth_provider is not None:
         token = _token_of_provider(user.auth_provider.name, user.auth_provider.config, name)
         return lambda: f"Bearer {token}", None
@@ -287,7 +287,7 @@ def _sign_in(
 
 
 class _Plugin:
-    """A token that a program prints; whoever asks again has been refused, so that the program is run anew."""
+    """The token of an exec plugin; a second call means that the token was refused, so the plugin runs again."""
 
     def __init__(self, run: Callable[[], Credential]) -> None:
         self._run = run
@@ -313,10 +313,10 @@ def _read_token(path: str, name: str, secrets: Secrets) -> str:
 
 
 def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> str:
-    """Return the token that an auth-provider entry holds, and never renew it.
+    """Return the token in an auth-provider entry, without renewing it.
 
     Renewing asks the identity provider with POST and would have to write the new refresh token into the kubeconfig;
-    both are kubectl's business.
+    kplan does neither.
     """
     token = settings.get("id-token") or settings.get("access-token") or ""
     expiry = _token_expiry(token) if token else None
@@ -329,7 +329,7 @@ def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> st
 
 
 def _token_expiry(token: str) -> float | None:
-    """Seconds since the epoch at which a JSON web token ends; None when it does not say."""
+    """Return the expiry of a JSON web token, in seconds since 1970; None where it has none."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -342,7 +342,7 @@ def _token_expiry(token: str) -> float | None:
 
 
 def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:
-    """Return the headers that act as somebody else; flags win over the kubeconfig's own ``as``."""
+    """Return the headers that impersonate another user; flags override ``as`` in the kubeconfig."""
     if options.impersonate_user:
         headers = [("Impersonate-User", options.impersonate_user)]
         headers += [("Impersonate-Group", group) for group in options.impersonate_groups]

@@ -1,6 +1,6 @@
-"""Kubeconfig files as typed values: read, checked and joined as kubectl joins them.
+"""Kubeconfig files as typed values: decoded, checked and merged as in kubectl.
 
-A file is all secrets: messages about it name files, paths and what belongs there, and never what stands there.
+The content of a file is secret: messages contain only file names, paths and expected types.
 Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go.
 """
 
@@ -40,7 +40,7 @@ class Cluster(_Kebab, frozen=True):
 
 
 class AuthProvider(_Kebab, frozen=True):
-    """A provider of tokens that kubectl had built in once."""
+    """A provider of tokens that was formerly built into kubectl."""
 
     name: str = ""
     config: dict[str, str] = {}
@@ -64,7 +64,7 @@ class ExecConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AuthInfo(_Kebab, frozen=True):
-    """Who asks."""
+    """The credentials of a user."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -83,7 +83,7 @@ class AuthInfo(_Kebab, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A cluster and a user that belong together, and the namespace of what names none."""
+    """A cluster and a user that belong together, with a default namespace."""
 
     cluster: str = ""
     user: str = ""
@@ -113,7 +113,7 @@ class _Config(_Kebab, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """All files together; the first to name something has its say."""
+    """All files together; the first entry of a name applies."""
 
     where: str  #: the files, for messages
     current_context: str
@@ -123,17 +123,17 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
-    """Read and join kubeconfig files.
+    """Return the merged content of kubeconfig files.
 
     Parameters
     ----------
     paths : the files, the most important first
-    separator : what stands between them in messages
+    separator : separates their names in messages
 
     Raises
     ------
     KubeconfigError
-        When a file cannot be read, or is no kubeconfig.
+        When a file cannot be read, or is not a kubeconfig.
     """
     configs = [_absolute(_read(path), Path(path).expanduser().parent) for path in paths]
     return Kubeconfig(
@@ -165,7 +165,7 @@ def _read(path: str) -> _Config:
 
 
 def _in_words(problem: Problem) -> str:
-    """Say what is wrong; what a parser says of a line may quote it."""
+    """Return a problem as text, without the parser's message, which may quote the line."""
     if problem.line is not None:
         return f"it is not valid at line {problem.line}"
     return f"{problem.json_path}: {problem.message}" if problem.json_path else problem.message
@@ -176,7 +176,7 @@ def _unreadable(path: str, why: str) -> KubeconfigError:
 
 
 def _absolute(config: _Config, directory: Path) -> _Config:
-    """Let paths in a file count from where the file is."""
+    """Return a kubeconfig with absolute paths; in a file they are relative to it."""
 
     def path(text: str) -> str:
         return str((directory / text).absolute()) if text else text
@@ -197,7 +197,7 @@ def _absolute_user(named: _NamedUser, directory: Path) -> _NamedUser:
         for field in ("client_certificate", "client_key", "token_file")
         if (text := getattr(user, field))
     }
-    # A bare name is looked for in PATH.
+    # A bare name is looked up in PATH.
     if user.exec and "/" in user.exec.command:
         changes["exec"] = replace(user.exec, command=str((directory / user.exec.command).absolute()))
     return replace(named, user=replace(user, **changes))

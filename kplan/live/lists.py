@@ -1,4 +1,4 @@
-"""Reading one list to its end, page by page, while the pages before are being decoded."""
+"""Reading of whole lists, page by page, while earlier pages are decoded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from kplan.errors import ApiError
 from kplan.live.reader import ExpiredListError, Reader
 
-#: How often a list is begun anew before its expiry is an error.
+#: How often a list is restarted before its expiry is an error.
 MAX_RESTARTS = 3
 
-#: More pages, or bytes in all of them, than any cluster has objects of a kind.
+#: More pages, or bytes in all pages, than any cluster has of a kind.
 MAX_PAGES = 20_000
 MAX_BYTES = 4 << 30
 
-#: The next step when an answer is nothing that an API server says.
+#: The hint for an answer that no API server sends.
 NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
 
 _ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
@@ -26,7 +26,7 @@ _ENDLESS_HINT = "something between here and the API server answers in its place;
 #: Decodes the body of one page into objects.
 PageDecoder = Callable[[bytes], tuple[Any, ...]]
 
-#: Told after each page: objects so far, and objects in all where the server says so.
+#: Called after each page with the objects so far, and their total where the server sends it.
 PageProgress = Callable[[int, int | None], None]
 
 
@@ -36,7 +36,7 @@ class _ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """A page without its objects: enough to ask for the next one."""
+    """A page without decoded objects: enough to request the next one."""
 
     metadata: _ListMeta = _ListMeta()
     items: msgspec.Raw = msgspec.Raw(b"[]")
@@ -46,7 +46,7 @@ _HEAD_DECODER = msgspec.json.Decoder(_Head)
 
 
 class ListedObjects(msgspec.Struct, frozen=True):
-    """All objects of a list, in the server's order; `notes` says where the list is not of one instant."""
+    """All objects of a list, in the server's order; `notes` has warnings where they are not of one instant."""
 
     objects: tuple[Any, ...]
     notes: tuple[str, ...] = ()
@@ -62,10 +62,10 @@ def read_list(
     decoder: Executor,
     progress: PageProgress,
 ) -> ListedObjects:
-    """Read the list at `path` with `limit` and `continue`.
+    """Return all objects of the list at `path`, read with `limit` and `continue`.
 
-    When the server has forgotten the state that the list began with (410), the rest is read as it is now if the server
-    offers a token for that, else the list is begun anew; either is noted.
+    When the list expires on the server (410), the rest is read in its present state if the server offers a token for
+    that, else the list is restarted; both add a note.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def read_list(
 
 
 class _Length:
-    """Notices a list that does not end."""
+    """Detects a list that does not end."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -130,12 +130,12 @@ class _Length:
             raise ApiError(f"{self._path}: the list does not end after {limit}", status=200, hint=_ENDLESS_HINT)
 
     def begin_anew(self) -> None:
-        """Forget the tokens, which may come again now; this counts as a page, so that it does not go on for ever."""
+        """Clear the tokens, which may now repeat; this counts as a page, so that the list ends."""
         self.add(b"")
         self._tokens.clear()
 
     def follow(self, token: str) -> str:
-        """Return the token of the next page; raises ApiError when it leads back."""
+        """Return the token of the next page; raises ApiError for a repeated one."""
         if token in self._tokens:
             raise ApiError(
                 f"{self._path}: the list does not end: the server repeats a continue token",
@@ -156,5 +156,5 @@ def _read_head(body: bytes, path: str) -> _Head:
 
 
 def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Keep the last of what has the same namespace and name."""
+    """Return the objects without earlier ones of the same namespace and name."""
     return tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())

@@ -1,4 +1,4 @@
-"""How to reach a cluster, and how much of it to read."""
+"""Options for the access to a cluster, and the namespaces to read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import msgspec
 
 from kplan.errors import UsageError
 
-#: Objects in one answer; kubectl's own chunk size.
+#: Objects in one answer; kubectl's chunk size.
 DEFAULT_PAGE_SIZE = 500
 
-#: Seconds for one request. kubectl waits forever; a question that somebody waits for should not.
+#: Seconds for one request; kubectl has no limit.
 DEFAULT_REQUEST_TIMEOUT = 60.0
 
-#: Three years: what a socket can be told is not much more.
+#: Three years: sockets do not accept much more.
 _LONGEST = 1e8
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -22,7 +22,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of kubectl that choose a cluster and a user, as they were given."""
+    """The values of kubectl's flags that choose a cluster and a user."""
 
     #: one path, or several joined as in ``KUBECONFIG``; empty for ``~/.kube/config``, else the account of the pod that
     #: kplan runs in
@@ -32,22 +32,22 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     cluster: str = ""
     user: str = ""
-    #: impersonate_user, impersonate_groups: whom to act as; the account needs the right to impersonate
+    #: impersonate_user, impersonate_groups: user and groups to impersonate, which needs the right to do so
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = ()
-    #: seconds for one whole request; None waits as long as it takes
+    #: seconds for one whole request; None for no limit
     request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT
     insecure_skip_tls_verify: bool = False
     #: read namespaced kinds in these namespaces only, for users without rights on the whole cluster
     namespaces: tuple[str, ...] = ()
     page_size: int = DEFAULT_PAGE_SIZE  #: objects in one answer of a list
-    stdin_is_free: bool = True  #: nobody reads kplan's own standard input, so that a plugin may ask somebody there
+    stdin_is_free: bool = True  #: kplan itself does not read standard input, so that a plugin may
 
 
 def parse_timeout(text: str) -> float | None:
-    """Turn a duration as kubectl takes it (``30s``, ``1m30s``, ``45``) into seconds; ``0`` means no limit.
+    """Return a duration as in kubectl (``30s``, ``1m30s``, ``45``) in seconds; None for ``0``, which means no limit.
 
-    Raises UsageError when the text is no duration.
+    Raises UsageError for an invalid duration.
     """
     stripped = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", stripped):

@@ -1,4 +1,4 @@
-"""Bodies of answers as typed objects."""
+"""Decoding of response bodies into typed objects."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 def page_decoder(kind: Any, path: str) -> PageDecoder:
-    """Return what turns one page of a list into objects of the struct `kind`.
+    """Return the decoder of a page of a list, for objects of the struct `kind`.
 
-    The returned callable raises ApiError when an object does not have the shape of its kind.
+    The decoder raises ApiError when an object does not match its kind.
     """
     decoder = _page_decoder(kind)
     return lambda body: _decode(body, decoder, _Page[kind], path).items
 
 
 def prepare(kinds: Iterable[Any]) -> None:
-    """Make the decoders of these structs, before threads use them.
+    """Create the decoders of these structs before threads use them.
 
-    msgspec works out a struct when it first meets it, and keeps the unfinished result where other threads find it.
+    msgspec analyses a struct at its first use, and other threads may see the unfinished result.
     """
     for kind in kinds:
         _page_decoder(kind)
@@ -43,12 +43,12 @@ def _page_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode_object(body: bytes, kind: Any, path: str) -> Any:
-    """Turn the answer for one object into the struct `kind`; raises ApiError when it does not have that shape."""
+    """Decode one object into the struct `kind`; raises ApiError when it does not match."""
     return _decode(body, msgspec.json.Decoder(kind), kind, path)
 
 
 def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
-    """Decode the quick way, else the lenient one, which reads nulls as Go does and finds all that is wrong."""
+    """Decode strictly, which is quick, else leniently, with nulls as in Go and all problems."""
     hint = "is this a Kubernetes API server, of a version that kplan knows?"
     what = f"{path}: the answer is not what Kubernetes documents"
     try:

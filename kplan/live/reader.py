@@ -1,4 +1,4 @@
-"""Answers that count: asking again where that helps, and errors with a next step where it does not."""
+"""Requests with retries, and errors with hints."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
 from kplan.live.faults import BrokenAnswerError
 from kplan.live.transport import Getter, Response
 
-#: How often one question is asked at most.
+#: Maximum number of attempts of a request.
 MAX_ATTEMPTS = 6
 
-#: Seconds that one question may spend waiting between attempts, all together.
+#: Maximum time between the attempts of a request in total, in seconds.
 MAX_WAIT_SECONDS = 60.0
 
-#: Seconds before the second attempt when the server names no time; doubled from then on.
+#: Seconds before the second attempt where the server sends no time; doubled for each further one.
 FIRST_WAIT_SECONDS = 0.5
 
-#: Texts of an answer that is no Status are cut here.
+#: Maximum length of texts of an answer that is not a Status.
 _TEXT_LIMIT = 256
 
 
@@ -30,7 +30,7 @@ class _StatusMeta(msgspec.Struct, frozen=True, rename={"continue_token": "contin
 
 
 class _Status(msgspec.Struct, frozen=True):
-    """What an API server says of a request that failed (meta/v1 Status)."""
+    """An API server's answer to a failed request (meta/v1 Status)."""
 
     kind: str = ""
     message: str = ""
@@ -42,9 +42,9 @@ _STATUS_DECODER = msgspec.json.Decoder(_Status)
 
 
 class ExpiredListError(ApiError):
-    """410: the server has forgotten the state that a list was being read from.
+    """410: the state of a list has expired on the server.
 
-    `continue_token`, when it is not empty, goes on with the rest as it is now.
+    `continue_token`, where it is not empty, continues the list in its present state.
     """
 
     def __init__(self, message: str, *, continue_token: str) -> None:
@@ -53,12 +53,12 @@ class ExpiredListError(ApiError):
 
 
 class Reader:
-    """Asks a transport, and asks again after 429, 5xx and answers that broke off.
+    """Sends requests through a transport, again after 429, 5xx and incomplete answers.
 
     Parameters
     ----------
-    transport : the seam that sends one request
-    sleep : waits some seconds; tests put their own clock here
+    transport : sends one request
+    sleep : waits a number of seconds; tests pass their own clock
     """
 
     def __init__(self, transport: Getter, *, sleep: Callable[[float], object] = time.sleep) -> None:
@@ -105,7 +105,7 @@ def _backoff(attempt: int) -> float:
 
 
 def _retry_after(response: Response) -> float | None:
-    """Seconds that the server asks to wait, from either form of Retry-After; None when it does not say."""
+    """Return the seconds of Retry-After, in either form; None without it."""
     value = (response.headers.get("Retry-After") or "").strip()
     try:
         if value.isdecimal():
@@ -148,7 +148,7 @@ def _error(response: Response, path: str, attempts: int) -> ApiError:
 
 
 def _read_status(response: Response) -> _Status:
-    """Return the Status in the body, or one made of the beginning of a body that is none."""
+    """Return the Status in the body, or one with the beginning of another body as its message."""
     try:
         status = _STATUS_DECODER.decode(response.body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""What kplan reads of a cluster: every kind that scheduling depends on, and no other.
+"""The kinds that kplan reads of a cluster: all that scheduling depends on, and no others.
 
-The collector, the printed ClusterRole and the words about missing kinds all come from this one table.
+The collector, the printed ClusterRole and the warnings about missing kinds use this table.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "V
 _DYNAMIC = ("DynamicResources",)
 _SPREADING = ("PodTopologySpread",)
 
-#: Plural name to the plugins that decide without knowing all when the kind is missing. Kinds that are not here only
-#: serve to follow a pod to its controller and to admit new pods.
+#: Plural name -> the plugins whose decisions are uncertain when the kind is missing. Kinds that are not here are only
+#: for controllers of pods and for admission.
 _BLINDS: dict[str, tuple[str, ...]] = {
     "pods": ("NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption"),
     "namespaces": ("InterPodAffinity",),
@@ -41,23 +41,23 @@ _BLINDS: dict[str, tuple[str, ...]] = {
     "deviceclasses": ("DynamicResources", "NodeResourcesFit"),
 }
 
-#: Without these nothing can be decided.
+#: Kinds without which scheduling cannot be simulated.
 _REQUIRED = frozenset({"nodes", "pods"})
 
-#: Terminated pods hold nothing of their node any more, and can be most of a cluster's pods.
+#: Terminated pods use no resources of their node, and can be most of a cluster's pods.
 _SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
 
-#: Asked for before the others, which then fill the time beside these long lists.
+#: Read first, as the other lists are shorter and run in parallel with these.
 _FIRST = ("pods", "nodes", "replicasets")
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One kind, as the API server serves it and as the snapshot holds it."""
+    """A kind of the snapshot, as the API server serves it."""
 
-    kind: Kind  #: its group, versions, struct and place in the snapshot
-    blinds: tuple[str, ...]  #: plugins that decide without knowing all when this kind is missing
-    required: bool  #: whether nothing can be decided without it
-    selector: str  #: a field selector that leaves on the server what scheduling does not count
+    kind: Kind  #: its group, versions, struct and attribute of the snapshot
+    blinds: tuple[str, ...]  #: plugins whose decisions are uncertain when this kind is missing
+    required: bool  #: whether a snapshot needs it
+    selector: str  #: field selector that excludes objects that scheduling does not count
 
     @property
     def plural(self) -> str:
@@ -76,17 +76,17 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def attribute(self) -> str:
-        """The field of the snapshot."""
+        """The attribute of the snapshot."""
         return self.kind.attribute
 
     @property
     def type(self) -> Any:
-        """The struct that objects are decoded into."""
+        """The struct of its objects."""
         return self.kind.type
 
     @property
     def namespaced(self) -> bool:
-        """Whether objects live in namespaces."""
+        """Whether its objects are namespaced."""
         return self.kind.is_namespaced
 
     def path(self, version: str, namespace: str = "") -> str:
@@ -95,7 +95,7 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
 
-#: In the order in which they are asked for.
+#: All resources, in the order of the requests.
 RESOURCES: tuple[Resource, ...] = tuple(
     Resource(
         kind=kind,
@@ -107,14 +107,14 @@ RESOURCES: tuple[Resource, ...] = tuple(
 )
 
 
-#: Only these; a test holds the transport to GET, and get and list are what GET needs.
+#: The verbs that GET requests need; a test checks that the transport sends no others.
 VERBS = ("get", "list")
 
 
 def cluster_role(name: str = "kplan") -> dict[str, Any]:
-    """Return a ClusterRole (rbac.authorization.k8s.io/v1) over exactly the kinds that the collector asks for.
+    """Return a ClusterRole (rbac.authorization.k8s.io/v1) for exactly the kinds that the collector reads.
 
-    Discovery and ``/version`` need no rule: every signed-in user may ask for them (system:discovery).
+    Discovery and ``/version`` need no rule: every authenticated user may read them (system:discovery).
     """
     groups: dict[str, list[str]] = {}
     for resource in RESOURCES:

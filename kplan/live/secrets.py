@@ -1,7 +1,7 @@
-"""Texts that nobody must read, kept out of what others said.
+"""Removal of secrets from messages of servers and plugins.
 
-kplan's own messages hold no credentials. A server or a plugin may still repeat what it was given; whatever is quoted
-from outside goes through here.
+kplan's own messages contain no credentials. A server or a plugin may repeat what it was sent, so all quoted messages
+pass through here.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import msgspec
 
 from kplan.live.kubeconfig_file import AuthInfo, Cluster
 
-#: Shorter texts occur by chance.
+#: Shorter texts may occur by chance.
 _LEAST_LENGTH = 4
 
 _HIDDEN = "(hidden)"
 
-#: Fields of a user that are no secrets: who it is, where files are.
+#: Fields of a user that are not secret: names and paths.
 _KNOWN = frozenset({"username", "client_certificate", "client_key", "token_file", "impersonate", "as_groups", "as_uid"})
 
-#: Web tokens, keys and certificates, whoever they belong to.
+#: Any web tokens, keys, certificates and passwords in URLs and headers.
 _TELLTALE = re.compile(
     r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|$)|"
     r"(?<=://)[^/\s@]+(?=@)|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{4,}",
@@ -39,7 +39,7 @@ class Secrets:
 
     @classmethod
     def of(cls, user: AuthInfo, cluster: Cluster) -> Secrets:
-        """Collect what stands in the entries of a kubeconfig."""
+        """Return the secrets in the entries of a kubeconfig."""
         secrets = cls()
         for field in user.__struct_fields__:
             if field not in _KNOWN:
@@ -51,19 +51,19 @@ class Secrets:
         return secrets
 
     def add(self, *texts: str) -> None:
-        """Take in more."""
+        """Add secrets."""
         for text in texts:
             self._texts.update(word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH)
 
     def hide(self, text: str) -> str:
-        """Return the text without secrets in it."""
+        """Return a text with its secrets replaced."""
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
         return _TELLTALE.sub(_HIDDEN, text)
 
 
 def address(url: str) -> str:
-    """Return a URL as far as it can be shown: without user, password, query and fragment."""
+    """Return the public part of a URL: without user, password, query and fragment."""
     if not _is_url(url):
         return "(no usable address)"
     split = urlsplit(url)
@@ -85,7 +85,7 @@ def _texts(value: object) -> Iterable[str]:
         yield value
     elif isinstance(value, dict):
         for key, item in value.items():
-            # Names of settings and of variables are no secrets, and neither are the words of the protocol.
+            # Names of settings and variables, and words of the protocol, are not secret.
             if key == "args":
                 yield from (argument.partition("=")[2] if argument.startswith("-") else argument for argument in item)
             elif key not in ("name", "apiVersion", "interactiveMode", "installHint", "command"):

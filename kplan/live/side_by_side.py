@@ -1,4 +1,4 @@
-"""Waiting for several answers at once, without holding up somebody who will not wait any longer."""
+"""Parallel tasks in threads, for which neither an interrupt nor the end of the program waits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class _Outcome(Generic[T]):
-    """What a task returned or raised."""
+    """The result or the error of a task."""
 
     def __init__(self, task: Callable[[], T]) -> None:
         self._error: BaseException | None = None
         try:
             self._result = task()
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who asked
+        except BaseException as error:  # noqa: BLE001 - `result` raises it again
             self._error = error
 
     @property
@@ -31,10 +31,10 @@ class _Outcome(Generic[T]):
 
 
 def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
-    """Run tasks in so many threads and yield their results as they come; the first error ends it and is raised.
+    """Run tasks in threads and yield their results as they come; raise the first error, which ends it.
 
     The threads are daemons, unlike those of an executor: an interrupt, or the end of the program, does not wait for a
-    server that says nothing. Tasks that have not begun by then are dropped.
+    server that does not answer. Tasks that have not begun by then are dropped.
     """
     waiting: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
     outcomes: queue.SimpleQueue[_Outcome[T]] = queue.SimpleQueue()

@@ -1,8 +1,8 @@
-"""The only way out of kplan: one class that sends GET requests to the API server, and can send nothing else.
+"""The only class that sends requests to the API server; it can send only GET.
 
 There is no argument for the verb and none for a body; everything that reads a live cluster goes through
 :meth:`Transport.get`.
-The `kubernetes` client gives the connection (addresses, TLS, proxies, credentials); its model classes are not used.
+The `kubernetes` client opens the connections (addresses, TLS, proxies, credentials); its model classes are not used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.faults import CONNECT_SECONDS, explain, reason_of, too_slow
 from kplan.live.kubeconfig import Access
 
-#: Objects have one and a half megabytes at most, and pages some hundred objects.
+#: An object has at most one and a half megabytes, and a page some hundred objects.
 _MOST_BYTES = 1 << 30
 _USER_AGENT = "kplan (read-only)"
 
@@ -39,7 +39,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Getter(Protocol):
-    """Whatever answers a GET: the transport itself, or a wrapper that asks again."""
+    """A source of answers to GET requests: the transport, or a wrapper with retries."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
         """Return the answer to GET `path`."""
@@ -52,7 +52,7 @@ class Transport:
     ----------
     access : address, TLS settings and credentials
     request_timeout : seconds for one whole request, the body included; None for no limit
-    connections : connections kept open side by side
+    connections : number of connections that stay open
     """
 
     def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:
@@ -74,14 +74,14 @@ class Transport:
         self._pool.clear()
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
-        """Return the answer to GET `path`, of whatever status.
+        """Return the answer to GET `path`, whatever its status.
 
-        A 401 makes the credentials be read anew once, since tokens of exec plugins and service accounts run out.
+        After a 401 the credentials are read again once, as tokens of exec plugins and service accounts expire.
 
         Raises
         ------
         UnreachableError
-            When there is no complete answer: no connection, no trust, no time.
+            When there is no complete answer: no connection, no trusted certificate, or not in time.
         KubeconfigError
             When the credentials cannot be sent or renewed.
         """
@@ -97,7 +97,7 @@ class Transport:
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
         headers = credentials.copy()
         headers["Accept"] = accept
-        # What an error of the libraries says may hold headers and their values: it is not even kept as the cause.
+        # Messages of the libraries' errors may contain headers with credentials: they are not even the cause.
         try:
             return in_time(self._timeout, functools.partial(self._exchange, url, headers))
         except OutOfTimeError:
@@ -136,12 +136,12 @@ class Transport:
         headers = urllib3.HTTPHeaderDict({"User-Agent": _USER_AGENT})
         for name, value in self._access.headers():
             headers.add(name, value)
-        # Compressing costs the server more than it saves where no wire is in between.
+        # On the same machine, compression costs more than it saves.
         headers["Accept-Encoding"] = "identity" if _is_loopback(self.server) else "gzip"
         return headers
 
     def _renew(self, refused: urllib3.HTTPHeaderDict) -> urllib3.HTTPHeaderDict:
-        """Return credentials newer than those that were refused, which another thread may have read meanwhile."""
+        """Return newer credentials than the refused ones, which another thread may have read already."""
         with self._headers_lock:
             if self._headers is refused:
                 self._headers = self._build_headers()
