@@ -1,1 +1,1 @@
-"""Questions and their answers: place, plan, and what stands on them."""
+"""Questions about a cluster and their answers."""

@@ -309,7 +309,7 @@ class Base:
         if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
             raise UsageError(
                 f"pod {key} already runs on node {infos[row].pod.spec.node_name}",
-                hint=f"kplan explain {key} tells why it is there",
+                hint=f"kplan explain {key} shows why it is there",
             )
         return row
 

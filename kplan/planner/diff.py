@@ -75,14 +75,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     UsageError
         When one of them is of a kind that cannot be compared.
     """
-    for side in (before, after):
-        if side.report.kind not in COMPARED:
-            hint = f"it can be {', '.join(COMPARED)}"
-            raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)
-    kinds = {"pods" if side.report.kind in _ABOUT_PODS else side.report.kind for side in (before, after)}
-    if len(kinds) > 1:
-        message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
-        raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
+    _check_comparable(before, after)
     then, now = _pods_of(before.report), _pods_of(after.report)
     pods = tuple(_differences(before, then, after, now))
     added = tuple(sorted(now.victims - then.victims))
@@ -123,6 +116,17 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         capacity=capacity,
         facts=facts,
     )
+
+
+def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
+    for side in (before, after):
+        if side.report.kind not in COMPARED:
+            hint = f"it can be {', '.join(COMPARED)}"
+            raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)
+    kinds = {"pods" if side.report.kind in _ABOUT_PODS else side.report.kind for side in (before, after)}
+    if len(kinds) > 1:
+        message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
+        raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
 
 
 def _side(answer: ComparedAnswer) -> Side:

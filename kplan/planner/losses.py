@@ -171,9 +171,9 @@ class _Trials:
         templates: Sequence[Template],
         course: Sequence[tuple[int, int]],
         losses: list[Lost],
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> None:
-        self._base, self._templates, self._course, self._tell = base, templates, course, tell
+        self._base, self._templates, self._course, self._progress = base, templates, course, progress
         self._losses = losses
         self._least_priority = min(template.replicas[0].priority for template in templates)
         self._known: dict[int, bool] = {0: True}
@@ -185,7 +185,7 @@ class _Trials:
     def holds(self, number: int) -> bool:
         """Return whether this number of replicas outlasts every loss."""
         if number not in self._known:
-            self._tell(number)
+            self._progress(number)
             self._known[number] = self._first_broken(number) is None
         return self._known[number]
 

@@ -1,10 +1,10 @@
-"""Draws of many runs at once: runs that have drawn alike so far are one branch, and are carried out once.
+"""Random draws of many runs at once: runs with the same draws so far form one branch, which is carried out once.
 
-A run is deterministic but for its draws, so a branch is told by what it drew. What a run draws depends on nothing but
-the seed, the number of the run and how often it has drawn before: however runs are shared out, and whoever carries them
-out, each ends as it would alone. Where a branch comes to a new draw, it goes on with the first option that any of its
-runs drew, and the others are taken up later, from the start, with the same draws up to there. The number of branches is
-never larger than that of the runs.
+A run is deterministic except for its draws, so its draws identify a branch. A draw depends only on the seed, the number
+of the run and the number of earlier draws: a run ends the same whichever worker carries it out, alone or in a branch.
+At a new draw, a branch continues with the first option that any of its runs draws. The runs with other options form new
+branches, which are carried out later, from the start and with the same draws up to this one. There are never more
+branches than runs.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ _LAST = np.uint64(31)
 
 
 class _Indexed(Protocol[T_co]):
-    """What elements can be taken from by their position."""
+    """A sequence of elements, as `random.Random.choice` takes it."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """Runs that draw alike for a while; afterwards each goes its own way."""
+    """Runs whose first draws are the same."""
 
     runs: Runs
-    options: tuple[int, ...] = ()  #: what they draw, in this order
+    options: tuple[int, ...] = ()  #: these draws, in order
 
     def __len__(self) -> int:
         return len(self.runs)
 
 
 def all_runs(n: int) -> Branch:
-    """Return the branch of so many runs before anything is drawn."""
+    """Return the branch of n runs before the first draw."""
     return Branch(np.arange(n, dtype=np.uint64))
 
 
 class _Fork:
-    """A draw that runs have come to together: the options that they drew, and which of them drew each."""
+    """A draw of a branch: the options that its runs draw, and the runs of each option."""
 
     def __init__(self, runs: Runs, drawn: Runs) -> None:
         order = np.argsort(drawn, kind="stable")
@@ -61,7 +61,7 @@ class _Fork:
         self.option, self.runs = self.left.pop()
 
     def advance(self) -> bool:
-        """Go on to the next option; False when there is none."""
+        """Go on to the next option; return False if there is none."""
         if not self.left:
             return False
         self.option, self.runs = self.left.pop()
@@ -69,34 +69,35 @@ class _Fork:
 
 
 class Lots(random.Random):
-    """What a scheduler that leaves equal choices to chance asks, for many runs at once.
+    """A random generator for a scheduler that chooses evenly among equal options, for many runs at once.
 
     Parameters
     ----------
-    branch : the runs; a single one draws as Python's generator with that seed does
-    seed : equal seeds draw alike
+    branch : the runs
+    seed : the same seed gives the same draws
+    is_single : draw as Python's own generator with this seed, for a single run
 
     Attributes
     ----------
-    runs : those that the branch stands for that is under way
+    runs : the runs of the present branch
     """
 
     def __init__(self, branch: Branch, seed: int, *, is_single: bool = False) -> None:
         super().__init__(seed)
         self._start = branch
         self._is_single = is_single
-        # Neighbouring seeds, and neighbouring runs of one seed, have nothing in common once they are mixed.
+        # Mixing makes the draws of consecutive seeds, and of consecutive runs of a seed, independent.
         self._seed = np.uint64(random.Random(f"kplan {seed}").getrandbits(64))  # noqa: S311 - no secret
         self._forks: list[_Fork] = []
         self.rewind()
 
     def rewind(self) -> None:
-        """Start a branch."""
+        """Go back to the start of the branch."""
         self.runs = self._start.runs
         self._depth = 0
 
     def advance(self) -> bool:
-        """Turn to the next branch; False when all have been carried out."""
+        """Go on to the next branch; return False if all have been carried out."""
         while self._forks:
             if self._forks[-1].advance():
                 self.rewind()
@@ -105,7 +106,7 @@ class Lots(random.Random):
         return False
 
     def others(self) -> Iterator[Branch]:
-        """Yield the branches that have left the one that was carried out, none of them carried out itself."""
+        """Yield the branches that split off from the present one and have not been carried out."""
         options = self._start.options
         for fork in self._forks:
             yield from (Branch(runs, (*options, option)) for option, runs in fork.left)
@@ -114,7 +115,7 @@ class Lots(random.Random):
     def draw(self, n: int) -> int:
         """Return one of the numbers below n; each run draws evenly."""
         if n == 1:
-            return 0  # what is certain costs no draw, as with a plain seed
+            return 0  # a single option needs no draw, as in Python's generator
         if self._is_single:
             return super().randrange(n)
         depth, known = self._depth, len(self._start.options)
@@ -128,11 +129,11 @@ class Lots(random.Random):
         return fork.option
 
     def choice(self, seq: _Indexed[T_co]) -> T_co:
-        """Return one of the elements."""
+        """Return a random element."""
         return seq[self.draw(len(seq))]
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
-        """Return a number of a range."""
+        """Return a random number of a range."""
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[self.draw(len(numbers))]
 
@@ -142,7 +143,7 @@ def _drawn(seed: np.uint64, runs: Runs, depth: int) -> Runs:
 
     Notes
     -----
-    SplitMix64 (Steele, Lea, Flood 2014), over the runs and, of what comes of that, over the draws.
+    SplitMix64 (Steele, Lea, Flood 2014), applied to the number of the run, and to the result plus that of the draw.
     """
     return _mixed(_mixed(seed + runs * np.uint64(_STEP)) + np.uint64(depth * _STEP % _BITS))
 

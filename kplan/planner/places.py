@@ -72,8 +72,7 @@ def _line_of(workload: ManifestWorkload, path: str) -> int | None:
     depth, nearest = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=itemgetter(0))
     if depth < _LEAST_STEPS:
         return None
-    below = workload.json_path[len(workload.item.json_path) :]
-    return workload.item.line_of(f"${below}{nearest.removeprefix('$')}") or None
+    return workload.item.line_of(f"${workload.template_path}{nearest.removeprefix('$')}") or None
 
 
 def _depth(value: object, steps: Sequence[Step]) -> int:

@@ -61,7 +61,7 @@ class Planner(RoomQuestions, OddsQuestions):
         ----------
         manifests : files, directories, ``-``, or objects
         namespace : for objects that name none
-        validate : what becomes of unknown and duplicate fields: refused, told, or passed over
+        validate : whether unknown and duplicate fields are errors, warnings, or ignored
 
         Returns
         -------

@@ -61,19 +61,18 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
         return self.item.kind
 
     @property
-    def json_path(self) -> str:
-        """JSON path of the pod or the pod template in the document."""
-        return self.item.json_path + _TEMPLATE_PATH.get(self.kind, ".spec.template")
+    def template_path(self) -> str:
+        """JSON path of the pod or the pod template below the object, such as ``.spec.template``."""
+        return _TEMPLATE_PATH.get(self.kind, ".spec.template")
 
     def locate(self, error: FieldError) -> Problem:
         """Return a validation error of a pod as a problem in the template."""
-        below = self.json_path[len(self.item.json_path) :].removeprefix(".")
+        below = self.template_path.removeprefix(".")
         return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
 
     def uncountable(self) -> Iterator[Problem]:
         """Yield a problem for each resource amount that overflows int64."""
-        below = self.json_path[len(self.item.json_path) :]
-        yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${below}.spec"))
+        yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${self.template_path}.spec"))
 
 
 class ManifestPod(msgspec.Struct, frozen=True):
@@ -84,16 +83,6 @@ class ManifestPod(msgspec.Struct, frozen=True):
     more: int = 0  #: further replicas like it, which are only counted: they have the same outcome
 
     @property
-    def file(self) -> str:
-        """The file of the manifest."""
-        return self.workload.item.path
-
-    @property
-    def document(self) -> int:
-        """The number of the document in that file."""
-        return self.workload.item.document
-
-    @property
     def kind(self) -> str:
         """The kind of the workload, or Pod."""
         return self.workload.kind
@@ -102,11 +91,6 @@ class ManifestPod(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The name of the workload, or of the pod itself."""
         return self.workload.name
-
-    @property
-    def json_path(self) -> str:
-        """JSON path of the pod or the pod template in the document."""
-        return self.workload.json_path
 
 
 class Manifests(msgspec.Struct, frozen=True):
@@ -153,15 +137,7 @@ def load_manifests(
     for item in reading.items(sources):
         reader.take(item)
     if not reader.problems and not reader.workloads:
-        names = [
-            source.name if isinstance(source, Text) else str(source)
-            for source in sources
-            if isinstance(source, str | Path | Text)
-        ]
-        hint = f"name files that hold one of {', '.join(WORKLOADS)}"
-        kustomizations = [file.reason for file in reading.passed_over if file.reason.startswith("a kustomization")]
-        hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
-        reader.problems.append(Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint))
+        reader.problems.append(_no_workloads(sources, reading.passed_over))
     reader.problems += _duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
@@ -174,6 +150,18 @@ def load_manifests(
         dict(reader.skipped),
         tuple(reading.passed_over),
     )
+
+
+def _no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver]) -> Problem:
+    names = [
+        source.name if isinstance(source, Text) else str(source)
+        for source in sources
+        if isinstance(source, str | Path | Text)
+    ]
+    hint = f"name files that hold one of {', '.join(WORKLOADS)}"
+    kustomizations = [file.reason for file in passed_over if file.reason.startswith("a kustomization")]
+    hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
+    return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
 
 
 def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
@@ -384,12 +372,11 @@ def _duplicate_names(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
             continue
         reported.add(id(pod.workload))
         place = earlier.workload.item.locate(Problem("")).path
-        number = f" (document {earlier.document})"
-        below = pod.json_path[len(pod.workload.item.json_path) :]
+        number = f" (document {earlier.workload.item.document})"
         yield pod.workload.item.locate(
             Problem(
                 f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
-                json_path=f"${below}",
+                json_path=f"${pod.workload.template_path}",
                 hint="give one of them another name or namespace",
             )
         )

@@ -164,8 +164,8 @@ def test_namespace_and_places_are_kept() -> None:
     found = load(service, ingress, workload("Deployment", replicas=1), namespace="shop")
 
     each = found.pods[0]
-    assert (each.pod.metadata.namespace, each.document, each.kind, each.name) == ("shop", 3, "Deployment", "web")
-    assert each.json_path == "$.spec.template"
+    assert (each.pod.metadata.namespace, each.kind, each.name) == ("shop", "Deployment", "web")
+    assert (each.workload.item.document, each.workload.template_path) == (3, ".spec.template")
     assert found.skipped == {"Ingress": 1}
     assert found.objects[0].metadata.namespace == "shop"
 
