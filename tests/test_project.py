@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tokenize
 import tomllib
 from pathlib import Path
 
@@ -68,3 +69,26 @@ def test_the_hooks_before_a_commit_are_the_linters_of_the_pipeline() -> None:
     lines = {line.removesuffix(" .").replace(" --check", "") for line in pipeline.splitlines()}
     assert [hook["entry"] for hook in hooks] == ["ruff check", "ruff format", "mypy", "lint-imports"]
     assert {hook["entry"] for hook in hooks} <= lines
+
+
+#: Words that name nothing: what they stand for has a name in Kubernetes or in the algorithm.
+VAGUE = frozenset({"asked", "each", "found", "given", "kept", "made", "said", "seen", "taken", "told", "twin"})
+#: Those that make a longer name vague as well.
+VAGUE_PARTS = frozenset({"asked", "each", "kept", "said", "told", "twin"})
+
+
+def vague_names(module: Path) -> set[str]:
+    with module.open("rb") as source:
+        names = {token.string for token in tokenize.tokenize(source.readline) if token.type == tokenize.NAME}
+    return {name for name in names if name in VAGUE or VAGUE_PARTS.intersection(name.split("_"))}
+
+
+def test_names_in_code_say_what_they_hold() -> None:
+    assert {module.name: names for module in HERE.glob("kplan/**/*.py") if (names := vague_names(module))} == {}
+
+
+def test_a_vague_name_is_noticed(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text('"""Of each of the asked."""\nfor each in asked_nodes, taken_at, not_found:\n    pass\n')
+
+    assert vague_names(module) == {"each", "asked_nodes"}
