@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api import decode
 from kplan.errors import Problem
@@ -19,7 +20,7 @@ from kplan.reading.places import Duplicate, Source
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Item(NamedTuple):
+class Item(msgspec.Struct, frozen=True):
     """One object of a document, not yet decoded."""
 
     origin: Document  #: the document that it is in
@@ -153,16 +154,16 @@ def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> It
     except (msgspec.ValidationError, RecursionError):
         problems.append(place.locate(_mistaken(content, _no_object)))
         return
-    place = place._replace(content=content)
+    place = replace(place, content=content)
     if not _has_kind(envelope.api_version, envelope.kind, place, problems):
         return
     if not _is_list(envelope.api_version, envelope.kind) or not envelope.items:
         if envelope.kind.endswith("List"):
             return
-        yield place._replace(api_version=envelope.api_version, kind=envelope.kind)
+        yield replace(place, api_version=envelope.api_version, kind=envelope.kind)
         return
     items = envelope.items
-    place = place._replace(json_path=f"{place.json_path}.items")
+    place = replace(place, json_path=f"{place.json_path}.items")
     if isinstance(items, msgspec.Raw):
         if not _is_too_deep(place, problems):
             problems.append(place.locate(_mistaken(items, _no_list)))
@@ -183,7 +184,7 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
     known = _ElementType(b"", "", "")
     for index, element in enumerate(elements):
         path = f"{place.json_path}[{index}]"
-        if known.prefix and bytes(memoryview(element)[: len(known.prefix)]) == known.prefix:
+        if known.prefix and memoryview(element)[: len(known.prefix)] == known.prefix:
             yield Item(place.origin, path, known.api_version, known.kind, element)
             continue
         where = Item(place.origin, path, place.api_version, place.kind, element)
@@ -229,7 +230,7 @@ def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterat
         if _is_too_deep(place, problems):
             return
         for index, element in enumerate(content):
-            yield from _builtin_items(element, place._replace(json_path=f"{place.json_path}[{index}]"), problems)
+            yield from _builtin_items(element, replace(place, json_path=f"{place.json_path}[{index}]"), problems)
         return
     if not isinstance(content, dict):
         problems.append(place.locate(_no_object(content)))
@@ -238,10 +239,10 @@ def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterat
     if not _has_kind(api_version, kind, place, problems):
         return
     if not _is_list(api_version, kind):
-        yield place._replace(api_version=api_version, kind=kind, content=content)
+        yield replace(place, api_version=api_version, kind=kind, content=content)
         return
     items = content.get("items")
-    place = _with_item_kind(place._replace(json_path=f"{place.json_path}.items"), api_version, kind)
+    place = _with_item_kind(replace(place, json_path=f"{place.json_path}.items"), api_version, kind)
     if isinstance(items, list):
         yield from _builtin_items(items, place, problems)
     elif items is not None:
@@ -265,7 +266,7 @@ def _is_list(api_version: str, kind: str) -> bool:
 
 def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:
     """Return the place of a list's elements, which are pods in a PodList where they have no kind."""
-    return place._replace(api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
+    return replace(place, api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
 
 
 def _has_kind(api_version: Any, kind: Any, place: Item, problems: list[Problem]) -> bool:

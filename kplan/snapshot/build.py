@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.times import time_problems
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """The position of an object in its file; without `origin`, the object is from memory."""
 
     origin: Document | None = None

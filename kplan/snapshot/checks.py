@@ -48,18 +48,20 @@ class QuantityCheck:
     def _are_known(self, obj: msgspec.Struct) -> bool:
         """Tell whether all quantities of a pod or node are known to be valid: the quick way for most objects."""
         is_known = self._good.issuperset
+        if isinstance(obj, core.Pod):
+            spec = obj.spec
+            if spec.overhead or spec.resources is not None or spec.init_containers:
+                return False
+            for container in spec.containers:
+                resources = container.resources
+                if not is_known(resources.requests.values()):
+                    return False
+                if resources.limits and not is_known(resources.limits.values()):
+                    return False
+            return True
         if isinstance(obj, core.Node):
             return is_known(obj.status.allocatable.values()) and is_known(obj.status.capacity.values())
-        if not isinstance(obj, core.Pod):
-            return False
-        spec = obj.spec
-        if spec.overhead or spec.resources is not None or spec.init_containers:
-            return False
-        for container in spec.containers:
-            resources = container.resources
-            if not is_known(resources.requests.values()) or not is_known(resources.limits.values()):
-                return False
-        return True
+        return False
 
     def _problem(self, amount: Amount) -> Problem | None:
         if amount.quantity in self._good:

@@ -11,6 +11,7 @@ in pkg/registry/core/pod/strategy.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -96,6 +97,7 @@ def _round_up(resources: ResourceList) -> ResourceList:
     return {name: _round_to_milli(amount) for name, amount in resources.items()}
 
 
+@lru_cache(maxsize=1 << 12, typed=True)
 def _round_to_milli(amount: QuantityLike) -> QuantityLike:
     if isinstance(amount, int) or (
         isinstance(amount, str) and not amount.endswith(("n", "u")) and "." not in amount and "e" not in amount.lower()

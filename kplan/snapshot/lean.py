@@ -56,8 +56,11 @@ def lean(obj: S) -> S:
             reduced = tuple(filter(_has_source, volumes))
             if len(reduced) < len(volumes):
                 changes["spec"] = replace(obj.spec, volumes=reduced)
-        if changed := _lean_pod_status(obj):
-            changes["status"] = replace(obj.status, **changed)
+        status = obj.status
+        if (status.conditions or status.container_statuses or status.init_container_statuses) and (
+            changed := _lean_pod_status(obj)
+        ):
+            changes["status"] = replace(status, **changed)
     elif isinstance(obj, core.Node) and (conditions := _lean_node_conditions(obj.status.conditions)) is not None:
         changes["status"] = replace(obj.status, conditions=conditions)
     return replace(obj, **changes) if changes else obj
@@ -73,7 +76,11 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
         changes["owner_references"] = tuple(
             replace(owner, block_owner_deletion=False) for owner in metadata.owner_references
         )
-    if isinstance(metadata, ObjectMeta) and not metadata.annotations.keys() <= DECIDING_ANNOTATIONS:
+    if (
+        isinstance(metadata, ObjectMeta)
+        and metadata.annotations
+        and not metadata.annotations.keys() <= DECIDING_ANNOTATIONS
+    ):
         changes["annotations"] = {
             key: text for key, text in metadata.annotations.items() if key in DECIDING_ANNOTATIONS
         }

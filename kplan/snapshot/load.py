@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
@@ -260,7 +261,7 @@ class _Loader:
         """Read a snapshot file of kplan: lists by kind, each decoded at once."""
         if not isinstance(item.content, msgspec.Raw):
             # From YAML: the lists are decoded from JSON text, kind by kind.
-            item = item._replace(content=msgspec.Raw(msgspec.json.encode(item.content)))
+            item = replace(item, content=msgspec.Raw(msgspec.json.encode(item.content)))
         try:
             document = item.decode(SnapshotDocument)
         except DecodeError as error:
@@ -275,8 +276,8 @@ class _Loader:
             if kind is None:
                 self._skipped[field] += 1
                 continue
-            for index, obj in enumerate(self._decode_list(raw, kind, place._replace(json_path=f"$.objects.{field}"))):
-                where = place._replace(json_path=f"$.objects.{field}[{index}]")
+            for index, obj in enumerate(self._decode_list(raw, kind, replace(place, json_path=f"$.objects.{field}"))):
+                where = Place(place.origin, f"$.objects.{field}[{index}]")
                 self._add(obj, kind, where, completes=False)
 
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
@@ -297,7 +298,7 @@ class _Loader:
             try:
                 objects.append(decode(element, kind.type))
             except DecodeError as error:
-                self._note(error, place._replace(json_path=f"{place.json_path}[{index}]"))
+                self._note(error, replace(place, json_path=f"{place.json_path}[{index}]"))
         return objects
 
 

@@ -21,12 +21,12 @@ _Named = tuple[str, str]
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return the problems of an object's times that do not parse."""
     metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-    created, deleted = metadata.creation_timestamp, metadata.deletion_timestamp
-    times = [(created, "$.metadata.creationTimestamp")] if created is not None else []
-    if deleted is not None:
-        times.append((deleted, "$.metadata.deletionTimestamp"))
-    if (others := _OTHERS.get(type(obj))) is not None:
-        times += others(obj)
+    times_of = _OTHERS.get(type(obj))
+    times = [] if times_of is None else times_of(obj)
+    if metadata.creation_timestamp is not None:
+        times.append((metadata.creation_timestamp, "$.metadata.creationTimestamp"))
+    if metadata.deletion_timestamp is not None:
+        times.append((metadata.deletion_timestamp, "$.metadata.deletionTimestamp"))
     return [
         Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT)
         for text, path in times
