@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from kplan.documents.change import Change, Obstacle, Step, StepEvent, WorkloadChange, WorkloadState
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.changes import workload_of
+from kplan.report.changes import workload_of, workload_title
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State
@@ -54,7 +54,7 @@ def change_sentence(document: PlanReport) -> str:
     subjects = [
         workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
     ]
-    names = {_name(workload) for workload in subjects}
+    names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
     own = [change for change in document.changes if _is_of(change, names)]
@@ -83,10 +83,6 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     return ends + [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
 
 
-def _name(workload: WorkloadChange) -> str:
-    return f"{workload.kind} {workload.namespace}/{workload.name}"
-
-
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
     """Return whether a pod belongs to one of the workloads, or is one itself."""
     name = workload_of(change)
@@ -104,7 +100,7 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
     quiet = [workload for workload in document.workloads if _is_quiet(workload)]
     if quiet and not options.is_wide:
-        names = listing([_name(workload) for workload in quiet])
+        names = listing([workload_title(workload) for workload in quiet])
         yield line(f"Unchanged: {names}")
     if any(step.pod for step in document.steps):
         yield line(Span(_ASSUMED, "dim"))
@@ -120,10 +116,12 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
     }
     for workload in document.workloads:
         if workload.refused:
-            yield Heading((f"{_name(workload)}: ", Span("refused", "bad")))
+            yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
             yield Preformatted("the API server answers", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
-            yield Heading((f"{_name(workload)}: ", Span(f"stuck after {workload.ready} of {workload.desired}", "bad")))
+            yield Heading(
+                (f"{workload_title(workload)}: ", Span(f"stuck after {workload.ready} of {workload.desired}", "bad"))
+            )
             yield Preformatted(workload.pod or "its controller gets", workload.because)
     yield from _obstacles(document.obstacles)
 
@@ -140,7 +138,7 @@ def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
     )
     style: Style = "bad" if workload.state is WorkloadState.STUCK or workload.refused else "good"
     return (
-        _name(workload),
+        workload_title(workload),
         "refused" if workload.refused else moved,
         str(workload.desired),
         str(workload.ready),
@@ -229,7 +227,7 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
 
 
 def _of_workload(workload: WorkloadChange, state: State, rule: str, words: str) -> Case:
-    name = _name(workload)
+    name = workload_title(workload)
     origin = workload.origin
     if not origin:
         return Case(name, state, rule, words, words)

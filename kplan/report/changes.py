@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.documents.change import Change
+from kplan.documents.change import Change, WorkloadChange
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
 from kplan.report.daemons import DAEMON_SET, own_node
@@ -15,6 +15,7 @@ from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, suffix_line, where_text
 from kplan.report.tables import natural_width
+from kplan.report.words import left_out
 
 _STYLES: Mapping[Action, Style] = {
     Action.PLACED: "good",
@@ -41,6 +42,11 @@ def workload_of(change: PodChange) -> str:
     return f"{kind} {namespace}/{name}" if name else change.pod
 
 
+def workload_title(workload: WorkloadChange) -> str:
+    """Return KIND NAMESPACE/NAME."""
+    return f"{workload.kind} {workload.namespace}/{workload.name}"
+
+
 def is_daemon(change: PodChange) -> bool:
     """Return whether a pod belongs to a DaemonSet."""
     return change.workload.partition("/")[0] == DAEMON_SET
@@ -61,8 +67,7 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
     suffix = "" if options.is_wide else common_suffix(names)
     roomy = (_table(document, shown, suffix, most, options) for most in (_MOST_NODES, 2))
     table = next((candidate for candidate in roomy if natural_width(candidate) <= options.width), None)
-    left_out = len(groups) - len(shown)
-    note = f"and {left_out} more that are placed (-o wide shows all)" if left_out else ""
+    note = left_out(len(groups) - len(shown), extra=" that are placed", flag="-o wide")
     yield replace(table or _table(document, shown, suffix, 1, options), note=note)
     yield from suffix_line(suffix)
 
@@ -163,8 +168,7 @@ def _is_rolled_out(document: PlanReport, change: PodChange) -> bool:
     """Return whether a rollout replaces a pod."""
     name = workload_of(change)
     return change.by is None and any(
-        f"{workload.kind} {workload.namespace}/{workload.name}" == name and workload.change is Change.ROLLOUT
-        for workload in document.workloads
+        workload_title(workload) == name and workload.change is Change.ROLLOUT for workload in document.workloads
     )
 
 

@@ -10,7 +10,7 @@ from kplan.report.decision import outcome_text
 from kplan.report.details import failure_lines, listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
-from kplan.report.words import count
+from kplan.report.words import count, left_out
 
 DAEMON_SET = "DaemonSet"
 _MOST_ROWS = 20
@@ -42,8 +42,7 @@ def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> It
     rows: list[tuple[Cell, ...]] = [
         (Span(listing(names, most=_MOST_NAMES), "bad"), why, would_help) for (why, would_help), names in shown
     ]
-    left_out = sum(map(len, nodes.values())) - sum(len(names) for _, names in shown)
-    note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
+    note = left_out(sum(map(len, nodes.values())) - sum(len(names) for _, names in shown), "node")
     yield Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), tuple(rows), "<<<", note=note)
     if message := pending[0].message:
         yield Preformatted("kube-scheduler writes", message)

@@ -10,7 +10,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.details import failure_lines, listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import diagnosis_blocks
-from kplan.report.words import count, points, scored_by
+from kplan.report.words import count, left_out, points, scored_by
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",
@@ -162,7 +162,7 @@ def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tup
 def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], options: ReportOptions) -> Table:
     scores = placement.scores
     best = scores[chosen]
-    note = _left_out(placement.feasible_count - len(nodes))
+    note = left_out(placement.feasible_count - len(nodes), "node")
     if options.explain or options.is_wide:
         plugins = list(best.plugins)
         rows = [
@@ -184,10 +184,6 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
 
 def _behind(best: int, total: int) -> str:
     return "tie" if total == best else points(total - best)
-
-
-def _left_out(number: int) -> str:
-    return f"and {count(number, 'more node')} (--all-nodes shows all)" if number > 0 else ""
 
 
 def _marked(node: str, chosen: str) -> Cell:
@@ -275,9 +271,8 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
     for index, (text, names) in enumerate(nodes_by_text.items()):
         closest = " (closest)" if index == 0 and len(nodes_by_text) > 1 and names == [best] else ""
         yield Line((Span(listing(names, most=len(names)) + closest, "strong"), f": {text}"), 2, is_item=True)
-    left_out = _left_out(group.nodes - len(nodes))
-    if left_out:
-        yield Line((Span(left_out, "dim"),), 2, is_item=True)
+    if note := left_out(group.nodes - len(nodes), "node"):
+        yield Line((Span(note, "dim"),), 2, is_item=True)
 
 
 def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> list[str]:
@@ -325,7 +320,7 @@ def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[B
                 rows.append((name, label, text))
                 name = label = ""
     if rows:
-        note = _left_out(len(rejections) - len(shown))
+        note = left_out(len(rejections) - len(shown), "node")
         yield Table(("NODE", "PLUGIN", "WHY NOT"), tuple(rows), "<<<", note=note)
 
 

@@ -9,7 +9,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.footer import change_text, closing_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
-from kplan.report.words import count
+from kplan.report.words import count, left_out
 
 _MOST_PODS = 50
 _STYLES: dict[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
@@ -41,10 +41,13 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
     yield line("After: ", _side(document.after))
     shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
     if shown:
-        left_out = len(document.pods) - len(shown)
-        note = f"and {left_out} more (--all-nodes shows all)" if left_out else ""
         rows = tuple(_row(pod, options) for pod in shown)
-        yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
+        yield Table(
+            ("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),
+            rows,
+            "<<<<<",
+            note=left_out(len(document.pods) - len(shown)),
+        )
     for title, victims in (
         ("Evicted after, not before", document.victims_added),
         ("Evicted before, not after", document.victims_removed),
@@ -64,9 +67,7 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
         most = len(document.facts) if options.explain or options.top is None else _MOST_PODS
         yield Heading(("What else differs",))
         rows = tuple(_fact_row(fact) for fact in document.facts[:most])
-        left_out = len(document.facts) - most
-        note = f"and {left_out} more (--all-nodes shows all)" if left_out > 0 else ""
-        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), rows, "<<>>", note=note)
+        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), rows, "<<>>", note=left_out(len(document.facts) - most))
     yield from closing_blocks(document)
 
 

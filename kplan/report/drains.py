@@ -11,7 +11,7 @@ from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table,
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import count
+from kplan.report.words import count, left_out
 
 _MOST_TOLD = 5
 _MOST_ROWS = 20
@@ -28,10 +28,8 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
         (_what(document).upper(), "DRAINABLE", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
         tuple(_row(drain) for drain in shown),
         "<<>>>>>",
+        note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
     )
-    left_out = len(document.drains) - len(shown)
-    if left_out:
-        yield line(f"and {left_out} more that can be drained (--all-nodes shows all)")
     for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
         yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
         yield Preformatted(drain.pod, drain.because)

@@ -15,7 +15,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.view import Case, State, View
-from kplan.report.words import count
+from kplan.report.words import count, left_out
 
 _MOST_REASONS = 2
 _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
@@ -35,9 +35,8 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
     header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH REQUESTS",) if options.is_wide else ()))
     rows = tuple(_row(workload, document, is_wide=options.is_wide) for workload in shown)
     align = "<>>>" + "<" * options.is_wide + "<"
-    yield Table((*header, "WHAT STOPS THE NEXT"), rows, align)
-    if len(shown) < len(workloads):
-        yield line(f"and {len(workloads) - len(shown)} more with at least as much room (--all-nodes shows all)")
+    note = left_out(len(workloads) - len(shown), extra=" with at least as much room")
+    yield Table((*header, "WHAT STOPS THE NEXT"), rows, align, note=note)
     if options.explain:
         for workload in shown:
             if workload.stop is not None:

@@ -11,7 +11,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, left_out, name_ranges
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
@@ -163,8 +163,7 @@ def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]
 
 
 def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> str:
-    n = len(pods) - len(_shown(pods, options))
-    return f"and {count(n, 'more pod')} (--all-nodes shows all)" if n else ""
+    return left_out(len(pods) - len(_shown(pods, options)), "pod")
 
 
 def _places(pod: PodOdds, most: int | None) -> str:

@@ -13,7 +13,7 @@ from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.tables import natural_width
-from kplan.report.words import count
+from kplan.report.words import count, left_out
 
 _MOST_ROWS = 50
 """At most so many workloads are listed, unless more than that need attention."""
@@ -110,8 +110,7 @@ def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Blo
     table = next(
         (candidate for candidate in tables if options.is_wide or natural_width(candidate) <= options.width), None
     )
-    left_out = len(ordered) - len(shown)
-    more = f"and {count(left_out, 'more workload')}, all scheduled (-o wide shows all)" if left_out else ""
+    more = left_out(len(ordered) - len(shown), "workload", ", all scheduled", flag="-o wide")
     yield replace(table or _table(shown, suffix, 1), note=more)
     yield from suffix_line(suffix)
 

@@ -21,7 +21,7 @@ from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"
@@ -318,8 +318,7 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     rows: list[tuple[Cell, ...]] = [(node or "", str(len(names)), name_ranges(names)) for node, names in shown]
     if nowhere:
         rows.append((Span(_NOWHERE, "bad"), str(len(nowhere)), name_ranges(nowhere)))
-    left_out = len(ordered) - len(shown)
-    note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
+    note = left_out(len(ordered) - len(shown), "node")
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 

@@ -21,7 +21,7 @@ from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.tries import tries_blocks, tries_of
 from kplan.report.view import Case, View
-from kplan.report.words import age_text, count, moment_text
+from kplan.report.words import age_text, count, left_out, moment_text
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",
@@ -218,8 +218,7 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
     shown = ranked if options.top is None else ranked[: options.top]
     chosen = [node for node in preemption.candidates if node not in others]
     rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
-    left_out = len(ranked) - len(shown)
-    note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
+    note = left_out(len(ranked) - len(shown), "node")
     header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "TOP VICTIM SINCE", "LOST BY")
     if options.is_wide or options.explain:
         yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>>>><<", note=note)

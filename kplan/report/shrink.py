@@ -11,7 +11,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, left_out, name_ranges
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3
@@ -38,9 +38,7 @@ def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Bl
         header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(node.deleted for node in freed) else ()))
         rows = tuple(_row(number, node, resources, header) for number, node in enumerate(shown, 1))
         columns = (*header, *(f"FREES {name}" for name in resources))
-        yield Table(columns, rows, "><" + ">" * (len(columns) - 2))
-        if len(shown) < len(freed):
-            yield line(f"and {len(freed) - len(shown)} more (--all-nodes shows all)")
+        yield Table(columns, rows, "><" + ">" * (len(columns) - 2), note=left_out(len(freed) - len(shown)))
     shares = [
         f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%" for name, usage in _changed_usage(document)
     ]

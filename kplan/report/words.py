@@ -27,6 +27,17 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all-nodes") -> str:
+    """Return the note about rows that a table leaves out; empty for none.
+
+    Parameters
+    ----------
+    noun, extra : name the rows: ``and 3 more NOUNsEXTRA (FLAG shows all)``
+    """
+    rows = count(number, f"more {noun}") if noun else f"{number} more"
+    return f"and {rows}{extra} ({flag} shows all)" if number > 0 else ""
+
+
 def points(number: int) -> str:
     """Return a difference of scores with its sign."""
     return f"{number:+d}"
