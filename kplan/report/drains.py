@@ -48,10 +48,10 @@ def _what(document: DrainsReport) -> str:
 
 
 def node_marks(document: DrainsReport) -> dict[str, Span]:
-    """Return node -> whether it, or the nodes that it is drained with, may go."""
+    """Return node -> whether it can be drained, with the nodes that it is drained with."""
     what = "" if document.label is None else f"{_what(document)} "
     return {
-        node: Span(f"{what}may go", "good") if drain.may_go else Span(f"{what}may not go", "bad")
+        node: Span(f"{what}drainable", "good") if drain.may_go else Span(f"{what}not drainable", "bad")
         for drain in document.drains
         for node in drain.nodes
     }

@@ -85,9 +85,9 @@ def test_what_cannot_be_asked(args: tuple[str, ...], words: str) -> None:
     assert words in found.stderr
 
 
-def test_the_page_about_each_node_marks_on_its_picture_which_may_go() -> None:
+def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained() -> None:
     page = invoke("drain", "--each", "-o", "html").stdout
     drains = json.loads(invoke("drain", "--each", "-o", "json").stdout)["drains"]
-    assert page.count('<span class="mark good">may go</span>') == sum(drain["mayGo"] for drain in drains)
-    assert page.count('<span class="mark bad">may not go</span>') == sum(not drain["mayGo"] for drain in drains)
-    assert '<span class="mark bad">pool may not go</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout
+    assert page.count('<span class="mark good">drainable</span>') == sum(drain["mayGo"] for drain in drains)
+    assert page.count('<span class="mark bad">not drainable</span>') == sum(not drain["mayGo"] for drain in drains)
+    assert '<span class="mark bad">pool not drainable</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout

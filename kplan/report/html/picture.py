@@ -185,6 +185,6 @@ def _legend(cluster: ClusterMap, colours: Mapping[str, int], *, has_marks: bool)
         shapes += "." if has_marks else "; striped: new pods, outlined: leaving ones."
     else:
         shapes = "A cell is a node, the stronger its colour the fuller it is; "
-        shapes += "a ring: a node that may not go." if has_marks else "a dot: new pods, a ring: leaving ones."
+        shapes += "a ring: a node that cannot be drained." if has_marks else "a dot: new pods, a ring: leaving ones."
     shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
     return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'
