@@ -53,7 +53,8 @@ class ImageLocality:
         images = pod_images(cycle.pod.pod, with_volumes=self._with_volumes)
         present = [image for image in dict.fromkeys(images) if row in index.rows(image)]
         return [
-            f"image {image} is there ({index.size(image) // _MEGABYTE} MiB, on {len(index.rows(image))} nodes)"
+            f"image {image} is on the node ({index.size(image) // _MEGABYTE} MiB,"
+            f" on {len(index.rows(image))} nodes in all)"
             for image in present
         ]
 

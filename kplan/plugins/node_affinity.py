@@ -142,7 +142,7 @@ class NodeAffinity:
         state = cycle.find(_PreScoreState)
         node = cycle.cluster.nodes.nodes[row]
         return [
-            f"preferred term {_term_text(preferred.term)} holds: weight {preferred.weight}"
+            f"matches preferred term {_term_text(preferred.term)}: weight {preferred.weight}"
             for preferred in (state.terms if state is not None else ())
             if preferred.term.matches(node.metadata.labels, node.metadata.name)
         ]

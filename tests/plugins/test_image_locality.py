@@ -101,4 +101,4 @@ def test_score_details_name_the_images_that_are_there():
     world = World([node("a", images=[(100 * MIB, "app:1", "app:one")]), node("b", images=[(100 * MIB, "app:1")])])
     cycle = world.cycle(pod(initContainers=[{"image": "tool"}, {"image": "app:1"}]))
 
-    assert make(world).score_details(cycle, 0) == ["image app:1 is there (100 MiB, on 2 nodes)"]
+    assert make(world).score_details(cycle, 0) == ["image app:1 is on the node (100 MiB, on 2 nodes in all)"]

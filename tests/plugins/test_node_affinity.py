@@ -318,4 +318,4 @@ def test_score_details_name_the_wishes_that_hold():
     cycle = world.cycle(wants(preferred((5, label("disk", "In", "ssd", "nvme")), (7, label("gpu", "Exists")))))
     assert plugin.pre_score(cycle, world.view()) is not PreScoreResult.SKIP_SHAPE
 
-    assert plugin.score_details(cycle, 0) == ["preferred term disk in (nvme,ssd) holds: weight 5"]
+    assert plugin.score_details(cycle, 0) == ["matches preferred term disk in (nvme,ssd): weight 5"]

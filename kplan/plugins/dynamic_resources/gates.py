@@ -28,7 +28,7 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     ]
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
-            text = "node resources that the pod's claims account for are not taken into account"
+            text = "node resources that the pod's claims account for do not count"
             features.append(
                 UnmodelledFeature(f"{pod.metadata.namespace}/{pod.metadata.name}", "DRANodeAllocatableResources", text)
             )
@@ -50,8 +50,8 @@ def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
             known.add(selector.cel.expression)
             compiled = cel.compile_expression(selector.cel.expression)
             if not isinstance(compiled, cel.CelCompileError) and compiled.unsupported:
-                text = f"selector {selector.cel.expression!r}: {compiled.unsupported}; pods that meet it get an error"
-                yield UnmodelledFeature(owner, "CELSelector", text)
+                problem = f"{compiled.unsupported}; a pod whose claims need it gets an error"
+                yield UnmodelledFeature(owner, "CELSelector", f"selector {selector.cel.expression!r}: {problem}")
 
 
 def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
@@ -65,10 +65,10 @@ def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
 def _of_slice(resource_slice: ResourceSlice) -> Iterator[UnmodelledFeature]:
     name = f"ResourceSlice/{resource_slice.metadata.name}"
     if any(map(_has_list, resource_slice.spec.devices)):
-        text = "an attribute is a list; every selector that meets the device fails"
+        text = "an attribute is a list; every selector fails on its device"
         yield UnmodelledFeature(name, "DRAListTypeAttributes", text)
     if any(device.node_allocatable_resource_mappings for device in resource_slice.spec.devices):
-        text = "node resources that devices stand for are not taken into account"
+        text = "node resources that its devices map to do not count"
         yield UnmodelledFeature(name, "DRANodeAllocatableResources", text)
 
 
@@ -84,6 +84,6 @@ def _of_claim(claim: ResourceClaim) -> Iterator[UnmodelledFeature]:
     owner = controller_of(claim.metadata)
     is_owned = owner is not None and owner.kind == "PodGroup"
     if is_owned or any(consumer.resource == "podgroups" for consumer in claim.status.reserved_for):
-        text = "a claim of a pod group counts as a claim of nobody"
+        text = "a claim of a pod group counts as one that no pod reserves"
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         yield UnmodelledFeature(name, "DRAWorkloadResourceClaims", text)

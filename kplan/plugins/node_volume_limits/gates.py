@@ -11,7 +11,7 @@ from kplan.snapshot.model import Snapshot
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     """Return the drivers that would keep pods off nodes on which they are not installed."""
-    text = "pods are not kept off nodes on which the driver is not installed"
+    text = "pods may be placed on nodes on which the driver is not installed"
     return [
         UnmodelledFeature(f"CSIDriver/{driver.metadata.name}", "VolumeLimitScaling", text)
         for driver in snapshot.csi_drivers

@@ -25,7 +25,7 @@ def test_a_selector_that_cannot_be_evaluated_is_named_with_its_object():
     ]
     assert found[0].message == (
         f"selector {strange!r}: semver() of what depends on the variable of a macro cannot be evaluated; "
-        "pods that meet it get an error"
+        "a pod whose claims need it gets an error"
     )
 
 

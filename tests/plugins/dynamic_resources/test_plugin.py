@@ -275,7 +275,7 @@ def test_score_details_name_the_alternative():
     cycle = world.cycle(pod("p", "c"))
     world.statuses(cycle)
 
-    assert world.plugin.score_details(cycle, 0) == ["claim default/c: request r got one, alternative 2 of 2"]
+    assert world.plugin.score_details(cycle, 0) == ["claim default/c: request r gets one, alternative 2 of 2"]
 
 
 # --- the chosen node --------------------------------------------------------------------------------------------------
