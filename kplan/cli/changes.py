@@ -41,6 +41,9 @@ RolloutOption = Annotated[
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that show reasons for the first pod of a new workload, and only the nodes of the others."""
 
+_DOCUMENT_FORMATS = ("json", "yaml")
+"""Formats that hold the whole report; jsonpath is one of them."""
+
 _REPLICAS_FIELD = {"Job": "parallelism"}
 _WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
@@ -73,6 +76,7 @@ def change_document(
         others=shown_nodes(output, with_score_details=False),
         explains_others=not _OUTLINE_FORMATS.issuperset(formats),
         covers_updates=output.explain,
+        covers_all=has_documents(formats),
         origins=_origins(question.manifests),
     )
     change = carry_out(base, written, rollout=rollout.value, decisions=decisions)
@@ -107,6 +111,11 @@ def requested_update(question: Question, replicas: int | None) -> tuple[Planner,
     return planner.with_world(planner.snapshot, objects, warnings), with_runs(
         written
     ) if question.run_cronjobs else written
+
+
+def has_documents(formats: Sequence[str]) -> bool:
+    """Return whether any format holds the whole report, with the decision about each pod."""
+    return any(name.startswith(_DOCUMENT_FORMATS) for name in formats)
 
 
 def _origins(manifests: Manifests | None) -> dict[str, Origin]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.changes import has_documents
 from kplan.cli.choosing import read_selector
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -93,9 +94,12 @@ def drain(
         raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
     output = saving(output, save)
     fail_on = fail_on_of(output, "drain")
-    with_map = wants_map(output, formats_of(output))
+    formats = formats_of(output)
+    with_map = wants_map(output, formats)
     question = ask(None, cluster, scheduler, verbosity)
+    from kplan.planner.change import drain as drain_nodes
     from kplan.planner.change_report import change_report
+    from kplan.planner.decisions import Decisions
     from kplan.simulation.draining import DrainOptions
 
     planner = question.planner
@@ -139,14 +143,29 @@ def drain(
         )
         emit(odds, output, verbosity)
         return
-    with counted("draining nodes", planner, quiet=verbosity.quiet):
-        change = planner.drain(
-            names, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
-        )
     shown = shown_nodes(output)
+    decisions = Decisions(nodes=shown, others=shown_nodes(output, with_score_details=False))
+    with counted("draining nodes", planner, quiet=verbosity.quiet):
+        change = drain_nodes(
+            planner,
+            names,
+            lost=lost,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options,
+            decisions=decisions if has_documents(formats) else None,
+        )
     emit(
         change_report(
-            planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map, max_listed=output.max_listed
+            planner,
+            change,
+            "drain",
+            fail_on=fail_on,
+            nodes=shown,
+            decisions=decisions,
+            with_map=with_map,
+            max_listed=output.max_listed,
         ),
         output,
         verbosity,

@@ -172,17 +172,20 @@ def follow(
     """Apply manifests to a fresh simulation, each until nothing moves."""
     applying = Applying(simulation, base.world.nodes, rollout)
     applied: list[Applied] = []
+    if decisions is not None and decisions.covers_all:
+        decisions.watch_all(simulation)
     for update in updates.all:
         n_before = len(simulation.steps)
         manifest = applying.apply(update)
         applied.append(manifest)
-        if decisions is not None and (manifest.change is Change.NEW or decisions.covers_updates):
-            decisions.watch(simulation, manifest)
+        if decisions is not None and not decisions.covers_all:
+            simulation.on_decision = None
+            if manifest.change is Change.NEW or decisions.covers_updates:
+                decisions.watch(simulation, manifest)
         if manifest.change is not Change.NONE or simulation.has_pending_sync:
             simulation.run()
         if len(simulation.steps) > n_before:
             note_stuck(simulation, [workload_change(simulation, manifest)])
-        simulation.on_decision = None
     return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
 
@@ -202,13 +205,22 @@ def drain(
     rolling: bool = False,
     replace: bool = False,
     options: DrainOptions | None = None,
+    decisions: Decisions | None = None,
 ) -> ChangePlan:
-    """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`."""
+    """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`.
+
+    Parameters
+    ----------
+    decisions : collects the decisions about all pods
+    """
     check_nodes(base, nodes)
+    origin = without_nodes(base, nodes) if lost else base
+    simulation = begin(origin)
+    if decisions is not None:
+        decisions.watch_all(simulation)
     if lost:
-        other = without_nodes(base, nodes)
-        return lose(begin(other), other, nodes)
-    return empty(begin(base), base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+        return lose(simulation, origin, nodes)
+    return empty(simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Decisions about the pods of new workloads, turned into documents while they are live."""
+"""Decisions about the pods of a change, turned into documents while they are live."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from kplan.simulation.loop import Simulation
 
 
 class Decisions(msgspec.Struct):
-    """Collects the decisions about the pods of new workloads."""
+    """Collects the decisions about the pods of new workloads, or of all."""
 
     nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
     others: NodesShown = None  #: the nodes to explain for its further pods
     explains_others: bool = True  #: whether decisions about further pods of a workload are collected
     covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
+    covers_all: bool = False  #: whether the decisions about all pods that move are collected
     origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
     #: NAMESPACE/NAME of a pod -> the decision that placed it
     placed: dict[str, PodPlacement] = {}
@@ -42,6 +43,22 @@ class Decisions(msgspec.Struct):
                 document = self._document(simulation.session, result, applied.update.key, nodes)
                 self.placed[document.pod.key] = document
                 explained.add(document.pod.key)
+
+        simulation.on_decision = save
+
+    def watch_all(self, simulation: Simulation) -> None:
+        """Collect the decisions about all pods from now on."""
+        explained: set[str] = set()
+
+        def save(result: CycleResult) -> None:
+            if result.outcome is not Outcome.SCHEDULED:
+                return
+            owner = simulation.owner(result.pod)
+            key = simulation.session.cluster.pods.infos[result.pod].key
+            workload = f"Pod/{key}" if owner is None else owner.workload.key
+            nodes = self.others if workload in explained else self.nodes
+            self.placed[key] = self._document(simulation.session, result, workload, nodes)
+            explained.add(workload)
 
         simulation.on_decision = save
 

@@ -54,6 +54,18 @@ def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() 
     assert "evicted for ml/inference" in invoke("drain", "gpu-a-1", "--lost", "-o", "junit").stdout
 
 
+@pytest.mark.parametrize("lost", [(), ("--lost",)])
+def test_placements_say_why_each_pod_is_where_it_is(lost: tuple[str, ...]) -> None:
+    placements = json.loads(invoke("drain", "spot-b-1", "-o", "json", *lost).stdout)["placements"]
+
+    scheduled = [placement for placement in placements if placement["outcome"] == "Scheduled"]
+    assert len(scheduled) > 1
+    for placement in scheduled:
+        assert placement["node"] in placement["ties"]
+        assert placement["node"] in placement["feasibleNodes"]
+        assert bool(placement["scores"]) == (placement["feasibleCount"] > 1)
+
+
 def test_steps_are_told_when_asked_for() -> None:
     assert "evicted" in invoke("drain", "general-b-2", "--explain").stdout
 
