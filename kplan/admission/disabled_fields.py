@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import re
+import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -133,18 +135,34 @@ def _without(value: Any, disabled: frozenset[Field]) -> Any:
 @lru_cache(maxsize=1024)
 def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step, ...]:
     """List the fields of a struct that are disabled, or may contain disabled fields."""
-    steps = []
-    for field in msgspec.structs.fields(cls):
-        if (cls, field.name) in disabled:
-            steps.append(_Step(field.name, field.default, is_emptied=True))
-        elif any(_steps(inner, disabled) for inner in _structs_in(field.type)):
-            steps.append(_Step(field.name, None, is_emptied=False))
-    return tuple(steps)
+    names = {name for struct, name in disabled if struct is cls}
+    emptied = [field for field in msgspec.structs.fields(cls) if field.name in names] if names else []
+    looked_into = [
+        name
+        for name in cls.__struct_fields__
+        if name not in names and any(_steps(inner, disabled) for inner in structs_of(cls, name))
+    ]
+    return (
+        *(_Step(field.name, field.default, is_emptied=True) for field in emptied),
+        *(_Step(name, None, is_emptied=False) for name in looked_into),
+    )
 
 
-def _structs_in(kind: Any) -> Iterable[type[msgspec.Struct]]:
+def structs_of(cls: type[msgspec.Struct], field: str) -> Iterator[type[msgspec.Struct]]:
+    """Yield the structs that a field may hold: those that its annotation names.
+
+    Evaluating the annotations of all structs takes longer than all decisions about a small cluster.
+    """
+    owner = next(base for base in cls.__mro__ if field in vars(base).get("__annotations__", ()))
+    names = vars(sys.modules[owner.__module__])
+    for word in re.findall(r"\w+", owner.__annotations__[field]):
+        yield from structs_in(names.get(word))
+
+
+def structs_in(kind: Any) -> Iterator[type[msgspec.Struct]]:
+    """Yield the structs that values of a type may be or hold at once."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield kind
     elif typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, dict, typing.Annotated):
         for arg in typing.get_args(kind):
-            yield from _structs_in(arg)
+            yield from structs_in(arg)
