@@ -63,6 +63,14 @@ def newest_heading() -> str:
     return found[0]
 
 
+def test_the_changelog_has_the_form_that_it_names() -> None:
+    headings = re.findall(r"^##+ .*$", (HERE / "CHANGELOG.md").read_text(), re.MULTILINE)
+    version = r"## \[Unreleased\]|## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d"
+    kind = r"### (Added|Changed|Deprecated|Removed|Fixed|Security)"
+    assert [heading for heading in headings if not re.fullmatch(f"{version}|{kind}", heading)] == []
+    assert any(heading.startswith(f"## [{kplan.__version__}] - ") for heading in headings)
+
+
 def test_the_hooks_before_a_commit_are_the_linters_of_the_pipeline() -> None:
     hooks = yaml.safe_load((HERE / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     pipeline = (HERE / ".ci" / "run").read_text()
