@@ -214,8 +214,10 @@ def _lack(group: c.NodesOut, resources: Sequence[d.InsufficientResource], *, is_
             empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
             texts.append(f"{name} (requests {requested}, {empty})")
         else:
-            at_most = f"{free} free" if is_single else f"at most {free} free, on {group.closest}"
-            texts.append(f"{name} (requests {requested}, {at_most})")
+            on_closest = (
+                "none free" if free == "0" or free.startswith("-") else f"at most {free} free, on {group.closest}"
+            )
+            texts.append(f"{name} (requests {requested}, {f'{free} free' if is_single else on_closest})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
 

@@ -105,6 +105,12 @@ STORIES = (
         ("tolerate-taint",),
     ),
     Story(
+        "all nodes are full",
+        [node("a", cpu="1"), node("b", cpu="1"), web(cpu="1"), pod("x", on="a"), pod("y", on="b")],
+        ("All 2 nodes lack cpu (requests 1, none free).",),
+        ("add-nodes",),
+    ),
+    Story(
         "the only node with room is cordoned",
         [cordoned("a"), node("b", cpu="1"), web(cpu="1"), pod("x", on="b")],
         ("None of 2 nodes fits:", "1 is cordoned", "1 lacks cpu (requests 1, 0 free)"),
