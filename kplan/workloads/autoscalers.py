@@ -90,9 +90,9 @@ def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | 
     advice = "leave spec.replicas out of the manifest"
     number = "1 replica" if replicas == 1 else f"{replicas} replicas"
     if replicas == 0 and lowest > 0:
-        return f"asks for 0 replicas, which turns {who} off until somebody scales it up again"
+        return f"requests 0 replicas, which turns {who} off until somebody scales it up again"
     if not lowest <= replicas <= highest:
         bound = min(max(replicas, lowest), highest)
-        return f"asks for {number}, and {who} will set them to {bound} at once: {advice}"
+        return f"requests {number}, and {who} will set them to {bound} at once: {advice}"
     now = "" if live in (None, replicas) else f", {live} at present"
-    return f"asks for {number}, and {who} will set them back to what its metrics call for{now}: {advice}"
+    return f"requests {number}, and {who} will set them back to what its metrics call for{now}: {advice}"

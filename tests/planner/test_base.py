@@ -38,19 +38,19 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
     odd = {**given_pod, "spec": {**given_pod["spec"], **ODD}}
     refused = IncomingPod(decode_pod(given_pod), Origin("web.yaml"), refused="exceeded quota")
     template = Template("replicas", (PodInfo(decode_pod(replica(first, 8))),))
-    keys = [key(each) for each in (first, *others[:2])]
-    running = [key(each) for each in scenario["objects"] if each["kind"] == "Pod" and each["spec"].get("nodeName")]
+    keys = [key(obj) for obj in (first, *others[:2])]
+    running = [key(obj) for obj in scenario["objects"] if obj["kind"] == "Pod" and obj["spec"].get("nodeName")]
     return [
-        lambda asked: asked.place(keys[0]).to_document(),
-        lambda asked: asked.place(given_pod).to_document(),
-        lambda asked: still(asked.plan([odd, *keys]).report()),
-        lambda asked: still(asked.plan([refused, given_pod]).report()),
-        lambda asked: still(asked.plan(keys, settle_preemption=True).report()),
-        lambda asked: still(asked.plan_queue([odd, *keys]).report()),
-        lambda asked: still(asked.capacity([template], limit=3, preempt=True).report()),
-        lambda asked: follow_victims(asked, [given_pod, *keys]),
-        lambda asked: still(queue_report(asked, asked.queue_of([odd], with_pending=True))),
-        lambda asked: still(explain_pod(asked, running[0] if running else keys[0]).report()),
+        lambda asking: asking.place(keys[0]).to_document(),
+        lambda asking: asking.place(given_pod).to_document(),
+        lambda asking: still(asking.plan([odd, *keys]).report()),
+        lambda asking: still(asking.plan([refused, given_pod]).report()),
+        lambda asking: still(asking.plan(keys, settle_preemption=True).report()),
+        lambda asking: still(asking.plan_queue([odd, *keys]).report()),
+        lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
+        lambda asking: follow_victims(asking, [given_pod, *keys]),
+        lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
+        lambda asking: still(explain_pod(asking, running[0] if running else keys[0]).report()),
     ]
 
 
@@ -63,30 +63,30 @@ def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.Data
     before = data.draw(st.lists(numbers, max_size=5), label="asked before")
     last = data.draw(numbers, label="asked last")
 
-    asked = planner(scenario)
+    asking = planner(scenario)
     for number in before:
-        questions[number](asked)
+        questions[number](asking)
 
-    assert questions[last](asked) == questions[last](planner(scenario))
+    assert questions[last](asking) == questions[last](planner(scenario))
 
 
 def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
-    asked = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
-    known = len(asked.session.cluster.pods)
+    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    known = len(asking.session.cluster.pods)
 
-    asked.place(pod("new", cpu="1"))
-    asked.plan_queue([pod("newer", cpu="1")])
+    asking.place(pod("new", cpu="1"))
+    asking.plan_queue([pod("newer", cpu="1")])
 
-    assert len(asked.session.cluster.pods) == len(asked.session.cluster.node_of) == known
+    assert len(asking.session.cluster.pods) == len(asking.session.cluster.node_of) == known
 
 
 @pytest.mark.parametrize("way", ["plan", "plan_queue"])
 def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: str) -> None:
-    asked = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
     odd = pod("odd", cpu="1", **ODD)
 
-    warned = getattr(asked, way)([odd]).context.warnings
-    plain = getattr(asked, way)(["default/web"]).context.warnings
+    warned = getattr(asking, way)([odd]).context.warnings
+    plain = getattr(asking, way)(["default/web"]).context.warnings
 
-    assert [(each.code, each.object) for each in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
+    assert [(warning.code, warning.object) for warning in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
     assert plain == ()

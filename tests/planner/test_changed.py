@@ -77,10 +77,10 @@ def some_cluster(seed: int) -> list[Object]:
 
 def answers(planner: Planner) -> Object:
     """What is asked of every cluster: three pods, one after the other, and what was odd about it."""
-    asked = [pod(f"new-{app}", cpu="900m", app=app) for app in "abc"]
-    for each in asked:
-        del each["metadata"]["uid"]
-    report: Object = planner.plan(asked).report(fail_on=()).to_dict()
+    new_pods = [pod(f"new-{app}", cpu="900m", app=app) for app in "abc"]
+    for new_pod in new_pods:
+        del new_pod["metadata"]["uid"]
+    report: Object = planner.plan(new_pods).report(fail_on=()).to_dict()
     del report["generatedAt"]
     for name in ("source", "changes"):
         report["snapshot"].pop(name, None)
@@ -101,9 +101,7 @@ def test_a_cluster_without_a_node_is_one_that_never_had_it(seed: int, is_asked_f
     planner = planner_of(objects)
     if is_asked_first:
         answers(planner)
-    never = [
-        each for each in objects if each["metadata"]["name"] != "n2" and each.get("spec", {}).get("nodeName") != "n2"
-    ]
+    never = [obj for obj in objects if obj["metadata"]["name"] != "n2" and obj.get("spec", {}).get("nodeName") != "n2"]
 
     owned_by_daemons_or_nobody = planner.changed(without=["node/n2"])
 
@@ -115,7 +113,7 @@ def test_a_cluster_without_pods_is_one_that_never_had_them(seed: int) -> None:
     objects = some_cluster(seed)
     planner = planner_of(objects)
     answers(planner)
-    never = [each for each in objects if each["metadata"]["labels"].get("app") != "b"]
+    never = [obj for obj in objects if obj["metadata"]["labels"].get("app") != "b"]
 
     assert answers(planner.changed(without=["pod?app=b"])) == answers(planner_of(never))
 
@@ -125,7 +123,7 @@ def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> Non
     objects = some_cluster(seed)
     planner = planner_of(objects)
     first = answers(planner)
-    gone = [each for each in objects if "n1" in (each["metadata"]["name"], each.get("spec", {}).get("nodeName"))]
+    gone = [obj for obj in objects if "n1" in (obj["metadata"]["name"], obj.get("spec", {}).get("nodeName"))]
 
     there_again = planner.changed(without=["node/n1"]).changed(with_=gone)
     cordoned = planner.changed(cordon=["n1", "n2"])
@@ -157,7 +155,7 @@ def test_scaling_up_and_down_again_leaves_the_pods_that_there_were() -> None:
     again = more.changed(scale=["rs/web=2"])
 
     assert len(more.snapshot.pods) == 5
-    assert sorted(each.spec.node_name for each in more.snapshot.pods) == ["", "", "", "n1", "n1"]
+    assert sorted(running.spec.node_name for running in more.snapshot.pods) == ["", "", "", "n1", "n1"]
     assert again.snapshot.pods == planner.snapshot.pods
     assert again.snapshot.replica_sets == planner.snapshot.replica_sets
 
@@ -171,7 +169,9 @@ def test_pods_of_a_node_that_is_gone_wait_for_another_where_a_controller_makes_t
 
     other = planner_of(objects).changed(without=["node/n1"])
 
-    assert [(each.metadata.name, each.spec.node_name) for each in other.snapshot.pods] == [("web-a-again1", "")]
+    assert [(recreated.metadata.name, recreated.spec.node_name) for recreated in other.snapshot.pods] == [
+        ("web-a-again1", "")
+    ]
     assert other.place("default/web-a-again1").node == "n2"
 
 
@@ -180,7 +180,7 @@ def test_what_an_object_owns_goes_with_it() -> None:
 
     other = planner.changed(without=["replicaset/web"])
 
-    assert [each.metadata.name for each in other.snapshot.pods] == ["alone"]
+    assert [remaining.metadata.name for remaining in other.snapshot.pods] == ["alone"]
     assert other.snapshot.replica_sets == ()
     [change] = other.snapshot.changes
     assert (change.change, change.what, change.count) == ("without", "replicaset/web", 2)
@@ -192,11 +192,11 @@ def test_added_nodes_have_their_daemons_and_nothing_else() -> None:
 
     other = planner.changed(cordon=["n1"]).changed(add_nodes=["2=n1"])
 
-    added = [each for each in other.snapshot.nodes if each.metadata.name != "n1"]
-    assert [each.metadata.name for each in added] == ["n1-more-1", "n1-more-2"]
-    assert not any(each.spec.unschedulable for each in added)
-    assert [each.metadata.labels["kubernetes.io/hostname"] for each in added] == ["n1-more-1", "n1-more-2"]
-    assert [each.spec.node_name for each in other.snapshot.pods] == ["n1", "n1", "n1-more-1", "n1-more-2"]
+    added = [added_node for added_node in other.snapshot.nodes if added_node.metadata.name != "n1"]
+    assert [added_node.metadata.name for added_node in added] == ["n1-more-1", "n1-more-2"]
+    assert not any(added_node.spec.unschedulable for added_node in added)
+    assert [added_node.metadata.labels["kubernetes.io/hostname"] for added_node in added] == ["n1-more-1", "n1-more-2"]
+    assert [daemon.spec.node_name for daemon in other.snapshot.pods] == ["n1", "n1", "n1-more-1", "n1-more-2"]
 
 
 def test_an_uncordoned_node_has_no_taint_of_a_cordoned_one() -> None:
@@ -243,7 +243,7 @@ def test_settling_lets_controllers_and_scheduler_do_what_they_would() -> None:
 
     settled = planner_of(objects).changed(without=["node/n1"], settle=True)
 
-    assert [each.spec.node_name for each in settled.snapshot.pods] == ["n2"] * 3
+    assert [moved.spec.node_name for moved in settled.snapshot.pods] == ["n2"] * 3
     assert [change.change for change in settled.snapshot.changes] == ["without", "settle"]
     nothing_left = settled.changed(settle=True)
     assert nothing_left.snapshot.changes[-1].count == 0
@@ -262,7 +262,7 @@ def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
 def test_warnings_about_what_is_gone_go_with_it() -> None:
     planner = planner_of([node("n1"), pod("lost", "n7")])
 
-    assert [each.code for each in planner.snapshot.warnings] == ["UnknownNode"]
+    assert [warning.code for warning in planner.snapshot.warnings] == ["UnknownNode"]
     assert planner.changed(without=["pod/lost"]).snapshot.warnings == ()
 
 

@@ -12,7 +12,7 @@ def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
     found = plan.report(with_map=True).cluster
 
     assert plan.placements[0].node == "n2"
-    by_name = {each.name: each for each in found.nodes}
+    by_name = {node_load.name: node_load for node_load in found.nodes}
     cpu = found.resources.index("cpu")
     assert by_name["n2"].arriving == ("default/new",)
     assert (by_name["n2"].before[cpu], by_name["n2"].after[cpu]) == (0, 2000)

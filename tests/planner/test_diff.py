@@ -57,10 +57,12 @@ def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
     there, back = compared(planner, other, pods), compared(other, planner, pods)
 
     assert there.pods
-    assert {each.pod: opposite[each.difference] for each in there.pods} == {
-        each.pod: each.difference for each in back.pods
+    assert {change.pod: opposite[change.difference] for change in there.pods} == {
+        change.pod: change.difference for change in back.pods
     }
-    assert [(each.before, each.after) for each in there.pods] == [(each.after, each.before) for each in back.pods]
+    assert [(change.before, change.after) for change in there.pods] == [
+        (change.after, change.before) for change in back.pods
+    ]
 
 
 def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
@@ -102,7 +104,7 @@ def test_a_newly_pending_pod_is_a_regression_and_a_newly_placed_one_is_none() ->
     better = compared(other, planner, [pod("x")], fail_on=("regression",))
 
     assert (worse.summary.newly_pending, worse.verdict.exit_code) == (1, 1)
-    assert [each.rule for each in worse.verdict.counted] == ["NewlyPending"]
+    assert [counted.rule for counted in worse.verdict.counted] == ["NewlyPending"]
     assert (better.summary.newly_placed, better.verdict.exit_code) == (1, 0)
     assert compared(planner, other, [pod("x")]).verdict.exit_code == 0
 
@@ -117,7 +119,7 @@ def test_new_victims_are_told_and_count() -> None:
     found = compared(planner, planner.changed(without=["node/n2"]), [high], fail_on=("regression",))
 
     assert found.victims_added == ("default/low",)
-    assert {each.rule for each in found.verdict.counted} == {"NewlyPending", "NewVictim"}
+    assert {counted.rule for counted in found.verdict.counted} == {"NewlyPending", "NewVictim"}
     [difference] = found.pods
     assert difference.after.nominated_node == "n1"
 
@@ -126,11 +128,11 @@ def test_queues_are_compared_with_their_utilisation() -> None:
     planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
     other = planner.changed(add_nodes=["3=n1"])
 
-    sides = [ComparedAnswer(str(index), each.plan_queue().report()) for index, each in enumerate((planner, other))]
+    sides = [ComparedAnswer(str(index), asking.plan_queue().report()) for index, asking in enumerate((planner, other))]
     found = diff_report(*sides)
 
-    assert [(each.pod, each.difference) for each in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
-    assert [(each.resource, each.before, each.after) for each in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
+    assert [(change.pod, change.difference) for change in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
+    assert [(usage.resource, usage.before, usage.after) for usage in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
 
 
 def demo(**options: Any) -> Planner:
@@ -196,15 +198,17 @@ def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
 def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set[str]) -> None:
     planner = demo()
     worse = planner.changed(cordon=["*"])
-    before, after = (ComparedAnswer(name, KINDS[kind](each)) for name, each in (("before", planner), ("after", worse)))
+    before, after = (
+        ComparedAnswer(name, KINDS[kind](asking)) for name, asking in (("before", planner), ("after", worse))
+    )
 
     found = diff_report(before, after, fail_on=("regression",))
     back = diff_report(after, before, fail_on=("regression",))
 
-    assert {each.rule for each in found.verdict.counted} >= rules
+    assert {counted.rule for counted in found.verdict.counted} >= rules
     assert not {*found.verdict.counted} & {*back.verdict.counted}
-    assert {(each.about, each.fact, each.before) for each in found.facts} == {
-        (each.about, each.fact, each.after) for each in back.facts
+    assert {(fact.about, fact.fact, fact.before) for fact in found.facts} == {
+        (fact.about, fact.fact, fact.after) for fact in back.facts
     }
 
 
@@ -216,19 +220,19 @@ def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
         ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
     )
 
-    assert {(each.about, each.after, each.worse) for each in found.facts} == {("n1", True, False), ("n2", False, True)}
-    assert [(each.object, each.rule) for each in found.verdict.counted] == [("n2", "MayGoWorse")]
+    assert {(fact.about, fact.after, fact.worse) for fact in found.facts} == {("n1", True, False), ("n2", False, True)}
+    assert [(counted.object, counted.rule) for counted in found.verdict.counted] == [("n2", "MayGoWorse")]
 
 
 def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> None:
     first = pod("urgent")
     first["spec"]["priority"] = 5
     objects = [node("n1"), pod("a"), pod("b"), pod("c")]
-    short, long = (Planner(load_snapshot(each)) for each in (objects, [*objects, first]))
+    short, long = (Planner(load_snapshot(held)) for held in (objects, [*objects, first]))
 
     found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
 
-    assert [(each.about, each.fact, each.after) for each in found.facts] == [("default/urgent", "place", "Active")]
+    assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
 
 
 def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
@@ -240,7 +244,7 @@ def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
     assert diff_report(ComparedAnswer("one", one), ComparedAnswer("other", other)).facts == ()
     alone = Planner(load_snapshot(objects[1:])).odds(["default/a"], runs=100).report()
     facts = diff_report(ComparedAnswer("one", one), ComparedAnswer("alone", alone)).facts
-    assert {(each.about, each.fact) for each in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
+    assert {(fact.about, fact.fact) for fact in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
 
 
 def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
@@ -250,8 +254,8 @@ def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
 
     found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
 
-    assert "cpu" in {each.resource for each in found.utilisation}
-    assert all(each.after > each.before for each in found.utilisation)
+    assert "cpu" in {usage.resource for usage in found.utilisation}
+    assert all(usage.after > usage.before for usage in found.utilisation)
     assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
 
 

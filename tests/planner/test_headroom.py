@@ -34,11 +34,11 @@ def asking(*objects: Object) -> kplan.Planner:
 
 
 def known(planner: kplan.Planner) -> dict[str, int]:
-    return {each.key: each.running for each in own_workloads(planner)}
+    return {own_workload.key: own_workload.running for own_workload in own_workloads(planner)}
 
 
 def fits(planner: kplan.Planner, **how: Any) -> dict[str, int]:
-    return {each.workload: each.fits for each in planner.headroom(**how).workloads}
+    return {counted.workload: counted.fits for counted in planner.headroom(**how).workloads}
 
 
 def test_each_is_counted_alone() -> None:
@@ -151,7 +151,7 @@ def test_counts_that_are_made_one_by_one_end(monkeypatch: pytest.MonkeyPatch) ->
     spreading["spec"]["template"]["spec"]["topologySpreadConstraints"] = [spread]
     report = asking(node("a", z="1"), spreading, workload("Deployment", "plain")).headroom()
 
-    assert {each.workload: (each.fits, each.stop is None) for each in report.workloads} == {
+    assert {counted.workload: (counted.fits, counted.stop is None) for counted in report.workloads} == {
         "Deployment/default/web": (3, True),
         "Deployment/default/plain": (4, False),
     }
@@ -164,7 +164,7 @@ def test_a_number_that_is_wanted_is_held_against_every_workload() -> None:
     assert not planner.headroom(wanted=2).verdict.failed
     short = planner.headroom(wanted=3)
     assert short.verdict.because == ("Deployment/default/db: Unschedulable",)
-    assert [each.fits for each in short.workloads] == [2, 3]
+    assert [counted.fits for counted in short.workloads] == [2, 3]
 
 
 def test_manifests_are_asked_about_each_alone() -> None:

@@ -29,7 +29,7 @@ def test_replicas_are_placed_and_say_where_they_come_from() -> None:
     found, _ = plan([node("a"), node("b")], workload("Deployment", replicas=2))
 
     placements = found.to_dict()["placements"]
-    assert [each["node"] for each in placements] == ["a", "b"]
+    assert [placement["node"] for placement in placements] == ["a", "b"]
     assert placements[0]["pod"]["from"] == {
         "file": "standard input",
         "document": 1,
@@ -106,7 +106,7 @@ def test_replicas_use_up_a_quota_one_after_another() -> None:
     }
     found, _ = plan([node("a"), quota], workload("Deployment", replicas=2))
 
-    assert [each.outcome.value for each in found.placements] == ["Scheduled", "Error"]
+    assert [placement.outcome.value for placement in found.placements] == ["Scheduled", "Error"]
     assert "exceeded quota" in found.placements[1].message
 
 
@@ -152,17 +152,17 @@ def test_newer_objects_take_the_place_of_older_ones() -> None:
 
     merged = with_objects(snapshot, [newer])
 
-    assert [each.status.allocatable["cpu"] for each in merged.nodes] == ["9"]
-    assert [each.status.allocatable["cpu"] for each in snapshot.nodes] == ["1"]
+    assert [merged_node.status.allocatable["cpu"] for merged_node in merged.nodes] == ["9"]
+    assert [older_node.status.allocatable["cpu"] for older_node in snapshot.nodes] == ["1"]
 
 
 def _claim(name: str = "data", **more: Any) -> Object:
-    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, **more.pop("metadata", {})},
-        "spec": {**asked, **more},
+        "spec": {**claim_spec, **more},
     }
 
 
@@ -187,7 +187,7 @@ CLASSES = [
 
 def _claims(cluster: list[Object], *manifests: Object) -> dict[str, str | None]:
     _, planner = plan(cluster, *manifests)
-    return {each.metadata.name: each.spec.storage_class_name for each in planner.world.persistent_volume_claims}
+    return {claim.metadata.name: claim.spec.storage_class_name for claim in planner.world.persistent_volume_claims}
 
 
 def test_claims_without_a_class_get_the_default_one() -> None:
@@ -212,7 +212,7 @@ def test_claims_that_controllers_make_get_the_default_class_too() -> None:
         "p-scratch": "a",
     }
     found, _ = plan(cluster, stateful)
-    assert [each.node for each in found.placements] == ["a", "a"]
+    assert [placement.node for placement in found.placements] == ["a", "a"]
 
 
 def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:

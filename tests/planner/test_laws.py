@@ -56,7 +56,7 @@ def test_a_plan_equals_placing_one_by_one_on_snapshots_that_hold_the_earlier_dec
         alone = planner(scenario, objects).place(key(pod))
         assert alone.to_dict() == placement.to_dict()
         if alone.node is not None:
-            objects = [bound(each, alone.node) if each is pod else each for each in objects]
+            objects = [bound(obj, alone.node) if obj is pod else obj for obj in objects]
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -67,7 +67,7 @@ def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
     scenario = data.draw(st.sampled_from(scenarios(area)), label="scenario")
     original = data.draw(st.sampled_from(pending(scenario)), label="pod")
     replicas = [replica(original, number) for number in range(n)]
-    plan = planner(scenario, [*scenario["objects"], *replicas]).plan([key(each) for each in replicas])
+    plan = planner(scenario, [*scenario["objects"], *replicas]).plan([key(replica) for replica in replicas])
 
     asking = planner(scenario, [*scenario["objects"], *replicas])
     template = Template("replicas", (PodInfo(asking.world.pod_by_key[key(replicas[0])]),))
@@ -76,7 +76,7 @@ def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
     fitting = list(itertools.takewhile(lambda placement: placement.node is not None, plan.placements))
     assert found.fit.total == len(fitting)
     assert found.per_node() == {
-        node: {"replicas": count} for node, count in sorted(Counter(each.node for each in fitting).items())
+        node: {"replicas": count} for node, count in sorted(Counter(placement.node for placement in fitting).items())
     }
     if len(fitting) < n:
         assert found.stop is not None
@@ -112,11 +112,11 @@ def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.Dat
     scenario, pods = drawn(area, data)
     asking = planner(scenario, [*scenario["objects"], *pods])
     keys = [key(pod) for pod in pods]
-    kept = documents(asking.plan(keys, settle_preemption=settle))
+    cached = documents(asking.plan(keys, settle_preemption=settle))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shape_cache, "MAX_SHAPES", 0)
-        assert documents(asking.plan(keys, settle_preemption=settle)) == kept
+        assert documents(asking.plan(keys, settle_preemption=settle)) == cached
 
 
 @pytest.mark.parametrize("area", ALL)

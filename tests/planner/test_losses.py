@@ -50,32 +50,32 @@ def template(made: Object) -> Template:
 
 def plainly_holds(objects: list[Object], made: Object, places: list[str], lost: set[str]) -> bool:
     """Let nodes be gone, make their pods again, and place them one after the other in the order of the queue."""
-    nodes = [each for each in objects if each["kind"] == "Node" and each["metadata"]["name"] not in lost]
+    nodes = [obj for obj in objects if obj["kind"] == "Node" and obj["metadata"]["name"] not in lost]
     if not nodes:
         return not places
-    pods = [each for each in objects if each["kind"] == "Pod"]
-    stay = [each for each in pods if each["spec"]["nodeName"] not in lost]
-    again = [each for each in pods if each["spec"]["nodeName"] in lost and "ownerReferences" in each["metadata"]]
-    again = [each for each in again if each["spec"]["priority"] >= made["spec"]["priority"]]
-    again.sort(key=lambda each: (-each["spec"]["priority"], each["metadata"]["name"]))
+    pods = [obj for obj in objects if obj["kind"] == "Pod"]
+    stay = [pod for pod in pods if pod["spec"]["nodeName"] not in lost]
+    again = [pod for pod in pods if pod["spec"]["nodeName"] in lost and "ownerReferences" in pod["metadata"]]
+    again = [pod for pod in again if pod["spec"]["priority"] >= made["spec"]["priority"]]
+    again.sort(key=lambda pod: (-pod["spec"]["priority"], pod["metadata"]["name"]))
     replicas = [
         {**made, "metadata": {**made["metadata"], "name": f"web-{i}", "uid": f"web-{i}"}} for i in range(len(places))
     ]
     standing = [
-        {**each, "spec": {**each["spec"], "nodeName": place}}
-        for each, place in zip(replicas, places, strict=True)
+        {**replica, "spec": {**replica["spec"], "nodeName": place}}
+        for replica, place in zip(replicas, places, strict=True)
         if place not in lost
     ]
-    moving = [each for each, place in zip(replicas, places, strict=True) if place in lost]
+    moving = [replica for replica, place in zip(replicas, places, strict=True) if place in lost]
 
     def homeless(running: list[Object], queue: list[Object]) -> set[str]:
-        fresh = [{**each, "spec": {**each["spec"], "nodeName": ""}, "status": {}} for each in queue]
-        for each in fresh:
-            each["metadata"] = {**each["metadata"], "name": f"{each['metadata']['name']}-again", "uid": ""}
+        fresh = [{**queued, "spec": {**queued["spec"], "nodeName": ""}, "status": {}} for queued in queue]
+        for queued in fresh:
+            queued["metadata"] = {**queued["metadata"], "name": f"{queued['metadata']['name']}-again", "uid": ""}
         planner = kplan.Planner(kplan.load_snapshot([*nodes, *running]))
-        return {each.pod.name for each in planner.plan(fresh).placements if each.node is None}
+        return {placement.pod.name for placement in planner.plan(fresh).placements if placement.node is None}
 
-    first = [each for each in again if each["spec"]["priority"] >= made["spec"]["priority"]]
+    first = [pod for pod in again if pod["spec"]["priority"] >= made["spec"]["priority"]]
     return homeless([*stay, *standing], [*first, *moving]) <= homeless(stay, first)
 
 
@@ -92,7 +92,7 @@ def clusters() -> st.SearchStrategy[list[Object]]:
     return st.builds(made, st.lists(st.integers(1, 4), min_size=2, max_size=4), st.lists(running, max_size=5))
 
 
-def asked(objects: list[Object], made: Object, **how: Any) -> Capacity:
+def capacity_of(objects: list[Object], made: Object, **how: Any) -> Capacity:
     return kplan.Planner(kplan.load_snapshot(objects)).capacity([template(made)], **how)
 
 
@@ -102,7 +102,7 @@ def test_what_is_said_holds_when_it_is_checked_plainly(
     objects: list[Object], cpu: str, shape: Object, zones: bool
 ) -> None:
     made = web(cpu, shape)
-    answer = asked(objects, made, lose=1, zones=zones)
+    answer = capacity_of(objects, made, lose=1, zones=zones)
     planner = kplan.Planner(kplan.load_snapshot(objects))
     course: list[tuple[int, int]] = []
     fill(planner.fork(), [template(made)], course=course)
@@ -125,7 +125,7 @@ def test_what_is_said_holds_when_it_is_checked_plainly(
 
 def test_room_for_the_largest_loss_stays_free() -> None:
     objects = [node("a"), node("b"), node("c")]
-    found = asked(objects, web("1", {}), lose=1)
+    found = capacity_of(objects, web("1", {}), lose=1)
 
     assert (found.fit.total, found.stop is not None and found.stop.outcome.value) == (8, "Unschedulable")
     assert found.per_node().keys() == {"a", "b", "c"}
@@ -135,7 +135,7 @@ def test_room_for_the_largest_loss_stays_free() -> None:
 
 
 def test_two_at_once() -> None:
-    found = asked([node(name) for name in "abcd"], web("1", {}), lose=2)
+    found = capacity_of([node(name) for name in "abcd"], web("1", {}), lose=2)
 
     assert found.fit.total == 8
     assert found.survival is not None
@@ -146,13 +146,13 @@ def test_pods_of_the_cluster_take_their_room_first() -> None:
     held = [pod(f"p{i}", "1", node_name="a", owner="ReplicaSet") for i in range(2)]
     objects = [node("a"), node("b", "2"), *held]
 
-    assert asked(objects, web("1", {}), lose=1).fit.total == 0
-    assert asked(objects, web("1", {}, priority=5), lose=1).fit.total == 2
+    assert capacity_of(objects, web("1", {}), lose=1).fit.total == 0
+    assert capacity_of(objects, web("1", {}, priority=5), lose=1).fit.total == 2
 
 
 def test_pods_that_find_no_other_place_anyway_do_not_count() -> None:
     pinned = pod("p", "1", node_name="a", owner="ReplicaSet", nodeSelector={"kubernetes.io/hostname": "a"})
-    found = asked([node("a"), node("b"), pinned], web("1", {}), lose=1)
+    found = capacity_of([node("a"), node("b"), pinned], web("1", {}), lose=1)
 
     assert found.fit.total == 3
     assert found.survival is not None
@@ -160,7 +160,7 @@ def test_pods_that_find_no_other_place_anyway_do_not_count() -> None:
 
 
 def test_nothing_is_left_of_one_node() -> None:
-    found = asked([node("a")], web("1", {}), lose=1)
+    found = capacity_of([node("a")], web("1", {}), lose=1)
 
     assert found.fit.total == 0
     assert found.stop is not None
@@ -181,7 +181,7 @@ def test_larger_numbers_may_hold_where_smaller_ones_do_not() -> None:
 
 def test_a_pod_that_takes_the_last_place_is_named() -> None:
     held = [pod(f"p{i}", "1", node_name="a", owner="ReplicaSet") for i in range(3)]
-    found = asked([node("a"), node("b"), *held], web("1", {}), lose=1).report()
+    found = capacity_of([node("a"), node("b"), *held], web("1", {}), lose=1).report()
 
     assert found.summary.fits == 1
     assert found.stop is not None

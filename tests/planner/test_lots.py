@@ -24,7 +24,7 @@ def drawn(branch: Branch, seed: int, sizes: list[int]) -> dict[tuple[int, ...], 
 
 def as_drawn(lots: Lots, sizes: list[int]) -> tuple[int, ...]:
     draws = [lots.draw(size) for size in sizes]
-    return (*draws, *(lots.draw(each + 1) for each in draws))
+    return (*draws, *(lots.draw(draw + 1) for draw in draws))
 
 
 @given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))

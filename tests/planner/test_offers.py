@@ -52,7 +52,7 @@ def listing(path: Path, *shapes: tuple[str, int, str, str]) -> Path:
     return path
 
 
-def asked(objects: list[Object], made: Object, wanted: int, shapes: Path) -> Offers | None:
+def offers_of(objects: list[Object], made: Object, wanted: int, shapes: Path) -> Offers | None:
     template = Template("default/web", (PodInfo(decode_pod(made)),))
     return kplan.Planner(kplan.load_snapshot(objects)).capacity([template], wanted=wanted, shapes=shapes).offers
 
@@ -71,7 +71,7 @@ def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[O
 def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]], wanted: int, has_rules: bool) -> None:
     objects, made = [zoned("a", "a"), zoned("b", "b", "1")], spreading() if has_rules else web()
     listed = [(f"s{i}", cpu, str(price), "ab"[i % 2]) for i, (cpu, price) in enumerate(amounts)]
-    found = asked(objects, made, wanted, listing(tmp_path / "shapes.yaml", *listed))
+    found = offers_of(objects, made, wanted, listing(tmp_path / "shapes.yaml", *listed))
 
     def added(counts: tuple[int, ...]) -> list[Object]:
         every = zip(counts, listed, strict=True)
@@ -86,8 +86,8 @@ def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]]
         assert (0,) * len(listed) in enough
         return
     assert (0,) * len(listed) not in enough
-    for each in found.offers:
-        counts = tuple(each.mix.get(name, 0) for name, *_ in listed)
+    for offer in found.offers:
+        counts = tuple(offer.mix.get(name, 0) for name, *_ in listed)
         assert plainly_fits(objects, made, wanted, added(counts))
     if found.offers and found.is_cheapest and enough:
         assert found.offers[0].price <= min(enough.values())
@@ -96,18 +96,18 @@ def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]]
 
 def test_a_mix_may_be_cheaper_than_any_shape_alone(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "0.4", "a"), ("small", 1, "0.15", "a"))
-    found = asked([node("a", "1")], web(), 6, shapes)
+    found = offers_of([node("a", "1")], web(), 6, shapes)
 
     assert found is not None
     assert found.is_cheapest
-    told = [(each.mix, each.nodes, each.price) for each in found.offers]
-    assert told == [({"large": 1, "small": 1}, 2, 0.55), ({"small": 5}, 5, 0.75), ({"large": 2}, 2, 0.8)]
-    assert [(each.name, each.alone) for each in found.shapes] == [("large", 4), ("small", 1)]
+    offers = [(offer.mix, offer.nodes, offer.price) for offer in found.offers]
+    assert offers == [({"large": 1, "small": 1}, 2, 0.55), ({"small": 5}, 5, 0.75), ({"large": 2}, 2, 0.8)]
+    assert [(shape.name, shape.alone) for shape in found.shapes] == [("large", 4), ("small", 1)]
 
 
 def test_spreading_takes_nodes_in_each_zone(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"), ("nowhere", 0, "0", "b"))
-    found = asked([zoned("a", "a"), zoned("b", "b")], spreading(), 8, shapes)
+    found = offers_of([zoned("a", "a"), zoned("b", "b")], spreading(), 8, shapes)
 
     assert found is not None
     assert found.is_cheapest
@@ -118,20 +118,20 @@ def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypat
     monkeypatch.setattr(search, "MAX_MIXES", 3)
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
     objects = [zoned("a", "a"), zoned("b", "b")]
-    found = asked(objects, spreading(), 12, shapes)
+    found = offers_of(objects, spreading(), 12, shapes)
 
     assert found is not None
     assert not found.is_cheapest
-    assert [each.mix for each in found.offers] == [{"in-a": 2, "in-b": 2}]
+    assert [offer.mix for offer in found.offers] == [{"in-a": 2, "in-b": 2}]
 
 
 def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
-    found = asked([zoned("a", "a")], web(cpu="7"), 1, shapes)
+    found = offers_of([zoned("a", "a")], web(cpu="7"), 1, shapes)
 
     assert found is not None
     assert (found.offers, found.tried, found.is_cheapest) == ((), 0, True)
-    assert [(each.alone, each.helps) for each in found.shapes] == [(0, False), (0, False)]
+    assert [(shape.alone, shape.helps) for shape in found.shapes] == [(0, False), (0, False)]
 
 
 def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
     }
     unknown = pod("lone-a", "1", node_name="a", owner="DaemonSet")
     shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "1", "a"))
-    found = asked([node("a"), agents, elsewhere, unknown], web(), 6, shapes)
+    found = offers_of([node("a"), agents, elsewhere, unknown], web(), 6, shapes)
 
     assert found is not None
-    assert [(each.daemons, each.alone) for each in found.shapes] == [(2, 2)]
+    assert [(shape.daemons, shape.alone) for shape in found.shapes] == [(2, 2)]
     assert found.offers[0].mix == {"large": 2}
 
 

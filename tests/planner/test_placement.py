@@ -59,7 +59,7 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
         "code": "UnschedulableAndUnresolvable",
         "plugin": "TaintToleration",
         "reasons": ["node(s) had untolerated taint(s)"],
-        "details": [msgspec.to_builtins(each) for each in rejected.details],
+        "details": [msgspec.to_builtins(detail) for detail in rejected.details],
         "alsoFailing": {"NodeResourcesFit": rejected.also_failing["NodeResourcesFit"].to_dict()},
     }
     detail = msgspec.to_builtins(rejected.also_failing["NodeResourcesFit"].details[0])
@@ -75,7 +75,9 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
 
 def test_reasons_are_counted_over_all_nodes_the_most_frequent_first():
     world = [node("a", cpu="1"), *(node(name, cpu="1", taints=[TAINT]) for name in "bc"), pod("web", cpu="2")]
-    counts = [(each.plugin, each.reason, each.nodes) for each in planner(world).place("default/web").rejection_summary]
+    counts = [
+        (count.plugin, count.reason, count.nodes) for count in planner(world).place("default/web").rejection_summary
+    ]
 
     assert counts == [
         ("TaintToleration", "node(s) had untolerated taint(s)", 2),
@@ -139,7 +141,7 @@ def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, 
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)
     assert list(made["scores"]) == feasible
     assert (made["feasibleCount"], made["ties"]) == (2, ["a"])
-    assert [each["nodes"] for each in made["rejectionSummary"]] == [1, 1]
+    assert [count["nodes"] for count in made["rejectionSummary"]] == [1, 1]
 
 
 def test_where_a_pod_of_a_manifest_comes_from():

@@ -78,7 +78,7 @@ def test_the_report_holds_verdict_summary_warnings_and_placements():
     }
     assert plan.report(fail_on=["gated"]).verdict.failed is False
     assert made.summary == summary(plan.placements)
-    assert made.placements == tuple(each.to_document() for each in plan.placements)
+    assert made.placements == tuple(placement.to_document() for placement in plan.placements)
     assert made.warnings == plan.context.warnings
     assert made.placements == placement_report(plan.context, plan.placements).placements
 
@@ -91,4 +91,4 @@ def test_placements_are_told_as_far_as_somebody_wants_to_know():
     assert (outlined.node, outlined.rejections) == (placements[0].node, {})
     assert list(about_a.rejections) == ["a"]
     assert shown == placements[2].to_document(Shown(1))
-    assert placement_documents(placements, None) == tuple(each.to_document() for each in placements)
+    assert placement_documents(placements, None) == tuple(placement.to_document() for placement in placements)

@@ -144,6 +144,6 @@ def test_a_driver_that_wants_to_keep_pods_off_is_a_warning():
 
     plan = kplan.Planner(kplan.load_snapshot([node("a"), driver])).plan([])
 
-    assert [(each["code"], each["object"]) for each in plan.to_dict()["warnings"]] == [
+    assert [(warning["code"], warning["object"]) for warning in plan.to_dict()["warnings"]] == [
         ("UnmodelledFeature", "CSIDriver/disk.example.com")
     ]

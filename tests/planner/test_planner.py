@@ -19,7 +19,7 @@ def test_a_pod_can_be_named_or_given():
     asking = planner(WORLD)
     given = pod("new", cpu="2")
 
-    assert [asking.place(each).node for each in ("default/web-1", given, decode_pod(given))] == ["b", "b", "b"]
+    assert [asking.place(form).node for form in ("default/web-1", given, decode_pod(given))] == ["b", "b", "b"]
     assert asking.place(IncomingPod(decode_pod(given), Origin("web.yaml"))).pod.origin == Origin("web.yaml")
     assert asking.place(given).pod.origin is UNSET
 

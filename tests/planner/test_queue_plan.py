@@ -169,7 +169,9 @@ def test_pods_that_keep_being_evicted_are_given_up_and_named(monkeypatch: pytest
     objects = [node("a"), pod("worker", "4", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
-    assert [(each["code"], each["object"]) for each in report["warnings"]] == [("EvictionCycle", "Pod/default/worker")]
+    assert [(warning["code"], warning["object"]) for warning in report["warnings"]] == [
+        ("EvictionCycle", "Pod/default/worker")
+    ]
 
 
 def test_a_limit_of_rounds_is_told() -> None:
@@ -177,7 +179,7 @@ def test_a_limit_of_rounds_is_told() -> None:
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue(max_rounds=1)
 
     assert plan.run.hit_limit
-    assert [each["code"] for each in plan.to_dict()["warnings"]] == ["RoundLimit"]
+    assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
 
 
 def test_a_replacement_gets_claims_of_its_own() -> None:

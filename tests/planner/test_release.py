@@ -22,7 +22,7 @@ def on(version: str | None) -> kplan.Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("server", "asked", "loaded", "decides"),
+    ("server", "requested", "loaded", "decides"),
     [
         (None, None, None, "1.36"),
         ("v1.34.1+k3s", None, None, "1.34.1"),
@@ -33,11 +33,11 @@ def on(version: str | None) -> kplan.Snapshot:
     ],
 )
 def test_the_release_asked_for_comes_before_the_files_and_the_servers(
-    server: str | None, asked: str | None, loaded: str | None, decides: str
+    server: str | None, requested: str | None, loaded: str | None, decides: str
 ) -> None:
     config = None if loaded is None else kplan.load_scheduler_config(None, kubernetes=loaded)
 
-    planner = kplan.Planner(on(server), config, kubernetes=asked)
+    planner = kplan.Planner(on(server), config, kubernetes=requested)
 
     assert planner.release.version == decides
     assert planner.config.release is planner.release or planner.config.release == planner.release
@@ -64,9 +64,9 @@ def test_gates_stay_as_they_were_set() -> None:
 def test_equal_nodes_are_taken_as_the_rule_says() -> None:
     nodes = []
     for name, zone in (("a", "z1"), ("b", "z1"), ("c", "z2")):
-        each = node(name)
-        each["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
-        nodes.append(each)
+        zoned = node(name)
+        zoned["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+        nodes.append(zoned)
     filler = pod("filler", "1", node_name="a")
     snapshot = kplan.load_snapshot([*nodes, filler, pod("p", "1")])
 

@@ -31,7 +31,7 @@ def started(keys, *, settle):
     return session, run_in_order(session, pods, settle_preemption=settle)
 
 
-def told(session, result):
+def facts(session, result):
     names = session.cluster.nodes.names
     row = result.row
     return (
@@ -64,7 +64,7 @@ def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
     session, run = started(["vip", "small"], settle=False)
     before = where(session)
 
-    assert [told(session, result)[:3] for result in run] == [
+    assert [facts(session, result)[:3] for result in run] == [
         ("vip", "Unschedulable", None),
         ("small", "Scheduled", "a"),
     ]
@@ -75,7 +75,7 @@ def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
 def test_settled_preemption_makes_room_at_once_and_the_pod_is_tried_again():
     session, run = started(["vip", "small"], settle=True)
 
-    assert [told(session, result)[:3] for result in run] == [
+    assert [facts(session, result)[:3] for result in run] == [
         ("vip", "Unschedulable", None),
         ("vip", "Scheduled", "a"),
         ("small", "Unschedulable", None),
@@ -127,7 +127,7 @@ def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():
 def test_any_decision_can_be_brought_back_in_any_order(indices, settle):
     keys = ["small", "vip", "late", "waiting"]
     session, run = started(keys, settle=settle)
-    expected = [told(session, result) for result in run]
+    expected = [facts(session, result) for result in run]
     sessions = []
 
     def start():
@@ -139,7 +139,7 @@ def test_any_decision_can_be_brought_back_in_any_order(indices, settle):
     wanted = [index for index in indices if index < len(expected)]
     for index in wanted:
         result = replay.at(index)
-        assert told(sessions[-1], result) == expected[index]
+        assert facts(sessions[-1], result) == expected[index]
     backwards = sum(later < earlier for earlier, later in pairwise(wanted))
     assert len(sessions) == bool(wanted) + backwards
 

@@ -28,12 +28,12 @@ def read_anew(snapshot: Snapshot) -> Planner:
 def test_volumes_that_were_promised_are_bound() -> None:
     settled = Planner(load_snapshot(LOCAL)).changed(settle=True)
 
-    bound = {each.metadata.name: each.spec.volume_name for each in settled.snapshot.persistent_volume_claims}
+    bound = {claim.metadata.name: claim.spec.volume_name for claim in settled.snapshot.persistent_volume_claims}
     assert sorted(filter(None, bound.values())) == ["pv-n1", "pv-n2"]
     assert bound["c"] == ""
-    refs = {each.metadata.name: each.spec.claim_ref for each in settled.snapshot.persistent_volumes}
+    refs = {volume.metadata.name: volume.spec.claim_ref for volume in settled.snapshot.persistent_volumes}
     assert {ref.name for ref in refs.values() if ref is not None} == {"a", "b"}
-    assert not [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    assert not [warning for warning in settled.snapshot.warnings if warning.code == "UnsettledClaims"]
     for planner in (settled, read_anew(settled.snapshot)):
         third = planner.place(pod("third", "c"))
         assert third.node is None
@@ -53,7 +53,7 @@ def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
 
     [first] = settled.snapshot.pods
     assert settled.place(pod("beside", "a")).node == first.spec.node_name
-    [warning] = [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    [warning] = [warned for warned in settled.snapshot.warnings if warned.code == "UnsettledClaims"]
     assert warning.object == "Pod/default/first"
     assert "made for its claims: a" in warning.message
 
@@ -66,13 +66,17 @@ def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
         scale=[f"deployment/web={replicas}"], settle=True
     )
 
-    allocated = [each for each in settled.snapshot.resource_claims if each.status.allocation is not None]
+    allocated = [
+        resource_claim
+        for resource_claim in settled.snapshot.resource_claims
+        if resource_claim.status.allocation is not None
+    ]
     assert len(allocated) == replicas
-    assert [each.spec.node_name for each in settled.snapshot.pods] == ["n0"] * replicas
-    assert not [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    assert [bound.spec.node_name for bound in settled.snapshot.pods] == ["n0"] * replicas
+    assert not [warning for warning in settled.snapshot.warnings if warning.code == "UnsettledClaims"]
     for planner in (settled, read_anew(settled.snapshot)):
         more = planner.roll_out([{**trained(1), "metadata": {"name": "more", "namespace": "default"}}])
-        assert [each.node for each in more.after if each.new] == ["n0" if replicas == 1 else None]
+        assert [pod_at_rest.node for pod_at_rest in more.after if pod_at_rest.new] == ["n0" if replicas == 1 else None]
 
 
 def test_what_nobody_took_stays_the_same_object() -> None:
@@ -80,8 +84,8 @@ def test_what_nobody_took_stays_the_same_object() -> None:
 
     settled = planner.changed(settle=True)
 
-    before = {each.metadata.name: each for each in planner.snapshot.persistent_volume_claims}
-    after = {each.metadata.name: each for each in settled.snapshot.persistent_volume_claims}
+    before = {claim.metadata.name: claim for claim in planner.snapshot.persistent_volume_claims}
+    after = {claim.metadata.name: claim for claim in settled.snapshot.persistent_volume_claims}
     assert [*after] == [*before]
     assert after["c"] is before["c"]
     assert settled.changed(settle=True).snapshot.digest == settled.snapshot.digest

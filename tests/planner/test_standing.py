@@ -68,9 +68,10 @@ def seen(cluster: Cluster) -> dict[str, Any]:
         ],
         "per pod": [pods.nonzero_cpu.tolist(), *(pods.requests(name).tolist() for name in RESOURCES)],
         "held terms": [pods.term_sets[code] for code in pods.term_codes.tolist()],
-        "matching": [pods.matching(PodMatch(((named, each),))).tolist() for each in selectors],
+        "matching": [pods.matching(PodMatch(((named, selector),))).tolist() for selector in selectors],
         "counts": [
-            cluster.match_counts(PodMatch(((None, each),), skip_terminating=True)).tolist() for each in selectors
+            cluster.match_counts(PodMatch(((None, selector),), skip_terminating=True)).tolist()
+            for selector in selectors
         ],
         "nodes": [nodes.nodes, nodes.names, nodes.row_of, nodes.unschedulable.tolist(), nodes.zone_order.tolist()],
         "taints": [nodes.taint_sets[code] for code in nodes.taint_codes.tolist()],
@@ -93,10 +94,12 @@ def test_what_is_taken_over_is_what_would_be_built(
     origin = standing(Snapshot(nodes=tuple(nodes.values()), pods=tuple(pods.values())))
     if is_read_before:
         seen(origin)
-    left = {**{name: each for name, each in pods.items() if name not in gone}, **more}
-    kept = {**nodes, **others} if len(gone) % 2 else nodes
-    kept = {name: _turned(each) if name in cordoned else each for name, each in kept.items()}
-    world = Snapshot(nodes=tuple(kept.values()), pods=tuple(left.values()))
+    left = {**{name: held for name, held in pods.items() if name not in gone}, **more}
+    nodes_after = {**nodes, **others} if len(gone) % 2 else nodes
+    nodes_after = {
+        name: _turned(held_node) if name in cordoned else held_node for name, held_node in nodes_after.items()
+    }
+    world = Snapshot(nodes=tuple(nodes_after.values()), pods=tuple(left.values()))
 
     changed = standing(world, origin)
 
@@ -104,13 +107,13 @@ def test_what_is_taken_over_is_what_would_be_built(
     added = POD_POOL[len(gone)]
     for cluster in (changed, plain := standing(world)):
         row = cluster.add_pod(added)
-        if kept:
+        if nodes_after:
             cluster.bind(row, 0)
     assert seen(changed) == seen(plain)
 
 
-def _turned(each: Node) -> Node:
-    return replace(each, spec=replace(each.spec, unschedulable=not each.spec.unschedulable))
+def _turned(held_node: Node) -> Node:
+    return replace(held_node, spec=replace(held_node.spec, unschedulable=not held_node.spec.unschedulable))
 
 
 def test_nodes_that_are_cordoned_share_all_else() -> None:

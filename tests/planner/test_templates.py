@@ -38,9 +38,9 @@ def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Objec
     }
 
 
-def measured(tmp_path: Path, objects: list[Object], *asked: Object, **options: Any) -> Capacity:
-    path = tmp_path / "asked.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(asked)}))
+def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **options: Any) -> Capacity:
+    path = tmp_path / "workloads.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(workloads)}))
     shares = options.pop("shares", ())
     snapshot = kplan.load_snapshot(objects)
     found = load_manifests([str(path)], snapshot=dataclasses.replace(snapshot, pods=()), replicas=1)
@@ -81,7 +81,10 @@ def test_shares_are_one_for_each_workload(tmp_path: Path) -> None:
 def test_workloads_take_turns_by_their_shares(tmp_path: Path) -> None:
     found = measured(tmp_path, [node("a")], workload("Deployment"), workload("StatefulSet", "db"), shares=[3, 1])
 
-    assert {each["name"]: each["fits"] for each in found.to_dict()["templates"]} == {"default/web": 3, "default/db": 1}
+    assert {template["name"]: template["fits"] for template in found.to_dict()["templates"]} == {
+        "default/web": 3,
+        "default/db": 1,
+    }
 
 
 # --- claims of their own ----------------------------------------------------------------------------------------------
@@ -121,8 +124,8 @@ DISKS = [node("a"), node("b"), CLASS, volume("disk-1", "a"), volume("disk-2", "b
 
 
 def test_each_replica_of_a_stateful_set_takes_a_volume_of_its_own(tmp_path: Path) -> None:
-    asked = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}])
-    found = measured(tmp_path, DISKS, asked)
+    counted = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}])
+    found = measured(tmp_path, DISKS, counted)
 
     assert found.per_node() == {"a": {"default/web": 1}, "b": {"default/web": 2}}
     assert found.stop is not None
@@ -187,7 +190,7 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
 
     assert (found.fit.total, found.stop, found.is_enough) == (2, None, False)
     assert [warning.code for warning in found.context.warnings] == ["ReplicaBound"]
-    assert [each["object"] for each in found.to_dict()["warnings"]] == ["default/web"]
+    assert [warning["object"] for warning in found.to_dict()["warnings"]] == ["default/web"]
 
 
 # --- what the API server would not take -------------------------------------------------------------------------------
@@ -219,8 +222,8 @@ def test_no_nodes_are_proposed_against_a_quota(tmp_path: Path) -> None:
 
 
 def test_gated_replicas_do_not_count_and_fail_the_verdict(tmp_path: Path) -> None:
-    asked = workload("Deployment", pod={"schedulingGates": [{"name": "later"}]})
-    found = measured(tmp_path, [node("a")], asked, wanted=1)
+    counted = workload("Deployment", pod={"schedulingGates": [{"name": "later"}]})
+    found = measured(tmp_path, [node("a")], counted, wanted=1)
 
     assert found.fit.total == 0
     assert found.verdict().because == ("0 of 1 replicas fit", "default/web-0: Gated")

@@ -60,7 +60,7 @@ def decided(case: Case, *, sampling: bool = False, start_index: int = 0) -> list
 
 def has_volumes(case: Case) -> bool:
     kinds = {"persistentVolumeClaim", "csi", "ephemeral"}
-    pods = [each for each in case["objects"] if each["kind"] == "Pod"]
+    pods = [obj for obj in case["objects"] if obj["kind"] == "Pod"]
     return any(kinds & volume.keys() for pod in pods for volume in pod["spec"].get("volumes", ()))
 
 
@@ -108,10 +108,10 @@ def test_searches_that_stop_early(seed: int) -> None:
 def test_long_sequences_of_few_shapes(seed: int) -> None:
     maker = ClusterMaker(seed, (5, 25))
     case = maker.make()
-    originals = [each for each in pending(case) if "nominatedNodeName" not in each["status"]]
+    originals = [original for original in pending(case) if "nominatedNodeName" not in original["status"]]
     replicas = [maker.twin(originals[i % len(originals)]) for i in range(25)] if originals else []
     case["objects"] += replicas
-    case["pods"] += [key(each) for each in replicas]
+    case["pods"] += [key(replica) for replica in replicas]
     assert decided(case) == expected(case)
 
 
@@ -119,7 +119,7 @@ def test_long_sequences_of_few_shapes(seed: int) -> None:
 def test_long_sequences_of_pods_that_differ_a_little(seed: int) -> None:
     maker = ClusterMaker(seed, (5, 25))
     case = maker.make()
-    originals = [each for each in pending(case) if "nominatedNodeName" not in each["status"]]
+    originals = [original for original in pending(case) if "nominatedNodeName" not in original["status"]]
     replicas = [maker.twin(originals[i % len(originals)]) for i in range(25)] if originals else []
     for i, replica in enumerate(replicas):
         if i % 3:
@@ -127,7 +127,7 @@ def test_long_sequences_of_pods_that_differ_a_little(seed: int) -> None:
             labels["app"] = f"{labels.get('app', 'x')}-{i % 4}"
             replica["spec"]["containers"][0].setdefault("resources", {})["requests"] = {"cpu": f"{10 * i}m"}
     case["objects"] += replicas
-    case["pods"] += [key(each) for each in replicas]
+    case["pods"] += [key(replica) for replica in replicas]
     assert decided(case) == expected(case)
 
 
@@ -138,7 +138,7 @@ def test_pods_of_which_a_plugin_reads_the_same_get_the_same_answers(seed: int) -
     (framework,) = session.frameworks.values()
     infos = session.cluster.pods.infos
     cycles = [CycleState(info, pod, session.cluster) for pod, info in enumerate(infos)]
-    for plugin in {each.name: each for each in [*framework.filter_plugins, *framework.score_plugins]}.values():
+    for plugin in {plugin.name: plugin for plugin in [*framework.filter_plugins, *framework.score_plugins]}.values():
         if not isinstance(plugin, KeyedPlugin):
             continue
         answers: dict[Any, Any] = {}
@@ -156,10 +156,12 @@ def answer_alone(plugin: Any, cycle: CycleState, nodes: NodeView) -> Any:
     verdicts = plugin.filter(cycle, nodes) if is_filtered else None
     skip = plugin.pre_score(cycle, nodes) if hasattr(plugin, "pre_score") else None
     scores = plugin.score(cycle, nodes).tolist() if hasattr(plugin, "score") and skip is None else None
-    told = None
+    reasons = None
     if verdicts is not None:
-        told = [[(each.text, each.code) for each in verdicts.reasons_at(position)] for position in range(len(nodes))]
-    return result, told, skip, scores
+        reasons = [
+            [(reason.text, reason.code) for reason in verdicts.reasons_at(position)] for position in range(len(nodes))
+        ]
+    return result, reasons, skip, scores
 
 
 @pytest.mark.parametrize("seed", range(3))

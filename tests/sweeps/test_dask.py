@@ -34,20 +34,20 @@ def address() -> Iterator[str]:
 def test_a_sweep_survives_the_loss_of_a_worker_with_the_same_answers(address: str, tmp_path: Path) -> None:
     planner = Planner(kplan.load_snapshot("demo"))
     questions = [methodcaller("drain", [name]) for name in sorted(planner.snapshot.node_by_name)[:5]]
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     middle = len(questions) // 2
 
     answers = kplan.sweep(
         planner,
         [*questions[:middle], Dying(str(tmp_path / "died")), *questions[middle:]],
         dask=address,
-        progress=lambda *done: told.append(done),
+        progress=lambda *done: reports.append(done),
     )
 
     assert (tmp_path / "died").exists()
     assert answers.pop(middle) == "lived"
     assert answers == plain(planner, questions)
-    assert told[-1] == (len(questions) + 1, len(questions) + 1)
+    assert reports[-1] == (len(questions) + 1, len(questions) + 1)
     with pytest.raises(NotFoundError, match="nowhere"):
         kplan.sweep(planner, [questions[0], methodcaller("drain", ["nowhere"])], dask=address)
 

@@ -58,13 +58,13 @@ class Dying:
 
 @pytest.mark.parametrize("workers", [None, 1, 2])
 def test_a_sweep_equals_its_questions_asked_one_by_one(planner: Planner, questions: list[Any], workers: int) -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    answers = kplan.sweep(planner, questions, workers=workers, progress=lambda *done: told.append(done))
+    answers = kplan.sweep(planner, questions, workers=workers, progress=lambda *done: reports.append(done))
 
     assert answers == plain(planner, questions)
-    assert told == sorted(told)
-    assert told[-1] == (len(questions), len(questions))
+    assert reports == sorted(reports)
+    assert reports[-1] == (len(questions), len(questions))
 
 
 def test_the_first_question_that_cannot_be_answered_is_told(planner: Planner) -> None:
@@ -94,10 +94,10 @@ def test_processes_that_keep_getting_lost_are_an_error(planner: Planner) -> None
 def test_a_planner_that_is_sent_answers_as_the_one_that_was_left(planner: Planner, questions: list[Any]) -> None:
     changed = planner.changed(cordon=["general-a-*"])
 
-    twin = pickle.loads(pickle.dumps(changed))
+    unpickled = pickle.loads(pickle.dumps(changed))
 
-    assert twin.context() == changed.context()
-    assert plain(twin, questions) == plain(changed, questions)
+    assert unpickled.context() == changed.context()
+    assert plain(unpickled, questions) == plain(changed, questions)
 
 
 def test_no_questions_have_no_answers(planner: Planner) -> None:
@@ -105,7 +105,7 @@ def test_no_questions_have_no_answers(planner: Planner) -> None:
 
 
 def test_parts_hold_all_questions_in_order() -> None:
-    assert [each for part in in_parts(range(100), 3) for each in part] == list(range(100))
+    assert [number for part in in_parts(range(100), 3) for number in part] == list(range(100))
     assert in_parts([], 2) == []
 
 

@@ -30,25 +30,25 @@ def _account(name: str, namespace: str = "default") -> Object:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
 
 
-def _told(*manifests: Object, held: tuple[Object, ...] = ()) -> list[str]:
+def _warned_objects(*manifests: Object, held: tuple[Object, ...] = ()) -> list[str]:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     snapshot = kplan.load_snapshot([node, *held])
     found = load_manifests(manifests, snapshot=snapshot)
-    return [each.object for each in found.warnings if each.code == "UnknownServiceAccount"]
+    return [warning.object for warning in found.warnings if warning.code == "UnknownServiceAccount"]
 
 
 def test_an_account_of_which_nothing_is_known_is_told_once() -> None:
-    assert _told(_pod("a", serviceAccountName="robot"), _pod("b", serviceAccount="robot")) == [
+    assert _warned_objects(_pod("a", serviceAccountName="robot"), _pod("b", serviceAccount="robot")) == [
         "ServiceAccount/default/robot"
     ]
 
 
 def test_the_default_account_and_one_that_comes_along_are_not() -> None:
-    assert _told(_pod("a"), _pod("b", serviceAccountName="default")) == []
-    assert _told(_pod("a", serviceAccountName="robot"), _account("robot")) == []
-    assert len(_told(_pod("a", serviceAccountName="robot"), _account("robot", "elsewhere"))) == 1
+    assert _warned_objects(_pod("a"), _pod("b", serviceAccountName="default")) == []
+    assert _warned_objects(_pod("a", serviceAccountName="robot"), _account("robot")) == []
+    assert len(_warned_objects(_pod("a", serviceAccountName="robot"), _account("robot", "elsewhere"))) == 1
 
 
 def test_a_workload_that_runs_already_has_its_account() -> None:
-    assert _told(_deployment("web")) == ["ServiceAccount/default/robot"]
-    assert _told(_deployment("web"), held=(_deployment("web"),)) == []
+    assert _warned_objects(_deployment("web")) == ["ServiceAccount/default/robot"]
+    assert _warned_objects(_deployment("web"), held=(_deployment("web"),)) == []

@@ -50,7 +50,7 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "live", "last", "words"),
+    ("replicas", "live", "last", "words"),
     [
         (
             5,
@@ -107,9 +107,9 @@ def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_a_number_that_an_autoscaler_owns_is_told(
-    asked: int | None, live: int | None, last: int | None, words: str
+    replicas: int | None, live: int | None, last: int | None, words: str
 ) -> None:
-    (warning,) = autoscaler_warnings((scaler(),), CART, asked, live, last)
+    (warning,) = autoscaler_warnings((scaler(),), CART, replicas, live, last)
 
     assert (warning.code, warning.object, warning.message) == (CODE, "Deployment/shop/cart", words)
 
@@ -156,7 +156,7 @@ def test_manifests_are_held_against_autoscalers_of_the_cluster_and_their_own(
 
     found = load_manifests([workload(replicas=5), *([] if is_in_cluster else [autoscaler])], snapshot=snapshot)
 
-    assert [(each.code, each.object) for each in found.warnings] == [(CODE, "Deployment/shop/cart")]
+    assert [(warning.code, warning.object) for warning in found.warnings] == [(CODE, "Deployment/shop/cart")]
     assert not found.skipped
 
 

@@ -24,8 +24,8 @@ def test_objects_are_kept_as_they_are_written() -> None:
 
     workloads, objects = read_changes([WEB, budget, monitor], "shop")
 
-    assert [each.content for each in workloads] == [{**WEB, "metadata": {"name": "web", "namespace": "shop"}}]
-    assert [type(each).__name__ for each in objects] == ["PodDisruptionBudget"]
+    assert [workload.content for workload in workloads] == [{**WEB, "metadata": {"name": "web", "namespace": "shop"}}]
+    assert [type(obj).__name__ for obj in objects] == ["PodDisruptionBudget"]
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_directories_pass_over_what_holds_no_manifests(tmp_path: Path) -> None:
 
     workloads, _ = read_changes([tmp_path], "shop")
 
-    assert [each.content["metadata"] for each in workloads] == [{"name": "web", "namespace": "shop"}]
+    assert [workload.content["metadata"] for workload in workloads] == [{"name": "web", "namespace": "shop"}]

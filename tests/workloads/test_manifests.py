@@ -42,7 +42,9 @@ def load(*objects: Object, cluster: list[Object] | None = None, **options: Any) 
 
 
 def names(manifests: Manifests) -> list[str]:
-    return [f"{each.pod.metadata.namespace}/{each.pod.metadata.name}" for each in manifests.pods]
+    return [
+        f"{manifest_pod.pod.metadata.namespace}/{manifest_pod.pod.metadata.name}" for manifest_pod in manifests.pods
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,9 +165,9 @@ def test_namespace_and_places_are_kept() -> None:
     ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
     found = load(service, ingress, workload("Deployment", replicas=1), namespace="shop")
 
-    each = found.pods[0]
-    assert (each.pod.metadata.namespace, each.kind, each.name) == ("shop", "Deployment", "web")
-    assert (each.workload.item.document, each.workload.template_path) == (3, ".spec.template")
+    manifest_pod = found.pods[0]
+    assert (manifest_pod.pod.metadata.namespace, manifest_pod.kind, manifest_pod.name) == ("shop", "Deployment", "web")
+    assert (manifest_pod.workload.item.document, manifest_pod.workload.template_path) == (3, ".spec.template")
     assert found.skipped == {"Ingress": 1}
     assert found.objects[0].metadata.namespace == "shop"
 
@@ -216,4 +218,4 @@ def test_selectors_must_choose_the_pods_of_the_template(kind: str, selector: Obj
 def test_a_pod_that_names_its_node_is_odd() -> None:
     found = load(pod("solo", "1", node_name="a"))
 
-    assert [(each.code, each.object) for each in found.warnings] == [("AlreadyAssigned", "Pod/default/solo")]
+    assert [(warning.code, warning.object) for warning in found.warnings] == [("AlreadyAssigned", "Pod/default/solo")]

@@ -51,14 +51,14 @@ def test_no_more_replicas_are_made_than_can_matter(kind: str) -> None:
     found = load_manifests([workload(kind, MOST)], snapshot=snapshot)
 
     assert len(found.pods) == 1000
-    assert [each.more for each in found.pods[:-1]] == [0] * 999
+    assert [pod.more for pod in found.pods[:-1]] == [0] * 999
     assert found.pods[-1].more == MOST - 1000
 
 
 def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node(f"n{index}", cpu="4") for index in range(20)]
-    for each in nodes:
-        each["status"]["allocatable"]["pods"] = "200"
+    for large in nodes:
+        large["status"]["allocatable"]["pods"] = "200"
     snapshot = kplan.load_snapshot(nodes)
 
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
@@ -99,8 +99,8 @@ def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: 
     assert fewer["summary"]["scheduled"] == more["summary"]["scheduled"] > 100
     assert more["summary"]["pods"] - fewer["summary"]["pods"] == MOST - 1400
     assert more["summary"]["unschedulable"] - fewer["summary"]["unschedulable"] == MOST - 1400
-    assert {each["message"] for each in more["unlisted"] if each["workload"] == "Deployment/default/w"} == {
-        each["message"] for each in fewer["unlisted"] if each["workload"] == "Deployment/default/w"
+    assert {group["message"] for group in more["unlisted"] if group["workload"] == "Deployment/default/w"} == {
+        group["message"] for group in fewer["unlisted"] if group["workload"] == "Deployment/default/w"
     }
 
 
@@ -117,11 +117,11 @@ def test_what_is_listed_has_a_bound_and_the_rest_is_counted(command: str, tmp_pa
     assert cut["summary"] == whole["summary"]
     listed = cut["placements"] if command == "place" else cut["changes"]
     assert len(listed) == 25
-    assert sum(each["pods"] for each in cut["unlisted"]) == cut["summary"]["pods"] - 25
+    assert sum(group["pods"] for group in cut["unlisted"]) == cut["summary"]["pods"] - 25
     assert len(cut["verdict"]["because"]) + cut["verdict"]["more"] == len(whole["verdict"]["because"])
     assert cut["verdict"]["exitCode"] == whole["verdict"]["exitCode"]
     if command == "place":
-        where = {each["node"] for each in whole["placements"][25:]}
+        where = {placement["node"] for placement in whole["placements"][25:]}
         assert set(cut["unlisted"][0]["nodes"]) == where
 
 

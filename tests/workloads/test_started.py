@@ -25,7 +25,7 @@ SNAPSHOT = kplan.load_snapshot([NODE])
 
 def names(*objects: Object, **options: bool) -> tuple[list[str], list[str]]:
     found = started(load_manifests(list(objects), snapshot=SNAPSHOT), **options)
-    return [each.name for each in found.pods], [each.object for each in found.warnings]
+    return [pod.name for pod in found.pods], [warning.object for warning in found.warnings]
 
 
 def test_among_others_only_what_starts_at_once_has_pods() -> None:
@@ -57,5 +57,5 @@ def test_changes_leave_cron_jobs_to_their_schedule_unless_a_run_is_asked_for() -
 
     assert planner.roll_out([CRON]).after == ()
     run = planner.roll_out([CRON], run_cron_jobs=True)
-    assert [(each.workload, each.node) for each in run.after] == [("Job/default/nightly", "n")]
+    assert [(pod_at_rest.workload, pod_at_rest.node) for pod_at_rest in run.after] == [("Job/default/nightly", "n")]
     assert run.warnings == ()
