@@ -163,4 +163,4 @@ def test_manifests_are_held_against_autoscalers_of_the_cluster_and_their_own(
 def test_the_number_of_the_command_line_counts_as_asked_for() -> None:
     found = load_manifests([workload(), written()], snapshot=load_snapshot([]), replicas=12)
 
-    assert "asks for 12 replicas" in found.warnings[0].message
+    assert "requests 12 replicas" in found.warnings[0].message
