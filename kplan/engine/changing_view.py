@@ -41,8 +41,7 @@ class ChangingView(NodeView):
         self.is_removed: BoolArray = np.ones(len(pods), np.bool_)  #: bool array of shape (n_removed,)
         #: intp array of shape (n_view + 1,); position i's pods are ``pods[bounds[i]:bounds[i + 1]]``
         self.bounds: RowArray = np.searchsorted(positions, np.arange(len(rows) + 1))
-        self._requested: dict[str, Int64Array] = {}
-        self._values: dict[str, Int64Array] = {}
+        self._sums: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
         self._steps: list[tuple[RowArray, int]] = []
         self._recorded: PodDelta | None = None
@@ -95,10 +94,8 @@ class ChangingView(NodeView):
         self._steps.append((changes, sign))
         self._current = None
         positions, pods = self.positions[changes], self.pods[changes]
-        for resource, column in self._requested.items():
-            column[positions] += sign * self.cluster.pods.requests(resource)[pods]
-        for name, column in self._values.items():
-            column[positions] += sign * _VALUES[name](self.cluster, pods)
+        for key, sums in self._sums.items():
+            sums[positions] += sign * self._pod_values(key, pods)
         for pod_column, column in self._counts.items():
             column[positions] += sign * pod_column.column[pods]
 
@@ -124,8 +121,7 @@ class ChangingView(NodeView):
         view.is_removed = self.is_removed[own]
         renumbered = np.cumsum(own) - 1
         view._steps = [(renumbered[changes[own[changes]]], sign) for changes, sign in self._steps]
-        view._requested = {name: column[remaining] for name, column in self._requested.items()}
-        view._values = {name: column[remaining] for name, column in self._values.items()}
+        view._sums = {key: sums[remaining] for key, sums in self._sums.items()}
         view._counts = {pod_column: column[remaining] for pod_column, column in self._counts.items()}
         return view
 
@@ -137,36 +133,11 @@ class ChangingView(NodeView):
             np.add.at(total, self.extra.positions, value_of(self.extra.pods) * self.extra.signs)
         return total
 
-    def requested(self, resource: str) -> Int64Array:
-        """Return how much of a resource the pods of each node request."""
-        column = self._requested.get(resource)
-        if column is None:
-            values = self.cluster.pods.requests(resource)
-            column = self.take(self.cluster.requested(resource)) + self._total(lambda pods: values[pods])
-            self._requested[resource] = column
-        return column
-
-    def _value(self, name: str, base: Int64Array) -> Int64Array:
-        column = self._values.get(name)
-        if column is None:
-            read = _VALUES[name]
-            column = self._values[name] = self.take(base) + self._total(lambda pods: read(self.cluster, pods))
-        return column
-
-    @property
-    def pod_count(self) -> Int64Array:
-        """Number of pods of each node."""
-        return self._value("pods", self.cluster.pod_count)
-
-    @property
-    def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that scores count for the pods of each node."""
-        return self._value("nonzero cpu", self.cluster.nonzero_cpu)
-
-    @property
-    def nonzero_memory(self) -> Int64Array:
-        """Bytes of memory that scores count for the pods of each node."""
-        return self._value("nonzero memory", self.cluster.nonzero_memory)
+    def _sum(self, key: str, column: Int64Array) -> Int64Array:
+        sums = self._sums.get(key)
+        if sums is None:
+            sums = self._sums[key] = self.take(column) + self._total(lambda pods: self._pod_values(key, pods))
+        return sums
 
     @property
     def is_changed(self) -> bool:
@@ -180,11 +151,3 @@ class ChangingView(NodeView):
             column = pod_column.column
             counts = self._counts[pod_column] = self._total(lambda pods: column[pods].astype(np.int64))
         return counts
-
-
-_VALUES: dict[str, Callable[[Cluster, RowArray], Int64Array]] = {
-    "pods": lambda _, pods: np.ones(len(pods), np.int64),
-    "nonzero cpu": lambda cluster, pods: cluster.pods.nonzero_cpu[pods],
-    "nonzero memory": lambda cluster, pods: cluster.pods.nonzero_memory[pods],
-}
-"""Values of pods that are summed per node, besides their requests."""

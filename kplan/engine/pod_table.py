@@ -23,7 +23,7 @@ from kplan.engine.pod_columns import (
     read_column,
 )
 from kplan.engine.recent import Recent
-from kplan.engine.term_sets import TermSets
+from kplan.engine.terms import TermSets
 from kplan.rules.affinity import PodAffinityTerms
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PodResources
@@ -169,7 +169,7 @@ class PodTable:
         rearranged.infos = infos
         for name in _COLUMNS:
             setattr(rearranged, name, np.append(getattr(self, name)[rows], getattr(rearranged, name)))
-        rearranged._requests = {key: self._derived(key)[rows] for key in self._requests}
+        rearranged._requests = {key: self.derived(key)[rows] for key in self._requests}
         rearranged._share_codes(self)
         uncoded = np.zeros(len(self), np.bool_)
         uncoded[self._without_term_code] = True
@@ -252,11 +252,11 @@ class PodTable:
     @property
     def start_micros(self) -> Int64Array:
         """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
-        return self._derived(START)
+        return self.derived(START)
 
     def requests(self, resource: str) -> Int64Array:
         """Return each pod's request for a resource, int64 of shape (n_pods,), in the scheduler's units."""
-        return self._derived(resource)
+        return self.derived(resource)
 
     @property
     def resource_names(self) -> list[str]:
@@ -266,22 +266,22 @@ class PodTable:
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that scores count for each pod."""
-        return self._derived(NONZERO_CPU)
+        return self.derived(NONZERO_CPU)
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that scores count for each pod."""
-        return self._derived(NONZERO_MEMORY)
+        return self.derived(NONZERO_MEMORY)
 
     @property
     def n_host_ports(self) -> Int64Array:
         """How many host ports each pod uses."""
-        return self._derived(HOST_PORTS)
+        return self.derived(HOST_PORTS)
 
     @property
     def n_storage_volumes(self) -> Int64Array:
         """How many volumes each pod has that storage plugins read."""
-        return self._derived(STORAGE)
+        return self.derived(STORAGE)
 
     @property
     def with_affinity(self) -> BoolArray:
@@ -293,7 +293,8 @@ class PodTable:
         """Which pods list ports, host ports or not, bool of shape (n_pods,)."""
         return self._with_ports[: len(self.infos)]
 
-    def _derived(self, key: str) -> Int64Array:
+    def derived(self, key: str) -> Int64Array:
+        """Return a column by its key (see `pod_columns`), int64 of shape (n_pods,); built when first used."""
         column = self._requests.get(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):

@@ -1,4 +1,4 @@
-"""Inter-pod terms of running pods: equal terms in one group, with the number of pods on each node that have it."""
+"""Inter-pod terms of running pods, in groups of equal terms, and the distinct terms of all pods, by code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import Int64Array, RowArray
-from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
+from kplan.rules.affinity import NO_TERMS, AffinityTerm, PodAffinityTerms
+from kplan.rules.pod_info import PodInfo
+
+_encoder = msgspec.json.Encoder()
 
 
 class TermKind(enum.Enum):
@@ -140,3 +143,34 @@ class TermIndex:
                 self._by_label[label] = list(self._by_label.get(label, ()))
                 self._own_lists.add(label)
             self._by_label[label].append(position)
+
+
+class TermSets:
+    """Distinct inter-pod terms of pods by code; replicas have equal terms, compiled once. Code 0 is of no terms."""
+
+    def __init__(self) -> None:
+        self.sets: list[PodAffinityTerms] = [NO_TERMS]  #: distinct terms, by code
+        self._code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
+        self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
+
+    def copy(self) -> TermSets:
+        """Return an independent copy."""
+        copied = TermSets()
+        copied.sets = self.sets.copy()
+        copied._code_of = self._code_of.copy()
+        copied._known = self._known.copy()
+        return copied
+
+    def code(self, info: PodInfo) -> int:
+        """Return the code of a pod's terms; new ones are added."""
+        written = (info.namespace, _encoder.encode(info.pod.spec.affinity))
+        known = self._known.get(written)
+        if known is None:
+            code = self._code_of.setdefault(info.affinity, len(self.sets))
+            if code == len(self.sets):
+                self.sets.append(info.affinity)
+            self._known[written] = info, code
+            return code
+        like, code = known
+        info.share_terms(like)
+        return code

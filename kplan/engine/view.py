@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.pod_columns import NONZERO_CPU, NONZERO_MEMORY
 from kplan.engine.pod_table import PodColumn, PodMatch
 
 S = TypeVar("S", bound=np.generic)
+
+POD_COUNT = "pod count"
+"""The key of the number of pods, beside the keys of the pod table's columns."""
 
 
 class PodDelta(msgspec.Struct, frozen=True):
@@ -94,47 +98,47 @@ class NodeView:
         """Return a node column (first axis n_nodes) at the view's positions; not always a copy, so do not store it."""
         return column if self.pick is None else column[self.pick]
 
-    def sum_delta(self, per_change: Int64Array) -> Int64Array:
-        """Sum a value of the changes, times their signs, per position: int64 of shape (n_view,)."""
-        total = np.zeros(len(self), np.int64)
-        if self.delta is not None:
-            np.add.at(total, self.delta.positions, per_change * self.delta.signs)
-        return total
-
     def allocatable(self, resource: str) -> Int64Array:
         """Return each node's allocatable amount of a resource."""
         return self.take(self.cluster.nodes.allocatable(resource))
 
     def requested(self, resource: str) -> Int64Array:
         """Return how much of a resource the pods of each node request."""
-        column = self.take(self.cluster.requested(resource))
-        if self.delta is None:
-            return column
-        return column + self.sum_delta(self.cluster.pods.requests(resource)[self.delta.pods])
+        return self._sum(resource, self.cluster.requested(resource))
 
     @property
     def pod_count(self) -> Int64Array:
         """Number of pods of each node."""
-        column: Int64Array = self.take(self.cluster.pod_count)
-        if self.delta is None:
-            return column
-        return column + self.sum_delta(np.ones(len(self.delta.pods), np.int64))
+        return self._sum(POD_COUNT, self.cluster.pod_count)
 
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that scores count for the pods of each node."""
-        column: Int64Array = self.take(self.cluster.nonzero_cpu)
-        if self.delta is None:
-            return column
-        return column + self.sum_delta(self.cluster.pods.nonzero_cpu[self.delta.pods])
+        return self._sum(NONZERO_CPU, self.cluster.nonzero_cpu)
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that scores count for the pods of each node."""
-        column: Int64Array = self.take(self.cluster.nonzero_memory)
+        return self._sum(NONZERO_MEMORY, self.cluster.nonzero_memory)
+
+    def _sum(self, key: str, column: Int64Array) -> Int64Array:
+        """Return a sum over the pods of each node, with the view's changes.
+
+        Parameters
+        ----------
+        key : POD_COUNT, or the key of a column of the pod table
+        column : int64 array of shape (n_nodes,), the sums in the cluster
+        """
+        sums: Int64Array = self.take(column)
         if self.delta is None:
-            return column
-        return column + self.sum_delta(self.cluster.pods.nonzero_memory[self.delta.pods])
+            return sums
+        changes = np.zeros(len(self), np.int64)
+        np.add.at(changes, self.delta.positions, self._pod_values(key, self.delta.pods) * self.delta.signs)
+        return sums + changes
+
+    def _pod_values(self, key: str, pods: RowArray) -> Int64Array:
+        """Return what some pods add to the sum of a key."""
+        return np.ones(len(pods), np.int64) if key == POD_COUNT else self.cluster.pods.derived(key)[pods]
 
     @property
     def is_changed(self) -> bool:

@@ -5,14 +5,26 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kplan.api.core import Pod
+from kplan.api.decode import convert
 from kplan.api.labels import selector_from, selector_from_map
-from kplan.engine.terms import TermIndex, TermKind, pod_terms
-from kplan.rules.affinity import AffinityTerm, PodAffinityTerms, WeightedAffinityTerm
-from tests.engine.crowds import PODS
+from kplan.engine.terms import TermIndex, TermKind, TermSets, pod_terms
+from kplan.rules.affinity import NO_TERMS, AffinityTerm, PodAffinityTerms, WeightedAffinityTerm, affinity_terms
+from kplan.rules.pod_info import PodInfo
+from tests.engine.crowds import POD_POOL, PODS
 from tests.engine.test_label_sets import LABELS, SELECTORS
 
 ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)
 WEB = AffinityTerm(selector_from_map({"app": "web"}), frozenset({"default"}), selector_from(None), "zone")
+TERM = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Odd"}]}}
+ODD = convert(
+    {
+        "metadata": {"name": "odd"},
+        "spec": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
+    },
+    Pod,
+)
+POD_LISTS = st.lists(st.sampled_from([*(info.pod for info in POD_POOL if info.pod.spec.affinity), ODD]), max_size=12)
 
 
 def test_all_terms_of_a_pod_are_listed_repeated_ones_too():
@@ -90,3 +102,30 @@ def test_groups_are_found_by_the_labels_that_their_selectors_want(held, more, la
         assert [group for group in found if group.term.selector.matches(labels)] == meant(each)
         positions = [each.groups.index(group) for group in found]
         assert positions == sorted(set(positions))
+
+
+@settings(deadline=None, max_examples=80)
+@given(POD_LISTS, POD_LISTS)
+def test_the_terms_of_a_code_are_those_of_the_pod(pods: list[Pod], more: list[Pod]) -> None:
+    terms = TermSets()
+    infos = [PodInfo(pod) for pod in pods]
+    codes = [terms.code(info) for info in infos]
+    copied = terms.copy()
+    added = [PodInfo(pod) for pod in more]
+    codes_of_added = [copied.code(info) for info in added]
+
+    for info, code in zip([*infos, *added], [*codes, *codes_of_added], strict=True):
+        assert (info.affinity, info.affinity_error) == affinity_terms(info.pod)
+        assert copied.sets[code] == info.affinity
+    assert terms.sets == copied.sets[: len(terms.sets)]
+    assert copied.sets[0] is NO_TERMS
+    assert len(set(copied.sets)) == len(copied.sets)
+
+
+def test_replicas_share_what_was_compiled() -> None:
+    terms = TermSets()
+    one = next(info.pod for info in POD_POOL if info.affinity)
+    infos = [PodInfo(one), PodInfo(one)]
+
+    assert terms.code(infos[0]) == terms.code(infos[1])
+    assert infos[0].affinity is infos[1].affinity

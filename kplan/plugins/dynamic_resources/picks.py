@@ -37,7 +37,7 @@ class Picks:
         self._capacity: dict[DeviceId, dict[str, int]] = {}
 
     def is_free(self, spec: RequestSpec, device: DeviceId, claim: int) -> bool:
-        """Whether a device is not allocated or picked already, for a request of a claim."""
+        """Whether a device is available to a request of a claim; admin access ignores other claims."""
         if spec.admin_access:
             return claim not in self._holders.get(device, ())
         return device not in self._allocated.devices and not self._holders.get(device)

@@ -13,7 +13,7 @@ _EFFECTS = {"NoSchedule", "NoExecute"}
 
 
 def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration, ...]) -> bool:
-    """Whether a device has an untolerated taint with a known effect; effect None, as any other, does not count."""
+    """Whether a device has a NoSchedule or NoExecute taint that is not tolerated."""
     return any(
         taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in device.device.taints
