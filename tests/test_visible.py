@@ -38,7 +38,7 @@ def is_harmless(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "seen"),
+    ("text", "shown_text"),
     [
         ("web-0", "web-0"),
         ("Köln 漢字 😀 a::b", "Köln 漢字 😀 a::b"),
@@ -52,17 +52,17 @@ def is_harmless(text: str) -> bool:
         ("##[error]x ##teamcity[x", r"\x23#[error]x \x23#teamcity[x"),
     ],
 )
-def test_what_does_not_show_is_written_out(text: str, seen: str) -> None:
-    assert visible(text) == seen
+def test_what_does_not_show_is_written_out(text: str, shown_text: str) -> None:
+    assert visible(text) == shown_text
 
 
 @given(TEXTS)
 def test_a_visible_text_is_one_harmless_line_and_stays_as_it_is(text: str) -> None:
-    seen = visible(text)
+    shown_text = visible(text)
 
-    assert is_harmless(seen)
-    assert "\n" not in seen
-    assert visible(seen) == seen
+    assert is_harmless(shown_text)
+    assert "\n" not in shown_text
+    assert visible(shown_text) == shown_text
 
 
 @given(st.text(st.characters(categories=["Lu", "Ll", "Nd"]), max_size=30))
@@ -142,6 +142,6 @@ def test_no_text_of_a_shown_document_is_harmful(document: Any) -> None:
         if isinstance(value, str):
             return [value]
         below = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-        return [text for each in below for text in texts(each)]
+        return [text for item in below for text in texts(item)]
 
     assert all(is_harmless(text) and "\n" not in text for text in texts(shown(document)))

@@ -194,23 +194,23 @@ def test_a_report_can_go_to_standard_output_and_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["--report", "--save"])
 def test_the_path_of_a_report_is_looked_at_before_the_work_is_done(option: str, tmp_path: Path) -> None:
     value = f"json={tmp_path}" if option == "--report" else str(tmp_path)
-    found = kplan("plan", "-s", tmp_path / "absent.json", option, value)
+    result = kplan("plan", "-s", tmp_path / "absent.json", option, value)
 
-    assert found.returncode == 2
-    assert "it is a directory" in found.stderr
-    assert "absent.json" not in found.stderr
+    assert result.returncode == 2
+    assert "it is a directory" in result.stderr
+    assert "absent.json" not in result.stderr
 
 
 def test_the_path_of_a_snapshot_is_looked_at_before_the_cluster_is_read(tmp_path: Path) -> None:
-    found = invoke("snapshot", "save", tmp_path / "absent" / "x.json", "-s", tmp_path / "absent.json")
+    result = invoke("snapshot", "save", tmp_path / "absent" / "x.json", "-s", tmp_path / "absent.json")
 
-    assert found.exit_code == 2
-    assert "there is no such directory" in found.stderr
+    assert result.exit_code == 2
+    assert "there is no such directory" in result.stderr
 
 
 def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    found = invoke("preempt", "--report", f"json={path}", "--report", f"html={path}")
+    result = invoke("preempt", "--report", f"json={path}", "--report", f"html={path}")
 
-    assert found.exit_code == 2
-    assert "two reports in one file" in found.stderr
+    assert result.exit_code == 2
+    assert "two reports in one file" in result.stderr

@@ -23,8 +23,8 @@ def opened(browser: Chrome, page: Path, width: int = 1000, fragment: str = "") -
 
 def column(browser: Chrome, table: Any, number: int) -> list[str]:
     script = "return [...arguments[0].tBodies[0].rows].map(row => row.cells[arguments[1]].textContent)"
-    found: list[str] = browser.execute_script(script, table, number)
-    return found
+    cells: list[str] = browser.execute_script(script, table, number)
+    return cells
 
 
 def test_it_requests_nothing_and_its_console_is_silent(browser: Chrome, page: Path) -> None:
@@ -54,7 +54,7 @@ def test_it_fits_its_width_and_its_text_stands_out(browser: Chrome, page: Path, 
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(text: str, other: str) -> float:
     """Return the contrast of two CSS colours as WCAG has it."""
 
     def luminance(colour: str) -> float:
@@ -62,7 +62,7 @@ def contrast(one: str, other: str) -> float:
         linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    lighter, darker = sorted((luminance(text), luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 

@@ -77,15 +77,15 @@ def test_a_field_that_is_not_described_is_found() -> None:
 
 
 def test_unknown_kinds_are_answered_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match="no document is of kind 'placement'") as found:
+    with pytest.raises(UsageError, match="no document is of kind 'placement'") as refusal:
         schema_text("placement")
-    assert found.value.hint == "did you mean PlacementReport?"
+    assert refusal.value.hint == "did you mean PlacementReport?"
 
 
 @pytest.mark.parametrize("config", [None, {"profiles": [{"schedulerName": "mine"}]}])
 def test_documents_about_configurations(config: dict[str, Any] | None) -> None:
     about = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    found = kplan.load_scheduler_config(None if config is None else {**about, **config})
-    _check(config_report(found).to_dict())
-    _check(check_report("x", found, ()).to_dict())
+    config = kplan.load_scheduler_config(None if config is None else {**about, **config})
+    _check(config_report(config).to_dict())
+    _check(check_report("x", config, ()).to_dict())
     _check(check_report("x", None, [Problem("is odd", json_path="$.a")]).to_dict())

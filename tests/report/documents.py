@@ -53,13 +53,13 @@ def placed(
     """Return the PlacementReport of some pods."""
     planner = kplan.Planner(kplan.load_snapshot(objects), **options)
     plan = planner.plan(pods)
-    found: PlacementReport = _still(plan.report(nodes_of=dict.fromkeys(range(len(plan.placements)), shown or Shown())))
-    return found
+    report: PlacementReport = _still(plan.report(nodes_of=dict.fromkeys(range(len(plan.placements)), shown or Shown())))
+    return report
 
 
 def coming_from(report: PlacementReport, origin: Origin) -> PlacementReport:
     """Return the report as if a manifest had asked for all its pods."""
-    placements = [replace(each, pod=replace(each.pod, origin=origin)) for each in report.placements]
+    placements = [replace(placement, pod=replace(placement.pod, origin=origin)) for placement in report.placements]
     return replace(report, placements=tuple(placements))
 
 

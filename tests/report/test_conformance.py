@@ -26,9 +26,9 @@ EACH = 2
 
 def _documents(area: str) -> Iterator[tuple[Report, ReportOptions]]:
     for scenario in scenarios(area)[:EACH]:
-        asked = planner(scenario)
+        planned_by = planner(scenario)
         settles = scenario.get("settlePreemption", False)
-        plan = asked.plan(scenario["pods"], settle_preemption=settles)
+        plan = planned_by.plan(scenario["pods"], settle_preemption=settles)
         everything = dict.fromkeys(range(len(plan.placements)), Shown(None, with_score_details=True))
         yield plan.report(nodes_of=everything), ReportOptions(None, explain=True)
         yield plan.report(), ReportOptions()

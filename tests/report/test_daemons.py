@@ -20,8 +20,8 @@ def daemon(name: str, cpu: str = "2") -> dict[str, Any]:
 
 def report(n_small: int = 1) -> PlacementReport:
     nodes = [*(node(f"big-{i}") for i in range(3)), *(node(f"small-{i}", cpu="1") for i in range(n_small))]
-    made = placed(nodes, [daemon(each["metadata"]["name"]) for each in nodes])
-    return coming_from(made, Origin("agent.yaml", 1, "DaemonSet", "agent", 4))
+    placement_report = placed(nodes, [daemon(node["metadata"]["name"]) for node in nodes])
+    return coming_from(placement_report, Origin("agent.yaml", 1, "DaemonSet", "agent", 4))
 
 
 def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
@@ -53,8 +53,8 @@ def test_an_annotation_is_about_the_whole_set() -> None:
 
 
 def test_a_node_that_no_reason_names_is_told_by_its_pod() -> None:
-    made = report()
-    bare = [replace(each, rejections={}, rejection_summary=()) for each in made.placements]
-    text = render(replace(made, placements=tuple(bare)), "table", ReportOptions(width=160))
+    placement_report = report()
+    bare = [replace(placement, rejections={}, rejection_summary=()) for placement in placement_report.placements]
+    text = render(replace(placement_report, placements=tuple(bare)), "table", ReportOptions(width=160))
 
     assert "agent-small-0  It can run on small-0 only" in text

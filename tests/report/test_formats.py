@@ -60,7 +60,7 @@ def _with_warning() -> PlacementReport:
     return structs.replace(planner.plan(["default/p"]).report(), generated_at="2026-03-01T10:00:00Z")
 
 
-@pytest.mark.parametrize("output", [each for each in FORMATS if each != "name"])
+@pytest.mark.parametrize("output", [name for name in FORMATS if name != "name"])
 def test_warnings_are_in_every_format(output: str) -> None:
     text = render(_with_warning(), output, ReportOptions())
     assert "UnmodelledFeature" in text
@@ -78,7 +78,7 @@ def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
 def test_missing_kinds_that_the_snapshot_warns_of_are_told_once() -> None:
     bare = replace(kplan.load_snapshot([node("n")]), missing=(MissingKind("services", "forbidden"),))
     snapshot = replace(bare, warnings=tuple(map(missing_warning, bare.missing)))
-    assert [each.object for each in kplan.Planner(snapshot).warnings] == ["services"]
+    assert [warning.object for warning in kplan.Planner(snapshot).warnings] == ["services"]
     assert kplan.Planner(bare).warnings == kplan.Planner(snapshot).warnings
 
 
@@ -106,7 +106,7 @@ def test_github_annotations_are_one_line_each_on_the_manifest() -> None:
     lines = render(document, "github", ReportOptions()).splitlines()
     assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A Pod default/p (Unschedulable)::No node is")
     assert len(lines) == 2
-    assert all(re.match(r"::(error|warning|notice) [^:]+::", each) for each in lines)
+    assert all(re.match(r"::(error|warning|notice) [^:]+::", line) for line in lines)
 
 
 def test_sarif_results_refer_to_rules() -> None:
@@ -114,11 +114,11 @@ def test_sarif_results_refer_to_rules() -> None:
     run = log["runs"][0]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert log["version"] == "2.1.0"
-    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [
+    assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
         ("MissingKind", "warning"),
         ("UnmodelledFeature", "warning"),
     ]
-    assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
 
 
 def test_html_needs_nothing_from_elsewhere() -> None:

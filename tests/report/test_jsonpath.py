@@ -96,11 +96,11 @@ WRONG = {
 
 @pytest.mark.parametrize(("template", "words"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_with_a_template_is_said_with_a_hint(template: str, words: str) -> None:
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as refusal:
         render_jsonpath(template, DOCUMENT)
 
-    assert words in found.value.message
-    assert found.value.hint
+    assert words in refusal.value.message
+    assert refusal.value.hint
 
 
 @given(st.text("{}[]().@$*?\"'\\=<>!:-01 anrgedx", max_size=40))

@@ -48,7 +48,7 @@ def test_what_is_certain_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "sentence"),
     [
         (1, "There is only one run. In so few, an outcome with a probability of up to 79.3% may not show."),
         (
@@ -57,10 +57,10 @@ def test_what_is_certain_is_said_to_be() -> None:
         ),
     ],
 )
-def test_few_runs_make_nothing_certain(runs: int, told: str) -> None:
+def test_few_runs_make_nothing_certain(runs: int, sentence: str) -> None:
     text = " ".join(render(document(n_nodes=1, runs=runs), "table", ReportOptions()).split())
 
-    assert told in text
+    assert sentence in text
     assert "Certain" not in text
 
 

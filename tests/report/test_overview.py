@@ -21,11 +21,11 @@ def chart(n_workloads: int, failing: tuple[int, ...] = (), *, names: str = "n{}"
     """Return the report on so many Deployments of two replicas each, some of which ask for too much."""
     pods = [pod(f"svc-{i:02}-{k}", cpu="90" if i in failing else "10m") for i in range(n_workloads) for k in range(2)]
     report = placed([node(names.format(i)) for i in range(100, 104)], pods)
-    told = []
-    for index, each in enumerate(report.placements):
+    placed_pods = []
+    for index, placement in enumerate(report.placements):
         origin = Origin("chart.yaml", index // 2 + 1, "Deployment", f"svc-{index // 2:02}", index // 2 * 7 + 4)
-        told.append(replace(each, pod=replace(each.pod, origin=origin)))
-    return replace(report, placements=tuple(told))
+        placed_pods.append(replace(placement, pod=replace(placement.pod, origin=origin)))
+    return replace(report, placements=tuple(placed_pods))
 
 
 def lines_of(report: PlacementReport, width: int = 80, **options: bool) -> list[str]:
@@ -124,9 +124,10 @@ def test_of_pods_alike_the_first_evicts_whether_or_not_the_others_are_told_in_fu
     low = pod("low", cpu="2", node="n1", priority=-10)
     report = placed([*nodes, low], [pod(f"web-{i}", cpu="2") for i in range(3)])
     members = [
-        replace(each, pod=replace(each.pod, origin=Origin("", 1, "Deployment", "web"))) for each in report.placements
+        replace(placement, pod=replace(placement.pod, origin=Origin("", 1, "Deployment", "web")))
+        for placement in report.placements
     ]
-    outlined = [members[0], *(replace(each, preemption=None) for each in members[1:])]
+    outlined = [members[0], *(replace(member, preemption=None) for member in members[1:])]
 
     assert row_of(members, {}, 0).state == "the first of 3 fits by evicting 1 pod"
     assert row_of(outlined, {}, 0).state == row_of(members, {}, 0).state

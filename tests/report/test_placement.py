@@ -37,7 +37,7 @@ def test_a_single_node_is_not_scored() -> None:
 def test_the_closest_node_comes_first_with_what_is_short() -> None:
     objects = [node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"), pod("p", cpu="4")]
     text = _table(objects, ["default/p"])
-    lines = [each.strip() for each in text.splitlines() if each.strip().startswith("- ")]
+    lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip().startswith("- ")]
     assert lines[:3] == [
         "- b (closest): requests 4 cpu, 3 of 3 free: 1 short",
         "- c: requests 4 cpu, 2 of 2 free: 2 short",
@@ -104,7 +104,7 @@ def test_groups_are_neighbours_from_the_same_object() -> None:
 )
 def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
     text = _table([node("a"), pod("p", **spec)], ["default/p"])
-    assert all(each in " ".join(text.split()) for each in words)
+    assert all(word in " ".join(text.split()) for word in words)
 
 
 def test_preemption_is_one_line() -> None:
@@ -143,5 +143,5 @@ def test_a_victim_of_several_pods_counts_once() -> None:
     low = pod("low", cpu="3", node="a", priority=0)
     high = [pod(f"high-{n}", cpu="2", priority=10) for n in range(2)]
     document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
-    assert [len(each.preemption.victims) for each in document.placements if each.preemption] == [1, 1]
+    assert [len(placement.preemption.victims) for placement in document.placements if placement.preemption] == [1, 1]
     assert document.summary.victims == 1

@@ -13,8 +13,8 @@ from tests.report.documents import node, pod
 
 def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
     planned = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
-    told = attempts_in_full(planned.changes)
-    return planned.report(nodes_of=dict.fromkeys(told, Shown()) if in_full else {})
+    shown = attempts_in_full(planned.changes)
+    return planned.report(nodes_of=dict.fromkeys(shown, Shown()) if in_full else {})
 
 
 def text(report: PlanReport, **options: Any) -> str:
@@ -32,29 +32,29 @@ def test_an_idle_queue_is_said_in_one_sentence() -> None:
 
 
 def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
-    told = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
+    shown = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
 
-    assert "  +  ReplicaSet default/web     3/3  n (3)\n" in told
-    assert "  +  default/alone              1/1  n\n" in told
+    assert "  +  ReplicaSet default/web     3/3  n (3)\n" in shown
+    assert "  +  default/alone              1/1  n\n" in shown
 
 
 def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
-    told = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
+    shown = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
 
-    assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in told
-    assert "default/web-2: fits nowhere" in told
+    assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in shown
+    assert "default/web-2: fits nowhere" in shown
 
 
 def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> None:
     selectors = [{"nodeSelector": {"disk": f"kind-{i}"}, "cpu": f"{i + 5}"} for i in range(7)]
-    report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
+    report = document(node("n"), *(pod(f"p{i}", **selector) for i, selector in enumerate(selectors)))
 
     assert len(attempts_in_full(report.changes)) == 1
     assert text(report, explain=True).count("Why nodes reject it") == 1
 
     reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
     asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
-    report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
+    report = document(node("n"), *(pod(f"p{i}", containers=selector) for i, selector in enumerate(asks)))
     assert len(attempts_in_full(report.changes)) == 5
     assert text(report, explain=True).count("Why nodes reject it") == 5
     assert text(report).count("What would help") == 0
@@ -65,9 +65,9 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
     zones = [node(f"n{i}", labels={"topology.kubernetes.io/zone": f"z{i % 2}", "pool": "a"}) for i in range(4)]
     report = document(*zones, pod("p", cpu="3"))
 
-    told, wide = text(report), text(report, is_wide=True)
-    assert "Utilisation, before -> after: cpu 0% -> 19%, memory 0%, pods 0% (-o wide shows more)" in told
-    assert "z0" not in told
+    shown, wide = text(report), text(report, is_wide=True)
+    assert "Utilisation, before -> after: cpu 0% -> 19%, memory 0%, pods 0% (-o wide shows more)" in shown
+    assert "z0" not in shown
     assert "  cluster      4  0% -> 19% (3 of 16)" in wide
     assert "  zone z0      2   0% -> 38% (3 of 8)" in wide
     assert "  n0           1   0% -> 75% (3 of 4)" in wide
@@ -87,8 +87,8 @@ def test_cases_carry_what_counts() -> None:
 def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     low = owned("low", cpu="2", node="n", priority=-10)
     report = document(node("n", cpu="2"), low, pod("high", cpu="2"))
-    told = text(report)
+    shown = text(report)
 
     assert report.verdict.counted[0].object == "default/low-again1"
-    assert told.splitlines()[-1].endswith("). Unschedulable: default/low")
-    assert "low-again1" not in told
+    assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
+    assert "low-again1" not in shown

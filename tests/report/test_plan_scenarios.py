@@ -20,7 +20,7 @@ AREAS = ("mixed", "volumes", "dra", "preemption", "settle", "gates", "podaffinit
 OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
 
 
-def told(document: Report) -> None:
+def check_formats(document: Report) -> None:
     """Hold a document against its schema, and write it in all formats."""
     written = document.to_dict()
     jsonschema.Draft202012Validator(load_schema(document.kind)).validate(written)
@@ -38,7 +38,7 @@ def test_queues(area: str, number: int) -> None:
     in_full = attempts_in_full(planned.changes)
     shown = {index: Shown() if index in in_full else () for index in range(len(planned.placements))}
 
-    told(planned.report(nodes_of=shown))
+    check_formats(planned.report(nodes_of=shown))
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -47,6 +47,6 @@ def test_capacities(area: str) -> None:
     for preempt in (False, True):
         asking = planner(scenario)
         pod = asking.world.pod_by_key[key(pending(scenario)[0])]
-        found = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
+        fit = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
 
-        told(found.report(nodes=Shown()))
+        check_formats(fit.report(nodes=Shown()))

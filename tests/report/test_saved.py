@@ -21,13 +21,13 @@ ODD = (None, [], {}, "x", -1, 1e300, True, [1], {"a": 1})
 
 
 def reports() -> list[dict[str, Any]]:
-    found = [demo_document(kind).to_dict() for kind in ("place", "preempt", "explain")]
-    return [*found, demo().plan_queue().to_dict()]
+    documents = [demo_document(kind).to_dict() for kind in ("place", "preempt", "explain")]
+    return [*documents, demo().plan_queue().to_dict()]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [each for key, item in items for each in ((*path, key), *places(item, (*path, key)))]
+    return [place for key, item in items for place in ((*path, key), *places(item, (*path, key)))]
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -46,11 +46,11 @@ def test_colour_changes_no_word() -> None:
     terminal = render_terminal(BLOCKS, 60)
     assert "\x1b[" in terminal
     plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal)
-    assert [each.rstrip() for each in plain.splitlines()] == render_plain(BLOCKS, 60).splitlines()
+    assert [text_line.rstrip() for text_line in plain.splitlines()] == render_plain(BLOCKS, 60).splitlines()
 
 
 @given(st.lists(st.text("ab c", min_size=1, max_size=30), min_size=1, max_size=5), st.integers(60, 90))
 def test_wrapping_loses_no_word(texts: list[str], width: int) -> None:
     written = render_plain([line(*texts)], width)
     assert written.split() == "".join(texts).split()
-    assert all(len(each) <= width for each in written.splitlines())
+    assert all(len(text_line) <= width for text_line in written.splitlines())

@@ -26,19 +26,19 @@ def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
 
 def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
     gated = pod("gated", schedulingGates=[{"name": "q"}])
-    told = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
+    shown = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
 
-    assert told.startswith("2 pods: 1 gated, 1 in error")
-    assert "  default/gated    gated\n" in told
-    assert "  default/foreign  cannot be scheduled\n" in told
+    assert shown.startswith("2 pods: 1 gated, 1 in error")
+    assert "  default/gated    gated\n" in shown
+    assert "  default/foreign  cannot be scheduled\n" in shown
 
 
 def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
     objects = [node("n", cpu="1"), pod("low", node="n", priority=0), pod("high", priority=9), pod("small", cpu="10m")]
-    told = text(objects, "default/high", "default/small", settle=True)
+    shown = text(objects, "default/high", "default/small", settle=True)
 
-    assert told.count("  default/high   default/low  n        fits after eviction\n") == 1
-    assert "default/small" in told
+    assert shown.count("  default/high   default/low  n        fits after eviction\n") == 1
+    assert "default/small" in shown
 
 
 def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
@@ -50,7 +50,7 @@ def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
         "status": {"disruptionsAllowed": 0},
     }
     low = pod("low", node="n", priority=0, metadata={"labels": {"app": "x"}})
-    told = text([node("n", cpu="1"), low, budget, pod("p", priority=9), pod("q", cpu="9")], "default/p", "default/q")
+    shown = text([node("n", cpu="1"), low, budget, pod("p", priority=9), pod("q", cpu="9")], "default/p", "default/q")
 
-    assert "violates a disruption budget" in told
-    assert "Disruption budgets do not allow the eviction of default/low" in told
+    assert "violates a disruption budget" in shown
+    assert "Disruption budgets do not allow the eviction of default/low" in shown

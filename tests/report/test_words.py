@@ -27,7 +27,10 @@ def test_ages_as_kubectl_writes_them() -> None:
 
 
 def test_bytes_are_written_in_a_unit_that_can_be_read() -> None:
-    written = {each: readable(each) for each in ("986734080", "-852516352", "30528Mi", "4Gi", "2463697Ki", "1536Gi")}
+    written = {
+        quantity: readable(quantity)
+        for quantity in ("986734080", "-852516352", "30528Mi", "4Gi", "2463697Ki", "1536Gi")
+    }
     assert list(written.values()) == ["941Mi", "-813Mi", "29.8Gi", "4Gi", "2.3Gi", "1.5Ti"]
     others = ["500m", "3", "1000000", "512Ki", "1e3", "0"]
-    assert [readable(each) for each in others] == others
+    assert [readable(other) for other in others] == others

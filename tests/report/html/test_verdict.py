@@ -16,9 +16,9 @@ from tests.report.documents import coming_from, demo_document, node, placed, pod
 
 
 def box(text: str) -> str:
-    found = re.search(r'<div class="verdict.*?</div>', text, re.DOTALL)
-    assert found
-    return found[0]
+    match_ = re.search(r'<div class="verdict.*?</div>', text, re.DOTALL)
+    assert match_
+    return match_[0]
 
 
 def test_what_fits_passes():
@@ -28,35 +28,35 @@ def test_what_fits_passes():
 def test_each_workload_that_failed_says_why_and_what_would_help_once():
     document = placed([node("n", cpu="1"), pod("p", cpu="2"), pod("q", cpu="2")], ["default/p", "default/q"])
     document = coming_from(document, Origin("deploy/<web>.yaml", 1, "Deployment", "web", 7))
-    told = box(render(document, "html", ReportOptions()))
+    box_text = box(render(document, "html", ReportOptions()))
 
-    assert told.count("<li>") == 1
-    assert "<strong>Deployment default/web: Unschedulable</strong>" in told
-    assert '<span class="dim">2 pods: default/p, default/q, deploy/&lt;web&gt;.yaml:7</span>' in told
-    assert "No node is large enough, even empty: it requests 2 cpu" in told
-    assert "What would help: lower the cpu request of container c from 2 to 1 -&gt; n" in told
+    assert box_text.count("<li>") == 1
+    assert "<strong>Deployment default/web: Unschedulable</strong>" in box_text
+    assert '<span class="dim">2 pods: default/p, default/q, deploy/&lt;web&gt;.yaml:7</span>' in box_text
+    assert "No node is large enough, even empty: it requests 2 cpu" in box_text
+    assert "What would help: lower the cpu request of container c from 2 to 1 -&gt; n" in box_text
 
 
 def test_only_so_many_are_told_and_the_others_counted():
-    waiting = [pod(f"p{each}", cpu=f"{each + 2}") for each in range(8)]
-    keys = [f"default/p{each}" for each in range(8)]
-    told = box(render(placed([node("n", cpu="1"), *waiting], keys), "html", ReportOptions()))
+    waiting = [pod(f"p{number}", cpu=f"{number + 2}") for number in range(8)]
+    keys = [f"default/p{number}" for number in range(8)]
+    box_text = box(render(placed([node("n", cpu="1"), *waiting], keys), "html", ReportOptions()))
 
-    assert told.count("<li>") == 6
-    assert "<li>and 3 more</li>" in told
+    assert box_text.count("<li>") == 6
+    assert "<li>and 3 more</li>" in box_text
 
 
 def test_a_failure_that_is_about_no_pod_says_its_reason():
     document = demo_document("place")
     verdict = structs.replace(document.verdict, because=("14 of 500 replicas fit",), counted=())
-    told = box(render(structs.replace(document, verdict=verdict, placements=()), "html", ReportOptions()))
+    box_text = box(render(structs.replace(document, verdict=verdict, placements=()), "html", ReportOptions()))
 
-    assert "<li>14 of 500 replicas fit</li>" in told
+    assert "<li>14 of 500 replicas fit</li>" in box_text
 
 
 @pytest.mark.parametrize(("number", "is_long"), [(3, False), (60, True)])
 def test_a_long_table_of_nodes_scrolls_within_the_page(number: int, is_long: bool):
-    nodes = [node(f"n{each}") for each in range(number)]
+    nodes = [node(f"n{index}") for index in range(number)]
     report = kplan.Planner(kplan.load_snapshot([*nodes, pod("p")])).plan(["default/p"]).report(with_map=True)
 
     assert ('<div class="scroll long"' in render(report, "html", ReportOptions())) is is_long
@@ -76,8 +76,8 @@ def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_
     report = planner.capacity([pod("p")]).report(before=planner.session.cluster)
     assert isinstance(report.cluster, ClusterMap)
 
-    coming = [name for each in report.cluster.nodes for name in each.arriving]
-    assert [len(each.arriving) for each in report.cluster.nodes] == [2, 3]
+    coming = [name for node in report.cluster.nodes for name in node.arriving]
+    assert [len(node.arriving) for node in report.cluster.nodes] == [2, 3]
     assert len(set(coming)) == 5
     text = render(report, "html", ReportOptions())
     assert '<figure class="cluster">' in text

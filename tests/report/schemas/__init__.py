@@ -25,10 +25,10 @@ def _junit() -> xmlschema.XMLSchema:
 
 def against_sarif(text: str) -> list[str]:
     """List what is wrong with a SARIF log."""
-    found = _sarif().iter_errors(json.loads(text))
-    return [f"{'/'.join(map(str, each.absolute_path))}: {each.message}" for each in found]
+    problems = _sarif().iter_errors(json.loads(text))
+    return [f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in problems]
 
 
 def against_junit(text: str) -> list[str]:
     """List what Jenkins would refuse of a JUnit report."""
-    return [f"{each.path}: {each.reason}" for each in _junit().iter_errors(text)]
+    return [f"{error.path}: {error.reason}" for error in _junit().iter_errors(text)]
