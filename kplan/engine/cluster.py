@@ -24,6 +24,9 @@ _FIRST_CAPACITY = 64
 MAX_FOLLOWED = 2000
 """After more changes than this, counting all pods again is cheaper than applying the changes."""
 
+CROWDED = 1000
+"""On a node with as many pods, looking through its list for each pod that leaves would take most of the time."""
+
 MAX_MATCH_COUNTS = 256
 """How many counts are cached: eight bytes a node each."""
 
@@ -55,6 +58,8 @@ class Cluster:
         self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)] if pods_on is None else pods_on
         #: rows of `pods_on` whose list no copy of the cluster shares; None for all rows
         self._own_lists: set[int] | None = None
+        #: crowded node that a pod has left -> its pods -> their places in the node's list
+        self._places: dict[int, dict[int, int]] = {}
         #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
@@ -207,7 +212,7 @@ class Cluster:
         self.nonzero_cpu[rows] += resources.nonzero_cpu
         self.nonzero_memory[rows] += resources.nonzero_memory
         for pod, row in enumerate(replica_rows, first):
-            self._changing(row).append(pod)
+            self._append(row, pod)
         for row in replica_rows if info.host_ports else ():
             self.used_ports.setdefault(row, set()).update(info.host_ports)
         if info.affinity:
@@ -223,7 +228,7 @@ class Cluster:
         """Bind a pod to a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
-        self._changing(row).append(pod)
+        self._append(row, pod)
         self._change(pod, row, 1)
 
     def unbind(self, pod: int) -> None:
@@ -231,10 +236,30 @@ class Cluster:
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101 - only running pods leave
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
-        neighbours = self._changing(row)
-        neighbours[neighbours.index(pod)] = neighbours[-1]
-        neighbours.pop()
+        self._take_out(row, pod)
         self._change(pod, row, -1)
+
+    def _append(self, row: int, pod: int) -> None:
+        pods = self._changing(row)
+        if row in self._places:
+            self._places[row][pod] = len(pods)
+        pods.append(pod)
+
+    def _take_out(self, row: int, pod: int) -> None:
+        """Put the last pod of a node's list in the place of one that leaves, as upstream's NodeInfo does."""
+        pods = self._changing(row)
+        if len(pods) < CROWDED:
+            self._places.pop(row, None)
+            pods[pods.index(pod)] = pods[-1]
+            pods.pop()
+            return
+        if row not in self._places:
+            self._places[row] = {other: place for place, other in enumerate(pods)}
+        places, last = self._places[row], pods[-1]
+        pods[places[pod]] = last
+        places[last] = places[pod]
+        del places[pod]
+        pods.pop()
 
     def _changing(self, row: int) -> list[int]:
         """Return the pods of a node for writing: copies of a cluster share these lists until one of them changes."""

@@ -127,6 +127,22 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
     assert cluster.pods_on[0] == [0, 3]
 
 
+@settings(deadline=None, max_examples=80)
+@given(STEPS, STEPS, st.sampled_from([0, 2, 3]))
+def test_pods_leave_a_crowded_node_as_they_leave_any_other(steps, more, crowded):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "CROWDED", crowded)
+        one = built(2, steps)
+        copied = one.copy()
+        for step in more:
+            change(one, step)
+    plain = built(2, steps)
+    assert copied.pods_on == plain.pods_on
+    for step in more:
+        change(plain, step)
+    assert one.pods_on == plain.pods_on
+
+
 def test_a_port_of_two_pods_is_free_when_either_leaves():
     ports = [{"containerPort": 1, "hostPort": 80}]
     spec = {"containers": [{"name": "main", "ports": ports}]}
