@@ -34,6 +34,7 @@ from kplan.planner.sequence import Replay, Run
 from kplan.planner.standing import standing
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
+from kplan.reading.several import listed
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot, missing_warning
 
@@ -247,7 +248,7 @@ class Base:
         refused: dict[int, str] = {}
         more: dict[int, int] = {}
         first = len(self.session.cluster.pods)
-        for pod in pods:
+        for pod in listed(pods):
             if isinstance(pod, str):
                 rows.append(self._pending(pod))
                 continue

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kplan.planner.base import Base, PodLike
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
+from kplan.reading.several import listed
 
 if TYPE_CHECKING:
     from kplan.planner.odds import AskAll
@@ -49,7 +50,7 @@ class OddsQuestions(Base):
         from kplan.planner.odds_of_pods import InOrder
         from kplan.planner.odds_report import odds_of
 
-        question = InOrder(tuple(pods), settle_preemption)
+        question = InOrder(tuple(listed(pods)), settle_preemption)
         return odds_of(
             self, question, command="place", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
         )
@@ -83,7 +84,7 @@ class OddsQuestions(Base):
         from kplan.planner.odds_of_pods import InQueue
         from kplan.planner.odds_report import odds_of
 
-        question = InQueue(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+        question = InQueue(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
         return odds_of(
             self, question, command="plan", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
         )
@@ -147,5 +148,5 @@ class OddsQuestions(Base):
         from kplan.planner.odds_of_changes import Drained
         from kplan.planner.odds_report import odds_of
 
-        question = Drained(tuple(nodes), lost, one_by_one, rolling, replace, options)
+        question = Drained(tuple(listed(nodes)), lost, one_by_one, rolling, replace, options)
         return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=ask_all)

@@ -16,6 +16,7 @@ from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
 from kplan.planner.room import RoomQuestions
 from kplan.planner.sequence import run_in_order
+from kplan.reading.several import listed
 
 if TYPE_CHECKING:
     from kplan.documents.drains import DrainsReport
@@ -76,7 +77,9 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.workloads.manifests import load_manifests
 
         minor = self.release.number
-        loaded = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate, minor=minor)
+        loaded = load_manifests(
+            listed(manifests), snapshot=self.world, namespace=namespace, validate=validate, minor=minor
+        )
         return list(stored_pods(loaded, self.world, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
@@ -177,7 +180,9 @@ class Planner(RoomQuestions, OddsQuestions):
         """
         from kplan.planner.change import drain
 
-        return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+        return drain(
+            self, listed(nodes), lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
+        )
 
     def drain_in_turn(
         self,
@@ -205,7 +210,7 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.drains import drains_report, label_of, together
 
         label = None if by is None else label_of(self, by)
-        chosen = sorted(self.world.node_by_name) if nodes is None else nodes
+        chosen = sorted(self.world.node_by_name) if nodes is None else listed(nodes)
         check_nodes(self, chosen)
         groups = together(self, chosen, label)
         return drains_report(self, groups, label=label, lost=lost, one_by_one=one_by_one, options=options)
@@ -251,11 +256,11 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.references import parse_reference
 
         changes: list[WhatIf] = [
-            *map(With.of, with_),
-            *(Without(parse_reference(reference)) for reference in without),
-            *map(parse_add_nodes, add_nodes),
-            *map(cordoned, cordon),
-            *(cordoned(name, is_cordoned=False) for name in uncordon),
-            *map(parse_scale, scale),
+            *map(With.of, listed(with_)),
+            *(Without(parse_reference(reference)) for reference in listed(without)),
+            *map(parse_add_nodes, listed(add_nodes)),
+            *map(cordoned, listed(cordon)),
+            *(cordoned(name, is_cordoned=False) for name in listed(uncordon)),
+            *map(parse_scale, listed(scale)),
         ]
         return changed(self, [*changes, Settle()] if settle else changes)

@@ -19,6 +19,7 @@ from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
 from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
+from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
@@ -86,7 +87,7 @@ def load_snapshot(
 
 def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
     loader = _Loader(SnapshotBuilder())
-    for index, obj in enumerate(objects):
+    for index, obj in enumerate(listed(objects)):
         place = Place(json_path=f"$[{index}]")
         if isinstance(obj, msgspec.Struct):
             loader.builder.add(obj, type_of(obj), place)

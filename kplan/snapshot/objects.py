@@ -8,7 +8,7 @@ from typing import Any
 from kplan.api.core import Pod
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of
-from kplan.errors import ManifestError, Problem
+from kplan.errors import ManifestError, Problem, UsageError
 from kplan.snapshot.checks import QuantityCheck
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.times import time_problems
@@ -17,8 +17,15 @@ from kplan.snapshot.times import time_problems
 def decode_pod(obj: Mapping[str, Any]) -> Pod:
     """Decode a pod, with an API server's defaults where it has no uid.
 
-    Raises ManifestError with every problem and its JSON path.
+    Raises
+    ------
+    ManifestError
+        With every problem and its JSON path.
+    UsageError
+        When it is no object.
     """
+    if not isinstance(obj, Mapping):
+        raise UsageError(f"{obj!r} is no pod", hint="name a pod as NAMESPACE/NAME, or give it as a dict")
     kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
     if kind is None or kind.type is not Pod:
         problem = Problem(f"expected a Pod, got {obj.get('kind')!r} of {obj.get('apiVersion')!r}", json_path="$.kind")

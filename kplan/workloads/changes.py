@@ -14,6 +14,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of
 from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
+from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
 from kplan.workloads.manifests import workload_type
 from kplan.workloads.problems import is_foreign, unknown_kind
@@ -52,7 +53,7 @@ def read_changes(
     """
     sources = Sources(stdin)
     reader = _Reader(namespace, sources.problems)
-    for item in sources.items(list(manifests)):
+    for item in sources.items(listed(manifests)):
         reader.take(item)
     if sources.problems:
         raise ManifestError(sources.problems)

@@ -15,11 +15,12 @@ from typing import IO, Any
 import msgspec
 
 from kplan.admission.fields import nearest_kind
-from kplan.errors import Problem
+from kplan.errors import Problem, UsageError
 from kplan.reading import MANIFESTS, STANDARD_INPUT, Document, Item, read_documents
 from kplan.reading.files import files_below
 from kplan.reading.items import items_of
 from kplan.reading.places import Lines
+from kplan.reading.several import listed
 
 _HEAD = 1 << 20
 _KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
@@ -79,13 +80,17 @@ class Sources(msgspec.Struct):
 
     def items(self, sources: Sequence[Source]) -> Iterator[Item]:
         """Yield every object of all sources."""
-        for number, source in enumerate(sources, 1):
+        for number, source in enumerate(listed(sources), 1):
             if isinstance(source, Mapping):
                 yield from items_of(_PlainObject(f"object {number}", number, 1, dict(source)), self.problems)
             elif isinstance(source, Text):
                 for document in read_documents("-", self.problems, limits=MANIFESTS, stdin=io.BytesIO(source.data)):
                     document.file = source.name
                     yield from items_of(document, self.problems)
+            elif not isinstance(source, str | Path):
+                raise UsageError(
+                    f"{source!r} is neither a path nor an object", hint="give a path, or an object as a dict"
+                )
             elif str(source) != STANDARD_INPUT and _is_directory(source):
                 yield from self._directory(Path(source))
             else:
