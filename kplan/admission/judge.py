@@ -14,14 +14,13 @@ from kplan.admission.gated_fields import NEWEST, drop_disabled
 from kplan.admission.validation.apps import (
     daemon_set_errors,
     deployment_errors,
-    not_negative,
     replica_set_errors,
     replication_controller_errors,
     stateful_set_errors,
 )
 from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.cron_jobs import cron_job_errors
-from kplan.admission.validation.errors import Errors, FieldError, aggregate
+from kplan.admission.validation.errors import Errors, FieldError, aggregate, not_negative
 from kplan.admission.validation.jobs import job_errors
 from kplan.admission.validation.metadata import metadata_errors
 from kplan.admission.validation.pods import template_errors
@@ -92,7 +91,7 @@ def _pod_template_errors(obj: Object) -> Errors:
 def _claim_errors(obj: Object) -> Errors:
     metadata = obj.get("metadata", {})
     settle_data_source(obj["spec"])
-    errors = metadata_errors(metadata, dns_subdomain) + not_negative(metadata, "generation", "metadata")
+    errors = metadata_errors(metadata, dns_subdomain) + not_negative(metadata, "metadata", "generation")
     return errors + claim_spec_errors(obj.get("spec", {}), "spec")
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kplan.admission.podsecurity_checks import Check, Subject, Violation, containers_named, plural, quoted, setters
+from kplan.admission.podsecurity_checks import (
+    Check,
+    Object,
+    Subject,
+    Violation,
+    capabilities_added,
+    containers_named,
+    context_check,
+    plural,
+    quoted,
+    unless_own_users,
+)
 from kplan.admission.validation.errors import quoted as go_quoted
 
 _CAPABILITIES = frozenset(
@@ -48,39 +59,28 @@ _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 def _apparmor(pod: Subject) -> Violation | None:
-    def bad(security: Any) -> str:
+    def forbidden(security: Object) -> str:
         profile = security.get("appArmorProfile")
         return "" if profile is None or profile.get("type") in _PROFILES else str(profile.get("type", ""))
 
-    by_pod = "appArmorProfile" in pod.security and bool(bad(pod.security))
-    profiles = {name: bad(security) for name, security in pod.contexts() if bad(security)}
     notes = sorted(
         f"{key}={go_quoted(value)}"
         for key, value in pod.annotations.items()
         if key.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
     )
-    who = setters(list(profiles), by_pod=by_pod)
+    who = pod.violators(forbidden)
     if notes:
         who = " and ".join([*([who] if who else []), plural("annotation", "annotations", notes)])
     if not who:
         return None
-    values = [*sorted({*profiles.values(), *([bad(pod.security)] if by_pod else [])}), *notes]
+    values = [*sorted(set(map(forbidden, pod.all_contexts())) - {""}), *notes]
     reason = plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values)
     return Violation(reason, f"{who} must not set AppArmor profile type to {quoted(values)}")
 
 
 def _capabilities(pod: Subject) -> Violation | None:
-    names: list[str] = []
-    added: set[str] = set()
-    for name, security in pod.contexts():
-        more = set((security.get("capabilities") or {}).get("add") or ()) - _CAPABILITIES
-        if more:
-            names.append(name)
-            added |= more
-    if not names:
-        return None
-    detail = f"{containers_named(names)} must not include {quoted(sorted(added))} in securityContext.capabilities.add"
-    return Violation("non-default capabilities", detail)
+    detail = capabilities_added(pod, _CAPABILITIES)
+    return Violation("non-default capabilities", detail) if detail else None
 
 
 def _host_namespaces(pod: Subject) -> Violation | None:
@@ -138,13 +138,6 @@ def _hosts(handler: Any) -> Iterator[str]:
             yield host
 
 
-def _privileged(pod: Subject) -> Violation | None:
-    names = [name for name, security in pod.contexts() if security.get("privileged")]
-    if not names:
-        return None
-    return Violation("privileged", f"{containers_named(names)} must not set securityContext.privileged=true")
-
-
 def unmasked_proc(pod: Subject) -> Violation | None:
     """Return a violation where containers see all of ``/proc``."""
     mounts = {name: security["procMount"] for name, security in pod.contexts() if security.get("procMount") is not None}
@@ -156,12 +149,10 @@ def unmasked_proc(pod: Subject) -> Violation | None:
 
 
 def _selinux(pod: Subject, allowed: frozenset[str]) -> Violation | None:
-    by_pod = _is_odd(pod.security, allowed)
-    names = [name for name, security in pod.contexts() if _is_odd(security, allowed)]
-    who = setters(names, by_pod=by_pod)
+    who = pod.violators(lambda security: _is_odd(security, allowed))
     if not who:
         return None
-    options = [security.get("seLinuxOptions") or {} for security in (pod.security, *(s for _, s in pod.contexts()))]
+    options = [security.get("seLinuxOptions") or {} for security in pod.all_contexts()]
     types = sorted({option.get("type", "") for option in options} - allowed)
     what = [f"{plural('type', 'types', types)} {quoted(types)}"] if types else []
     what += [f"{key} may not be set" for key in ("user", "role") if any(option.get(key) for option in options)]
@@ -188,19 +179,17 @@ def _seccomp_notes(pod: Subject) -> Violation | None:
     )
 
 
-def is_seccomp_allowed(security: Any) -> bool:
-    """Tell whether a security context sets no seccomp profile, or an allowed one."""
-    profile = security.get("seccompProfile")
-    return profile is None or profile.get("type") in _PROFILES
+def seccomp(pod: Subject) -> Violation | None:
+    """Return a violation where a security context sets a forbidden seccomp profile."""
 
+    def is_forbidden(security: Object) -> bool:
+        profile = security.get("seccompProfile")
+        return profile is not None and profile.get("type") not in _PROFILES
 
-def _seccomp(pod: Subject) -> Violation | None:
-    names = [name for name, security in pod.contexts() if not is_seccomp_allowed(security)]
-    who = setters(names, by_pod=not is_seccomp_allowed(pod.security))
+    who = pod.violators(is_forbidden)
     if not who:
         return None
-    contexts = (pod.security, *(security for _, security in pod.contexts()))
-    types = {security["seccompProfile"].get("type", "") for security in contexts if not is_seccomp_allowed(security)}
+    types = {security["seccompProfile"].get("type", "") for security in pod.all_contexts() if is_forbidden(security)}
     detail = f"{who} must not set securityContext.seccompProfile.type to {quoted(sorted(types))}"
     return Violation("seccompProfile", detail)
 
@@ -210,16 +199,17 @@ def _sysctls(pod: Subject, allowed: frozenset[str]) -> Violation | None:
     return Violation("forbidden sysctls", ", ".join(names)) if names else None
 
 
-def _host_process(pod: Subject) -> Violation | None:
-    def is_set(security: Any) -> bool:
-        return bool((security.get("windowsOptions") or {}).get("hostProcess"))
-
-    who = setters([name for name, security in pod.contexts() if is_set(security)], by_pod=is_set(pod.security))
-    if not who:
-        return None
-    return Violation("hostProcess", f"{who} must not set securityContext.windowsOptions.hostProcess=true")
-
-
+_PRIVILEGED = context_check(
+    lambda security: security.get("privileged"),
+    "privileged",
+    "must not set securityContext.privileged=true",
+    in_pod=False,
+)
+_HOST_PROCESS = context_check(
+    lambda security: (security.get("windowsOptions") or {}).get("hostProcess"),
+    "hostProcess",
+    "must not set securityContext.windowsOptions.hostProcess=true",
+)
 BASELINE = (
     Check("appArmorProfile", 0, _apparmor),
     Check("capabilities_baseline", 0, _capabilities),
@@ -227,17 +217,17 @@ BASELINE = (
     Check("hostPathVolumes", 0, _host_paths),
     Check("hostPorts", 0, _host_ports),
     Check("hostProbesAndHostLifecycle", 34, _host_probes),
-    Check("privileged", 0, _privileged),
+    Check("privileged", 0, _PRIVILEGED),
     Check("procMount", 0, unmasked_proc),
-    Check("procMount", 35, lambda pod: None if pod.has_own_users else unmasked_proc(pod)),
+    Check("procMount", 35, unless_own_users(unmasked_proc)),
     Check("seLinuxOptions", 0, lambda pod: _selinux(pod, _SELINUX_TYPES)),
     Check("seLinuxOptions", 31, lambda pod: _selinux(pod, _SELINUX_TYPES_31)),
     Check("seccompProfile_baseline", 0, _seccomp_notes),
-    Check("seccompProfile_baseline", 19, _seccomp),
+    Check("seccompProfile_baseline", 19, seccomp),
     Check("sysctls", 0, lambda pod: _sysctls(pod, _SYSCTLS)),
     Check("sysctls", 27, lambda pod: _sysctls(pod, _SYSCTLS_27)),
     Check("sysctls", 29, lambda pod: _sysctls(pod, _SYSCTLS_29)),
     Check("sysctls", 32, lambda pod: _sysctls(pod, _SYSCTLS_32)),
-    Check("windowsHostProcess", 0, _host_process),
+    Check("windowsHostProcess", 0, _HOST_PROCESS),
 )
 """The revisions of each check, oldest first."""

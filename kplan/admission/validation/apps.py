@@ -9,11 +9,14 @@ from typing import Any
 
 from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.errors import (
+    NEGATIVE,
     Errors,
     GoStruct,
+    enum_errors,
     forbidden,
     invalid,
     invalids,
+    not_negative,
     not_supported,
     required,
 )
@@ -23,7 +26,6 @@ from kplan.admission.validation.texts import dns_label, dns_label_error, dns_sub
 from kplan.api.names import dns_subdomain_problems
 
 Object = dict[str, Any]
-_NEGATIVE = "must be greater than or equal to 0"
 _UNMATCHED = "`selector` does not match template `labels`"
 _UNREADABLE = "invalid label selector"
 
@@ -31,13 +33,13 @@ _UNREADABLE = "invalid label selector"
 def deployment_errors(obj: Object) -> Errors:
     """Return what is wrong with a deployment."""
     spec = obj.get("spec", {})
-    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain) + not_negative(spec, "replicas", "spec")
+    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain) + not_negative(spec, "spec", "replicas")
     errors += _selector_errors(spec, "deployment") + _template_errors(spec, "ReplicaSet", _UNREADABLE)
     errors += _strategy_errors(spec.get("strategy", {}), "spec.strategy")
-    errors += not_negative(spec, "minReadySeconds", "spec") + not_negative(spec, "revisionHistoryLimit", "spec")
+    errors += not_negative(spec, "spec", "minReadySeconds", "revisionHistoryLimit")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
-        errors += not_negative(spec, "progressDeadlineSeconds", "spec")
+        errors += not_negative(spec, "spec", "progressDeadlineSeconds")
         if deadline <= spec.get("minReadySeconds", 0):
             detail = "must be greater than minReadySeconds"
             errors.append(invalid("spec.progressDeadlineSeconds", deadline, detail))
@@ -48,7 +50,7 @@ def replica_set_errors(obj: Object) -> Errors:
     """Return what is wrong with a replica set."""
     spec = obj.get("spec", {})
     errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
-    errors += not_negative(spec, "replicas", "spec") + not_negative(spec, "minReadySeconds", "spec")
+    errors += not_negative(spec, "spec", "replicas", "minReadySeconds")
     return errors + _selector_errors(spec, "deployment") + _template_errors(spec, "ReplicaSet", _UNREADABLE)
 
 
@@ -58,10 +60,10 @@ def replication_controller_errors(obj: Object) -> Errors:
     selector, template = spec.get("selector", {}), spec.get("template")
     # Unlike the other kinds it does not check generateName, and its messages say bytes, not characters.
     errors = metadata_errors(obj.get("metadata", {}), dns_subdomain_problems, checks_prefix=False)
-    errors += not_negative(spec, "minReadySeconds", "spec")
+    errors += not_negative(spec, "spec", "minReadySeconds")
     if not selector:
         errors.append(required("spec.selector"))
-    errors += not_negative(spec, "replicas", "spec")
+    errors += not_negative(spec, "spec", "replicas")
     if template is None:
         return [*errors, required("spec.template")]
     labels = template.get("metadata", {}).get("labels")
@@ -80,13 +82,12 @@ def stateful_set_errors(obj: Object) -> Errors:
         errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
     errors += _update_errors(spec.get("updateStrategy", {}), "spec.updateStrategy")
     for key, retention in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
-        if retention not in ("Retain", "Delete"):
-            at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-            errors.append(not_supported(at, retention, ("Retain", "Delete")))
+        at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+        errors += enum_errors(retention, ("Retain", "Delete"), at)
     for index, claim in enumerate(spec.get("volumeClaimTemplates", [])):
         errors += claim_spec_errors(claim.get("spec", {}), f"spec.volumeClaimTemplates[{index}].spec")
-    errors += not_negative(spec, "replicas", "spec") + not_negative(spec, "minReadySeconds", "spec")
-    errors += not_negative(spec.get("ordinals", {}), "start", "spec.ordinals")
+    errors += not_negative(spec, "spec", "replicas", "minReadySeconds")
+    errors += not_negative(spec.get("ordinals", {}), "spec.ordinals", "start")
     if spec.get("serviceName"):
         errors += dns_label_error(spec["serviceName"], "spec.serviceName")
     errors += _selector_errors(spec, "statefulset")
@@ -121,7 +122,7 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     if kind != "RollingUpdate":
         shown = GoStruct({"Type": kind, "RollingUpdate": _shown_partition(rolling)})
         return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
-    return [] if rolling is None else not_negative(rolling, "partition", f"{path}.rollingUpdate")
+    return [] if rolling is None else not_negative(rolling, f"{path}.rollingUpdate", "partition")
 
 
 def _shown_partition(rolling: Object | None) -> GoStruct | None:
@@ -143,7 +144,7 @@ def daemon_set_errors(obj: Object) -> Errors:
         errors.append(invalid("spec.selector", shown_selector(selector), "empty selector is invalid for daemonset"))
     errors += template_errors(template, "spec.template")
     errors += restart_policy_errors(template.get("spec", {}), "DaemonSet", "spec.template.spec")
-    errors += not_negative(spec, "minReadySeconds", "spec")
+    errors += not_negative(spec, "spec", "minReadySeconds")
     strategy = spec.get("updateStrategy", {})
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "RollingUpdate":
@@ -151,7 +152,7 @@ def daemon_set_errors(obj: Object) -> Errors:
     elif kind != "OnDelete":
         shown = GoStruct({"Type": kind, "RollingUpdate": _shown_shares(rolling)})
         errors.append(not_supported("spec.updateStrategy", shown, ("RollingUpdate", "OnDelete")))
-    return errors + not_negative(spec, "revisionHistoryLimit", "spec")
+    return errors + not_negative(spec, "spec", "revisionHistoryLimit")
 
 
 def _daemon_rolling_errors(rolling: Object, path: str) -> Errors:
@@ -191,7 +192,7 @@ def _share_errors(share: int | str, path: str) -> Errors:
     """Check a number or percentage (upstream ValidatePositiveIntOrPercent)."""
     if isinstance(share, str):
         return invalids(path, share, percent(share))
-    return [invalid(path, share, _NEGATIVE)] if share < 0 else []
+    return [invalid(path, share, NEGATIVE)] if share < 0 else []
 
 
 def _above_all(share: int | str, path: str) -> Errors:
@@ -230,8 +231,3 @@ def _template_errors(spec: Object, owner: str, unreadable: str) -> Errors:
     errors = [] if fits else [invalid("spec.template.metadata.labels", labels, _UNMATCHED)]
     errors += template_errors(template, "spec.template")
     return errors + (restart_policy_errors(template.get("spec", {}), owner, "spec.template.spec") if owner else [])
-
-
-def not_negative(obj: Object, key: str, path: str) -> Errors:
-    """Return an error for a negative number."""
-    return [invalid(f"{path}.{key}", obj[key], _NEGATIVE)] if obj.get(key, 0) < 0 else []

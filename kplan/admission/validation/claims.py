@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, invalids, not_supported, required
+from kplan.admission.validation.errors import (
+    Errors,
+    enum_errors,
+    forbidden,
+    invalid,
+    invalids,
+    not_supported,
+    required,
+)
 from kplan.admission.validation.metadata import selector_errors, template_metadata_errors
 from kplan.admission.validation.texts import dns_label, dns_subdomain
 from kplan.api.quantity import parse
@@ -36,8 +44,7 @@ def claim_spec_errors(spec: Spec, path: str) -> Errors:
     elif parse(amount).nanos <= 0:
         errors.append(invalid(f"{path}.resources[storage]", amount, "must be greater than zero"))
     errors += _name_errors(spec.get("storageClassName", ""), f"{path}.storageClassName")
-    if spec.get("volumeMode", "Filesystem") not in _VOLUME_MODES:
-        errors.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], _VOLUME_MODES))
+    errors += enum_errors(spec.get("volumeMode"), _VOLUME_MODES, f"{path}.volumeMode")
     return (
         errors
         + _source_errors(spec, path)

@@ -12,16 +12,17 @@ import msgspec
 from kplan.admission.validation.env import env_errors, env_from_errors
 from kplan.admission.validation.errors import (
     Errors,
+    count_errors,
     duplicate,
+    enum_errors,
     forbidden,
     invalid,
     invalids,
     not_found,
-    not_supported,
     required,
-    too_many,
+    required_enum_errors,
+    required_errors,
 )
-from kplan.admission.validation.metadata import enum_errors
 from kplan.admission.validation.mounts import device_errors, mount_errors
 from kplan.admission.validation.probes import lifecycle_errors, probe_errors
 from kplan.admission.validation.resources import container_resource_errors
@@ -146,16 +147,15 @@ def image_errors(container: Container, path: str) -> Errors:
 def _common_errors(container: Container, pod: Surroundings, path: str) -> Errors:
     name = container.get("name", "")
     errors = dns_label_error(name, f"{path}.name") if name else [required(f"{path}.name")]
-    if not container.get("image"):
-        errors.append(required(f"{path}.image"))
+    errors += required_errors(container, path, "image")
     policy = container.get("terminationMessagePolicy", "")
-    errors += enum_errors(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
+    errors += required_enum_errors(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
     errors += _port_errors(container.get("ports", []), f"{path}.ports")
     errors += env_errors(container.get("env", []), f"{path}.env")
     errors += env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
     errors += mount_errors(container, pod.volumes, f"{path}.volumeMounts")
     errors += device_errors(container, pod.volumes, f"{path}.volumeDevices")
-    errors += enum_errors(container.get("imagePullPolicy", ""), PULL_POLICIES, f"{path}.imagePullPolicy")
+    errors += required_enum_errors(container.get("imagePullPolicy", ""), PULL_POLICIES, f"{path}.imagePullPolicy")
     errors += container_resource_errors(container.get("resources", {}), pod.claims, f"{path}.resources")
     errors += _resize_errors(container.get("resizePolicy", []), pod.restart_policy, f"{path}.resizePolicy")
     if "securityContext" in container:
@@ -180,7 +180,7 @@ def _port_errors(ports: list[Container], path: str) -> Errors:
             errors += invalids(f"{at}.containerPort", number, port_number(number))
         if port.get("hostPort", 0):
             errors += invalids(f"{at}.hostPort", port["hostPort"], port_number(port["hostPort"]))
-        errors += enum_errors(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
+        errors += required_enum_errors(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
     return errors
 
 
@@ -216,22 +216,17 @@ def _restart_errors(container: Container, path: str) -> Errors:
         if not rules:
             return []
         errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
-    elif policy not in _RESTART_POLICIES:
-        errors.append(not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
-    if len(rules) > _MOST_RULES:
-        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES))
+    errors += enum_errors(policy, _RESTART_POLICIES, f"{path}.restartPolicy")
+    errors += count_errors(rules, _MOST_RULES, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
         at = f"{path}.restartPolicyRules[{index}]"
-        if rule.get("action", "") not in _ACTIONS:
-            errors.append(not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS))
+        errors += enum_errors(rule.get("action", ""), _ACTIONS, f"{at}.action")
         codes = rule.get("exitCodes")
         if codes is None:
             errors.append(required(f"{at}.exitCodes", "must be specified"))
             continue
-        if codes.get("operator", "") not in ("In", "NotIn"):
-            errors.append(not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
-        if len(codes.get("values", [])) > _MOST_EXIT_CODES:
-            errors.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), _MOST_EXIT_CODES))
+        errors += enum_errors(codes.get("operator", ""), ("In", "NotIn"), f"{at}.exitCodes.operator")
+        errors += count_errors(codes.get("values", []), _MOST_EXIT_CODES, f"{at}.exitCodes.values")
     return errors
 
 
@@ -243,7 +238,7 @@ def _resize_errors(policies: list[Container], pod_restart_policy: str, path: str
         if name in names:
             errors.append(duplicate(f"{path}[{index}]", name))
         names.add(name)
-        errors += enum_errors(name, _RESIZED, path) + enum_errors(restart, _RESIZE_POLICIES, path)
+        errors += required_enum_errors(name, _RESIZED, path) + required_enum_errors(restart, _RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and restart != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, restart, detail))

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kplan.admission.validation.apps import not_negative
-from kplan.admission.validation.errors import Errors, invalid, not_supported, required
+from kplan.admission.validation.errors import (
+    Errors,
+    invalid,
+    not_negative,
+    not_supported,
+    required,
+    required_enum_errors,
+)
 from kplan.admission.validation.jobs import job_spec_errors
-from kplan.admission.validation.metadata import enum_errors, metadata_errors, shown_selector
+from kplan.admission.validation.metadata import metadata_errors, shown_selector
 from kplan.admission.validation.schedule import is_time_zone, schedule_problem
 from kplan.admission.validation.texts import dns_subdomain
 
@@ -23,18 +29,17 @@ def cron_job_errors(obj: dict[str, Any]) -> Errors:
     errors = metadata_errors(metadata, dns_subdomain)
     schedule = spec.get("schedule", "")
     errors += _schedule_errors(schedule) if schedule else [required("spec.schedule")]
-    errors += not_negative(spec, "startingDeadlineSeconds", "spec")
+    errors += not_negative(spec, "spec", "startingDeadlineSeconds")
     if "timeZone" in spec:
         errors += _zone_errors(spec["timeZone"], "spec.timeZone")
-    errors += enum_errors(spec.get("concurrencyPolicy", ""), _POLICIES, "spec.concurrencyPolicy")
+    errors += required_enum_errors(spec.get("concurrencyPolicy", ""), _POLICIES, "spec.concurrencyPolicy")
     job, at = spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec"
     errors += job_spec_errors(job, at)
     if "selector" in job:
         errors.append(invalid(f"{at}.selector", shown_selector(job["selector"]), "`selector` will be auto-generated"))
     if job.get("manualSelector"):
         errors.append(not_supported(f"{at}.manualSelector", value=True, allowed=("nil", "false")))
-    errors += not_negative(spec, "successfulJobsHistoryLimit", "spec")
-    errors += not_negative(spec, "failedJobsHistoryLimit", "spec")
+    errors += not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     if len(metadata.get("name", "").encode()) > _MOST_NAME:
         errors.append(invalid("metadata.name", metadata["name"], f"must be no more than {_MOST_NAME} characters"))
     return errors

@@ -11,8 +11,8 @@ _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
 
 
 def dns_config_errors(spec: dict[str, Any], path: str) -> Errors:
-    """Return what is wrong with the DNS configuration of a pod."""
-    config = spec.get("dnsConfig", {})
+    """Return what is wrong with the DNS configuration of a pod; `path` is that of its spec."""
+    config, path = spec.get("dnsConfig", {}), f"{path}.dnsConfig"
     if spec.get("dnsPolicy") == "None" and not config.get("nameservers"):
         if "dnsConfig" not in spec:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.apps import not_negative
 from kplan.admission.validation.errors import (
     OMITTED,
     Errors,
+    count_errors,
     duplicate,
+    enum_errors,
     invalid,
+    not_negative,
     not_supported,
     quoted,
     required,
-    too_long,
-    too_many,
+    size_errors,
 )
 from kplan.admission.validation.metadata import metadata_errors, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import template_errors
@@ -27,6 +28,15 @@ LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000
 _MOST_WITH_MANY = 10_000
 _MOST_RULES, _MOST_EXIT_CODES, _MOST_PATTERNS, _MOST_MANAGER = 20, 255, 20, 63
+_NUMBERS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
 _RANDOM_SUFFIX = "xxxxx"
 """As long as the suffix that the API server adds to a generateName."""
 
@@ -76,29 +86,19 @@ def _generated_errors(metadata: Object, spec: Object) -> Errors:
 
 def job_spec_errors(spec: Object, path: str) -> Errors:
     """Return what is wrong with the spec of a job, except its selector."""
-    errors: Errors = []
-    for key in (
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ):
-        errors += not_negative(spec, key, path)
+    errors = not_negative(spec, path, *_NUMBERS)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if "managedBy" in spec:
         errors += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
-        if len(spec["managedBy"].encode()) > _MOST_MANAGER:
-            errors.append(too_long(f"{path}.managedBy", _MOST_MANAGER))
+        errors += size_errors(len(spec["managedBy"].encode()), _MOST_MANAGER, f"{path}.managedBy")
     errors += _mode_errors(spec, path)
     if "podFailurePolicy" in spec:
         errors += _failure_policy_errors(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
         errors += success_policy_errors(spec, f"{path}.successPolicy")
-    errors += _replacement_errors(spec, f"{path}.podReplacementPolicy")
+    replacements = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
+    errors += enum_errors(spec.get("podReplacementPolicy"), replacements, f"{path}.podReplacementPolicy")
     template = spec.get("template", {})
     errors += template_errors(template, f"{path}.template")
     return errors + _restart_errors(template.get("spec", {}), spec, f"{path}.template.spec.restartPolicy")
@@ -117,9 +117,7 @@ def _restart_errors(pod: Object, spec: Object, path: str) -> Errors:
 
 def _mode_errors(spec: Object, path: str) -> Errors:
     mode = spec.get("completionMode")
-    errors: Errors = []
-    if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    errors = enum_errors(mode, ("NonIndexed", "Indexed"), f"{path}.completionMode")
     if mode == "Indexed":
         errors += _indexed_errors(spec, path)
     elif mode in (None, "NonIndexed"):
@@ -158,15 +156,9 @@ def _indexed_errors(spec: Object, path: str) -> Errors:
     return errors
 
 
-def _replacement_errors(spec: Object, path: str) -> Errors:
-    policy = spec.get("podReplacementPolicy")
-    allowed = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
-    return [] if policy is None or policy in allowed else [not_supported(path, policy, allowed)]
-
-
 def _failure_policy_errors(spec: Object, path: str) -> Errors:
     rules = spec["podFailurePolicy"].get("rules", [])
-    errors = [too_many(f"{path}.rules", len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
+    errors = count_errors(rules, _MOST_RULES, f"{path}.rules")
     pod = spec.get("template", {}).get("spec", {})
     names = {
         container.get("name", "") for group in ("containers", "initContainers") for container in pod.get(group, [])
@@ -184,8 +176,7 @@ def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str)
     codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions", [])
     if codes is not None:
         errors += _exit_code_errors(codes, names, f"{path}.onExitCodes")
-    if len(patterns) > _MOST_PATTERNS:
-        errors.append(too_many(f"{path}.onPodConditions", len(patterns), _MOST_PATTERNS))
+    errors += count_errors(patterns, _MOST_PATTERNS, f"{path}.onPodConditions")
     for index, pattern in enumerate(patterns):
         at = f"{path}.onPodConditions[{index}]"
         errors += label_key_errors(pattern.get("type", ""), f"{at}.type")
@@ -211,8 +202,7 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
         errors.append(invalid(f"{path}.containerName", rule["containerName"], detail))
     if not values:
         errors.append(invalid(f"{path}.values", values, "at least one value is required"))
-    elif len(values) > _MOST_EXIT_CODES:
-        errors.append(too_many(f"{path}.values", len(values), _MOST_EXIT_CODES))
+    errors += count_errors(values, _MOST_EXIT_CODES, f"{path}.values")
     visited: set[int] = set()
     for index, value in enumerate(values):
         at = f"{path}.values[{index}]"

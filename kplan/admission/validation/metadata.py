@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kplan.admission.validation.errors import (
-    Errors,
-    GoStruct,
-    forbidden,
-    invalid,
-    invalids,
-    not_supported,
-    required,
-    too_long,
-)
+from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid, invalids, required, size_errors
 from kplan.admission.validation.texts import dns_label, label_key_errors, label_value
 from kplan.api.kinds import split_api_version
 from kplan.api.names import label_key_problems
@@ -79,9 +70,8 @@ def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
     errors: Errors = []
     for key in sorted(annotations):
         errors += invalids(path, key, label_key_problems(key.lower()))
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
-        errors.append(too_long(path, _MOST_ANNOTATION_BYTES))
-    return errors
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    return errors + size_errors(size, _MOST_ANNOTATION_BYTES, path)
 
 
 def _owner_errors(owners: list[dict[str, Any]], path: str) -> Errors:
@@ -202,10 +192,3 @@ def operator_errors(expression: dict[str, Any], path: str, *, numeric: bool) -> 
         case operator:
             return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
     return []
-
-
-def enum_errors(value: str, allowed: tuple[str, ...], path: str) -> Errors:
-    """Return an error for a required value that is missing, or not one of the allowed ones."""
-    if not value:
-        return [required(path)]
-    return [] if value in allowed else [not_supported(path, value, allowed)]

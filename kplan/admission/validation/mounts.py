@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, not_found, not_supported, required
+from kplan.admission.validation.errors import (
+    Errors,
+    enum_errors,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required_errors,
+)
 from kplan.admission.validation.paths import descending, no_backsteps
 
 Container = dict[str, Any]
@@ -20,12 +28,10 @@ def mount_errors(container: Container, volumes: Volumes, path: str) -> Errors:
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", [])):
         at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            errors.append(required(f"{at}.name"))
+        errors += required_errors(mount, at, "name")
         if name not in volumes:
             errors.append(not_found(f"{at}.name", name))
-        if not target:
-            errors.append(required(f"{at}.mountPath"))
+        errors += required_errors(mount, at, "mountPath")
         errors += _unique_errors(target, paths, f"{at}.mountPath")
         paths.add(target)
         if name in devices:
@@ -54,9 +60,7 @@ def _below_errors(mount: Container, at: str, path: str) -> Errors:
 
 def _propagation_errors(mount: Container, container: Container, path: str) -> Errors:
     how = mount.get("mountPropagation")
-    if how is None:
-        return []
-    errors = [] if how in _PROPAGATIONS else [not_supported(path, how, _PROPAGATIONS)]
+    errors = enum_errors(how, _PROPAGATIONS, path)
     if how == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
         errors.append(forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
     return errors
@@ -85,16 +89,14 @@ def device_errors(container: Container, volumes: Volumes, path: str) -> Errors:
     for index, device in enumerate(container.get("volumeDevices", [])):
         at, name, target = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
         volume = volumes.get(name)
-        if not name:
-            errors.append(required(f"{at}.name"))
+        errors += required_errors(device, at, "name")
         errors += _unique_errors(name, names, f"{at}.name")
         if volume is not None and "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             errors.append(invalid(f"{at}.name", name, detail))
         if volume is None:
             errors.append(not_found(f"{at}.name", name))
-        if not target:
-            errors.append(required(f"{at}.devicePath"))
+        errors += required_errors(device, at, "devicePath")
         errors += _unique_errors(target, paths, f"{at}.devicePath")
         if target and no_backsteps(target, path):
             errors.append(invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')"))

@@ -6,9 +6,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, invalid, invalids, not_supported, required, too_long
+from kplan.admission.validation.errors import (
+    Errors,
+    enum_errors,
+    inclusive,
+    invalid,
+    invalids,
+    not_supported,
+    range_errors,
+    required,
+    required_errors,
+    size_errors,
+)
 from kplan.admission.validation.paths import descending
-from kplan.admission.validation.texts import dns_subdomain, inclusive
+from kplan.admission.validation.texts import dns_subdomain
 
 Source = dict[str, Any]
 Check = Callable[[Source, str], Errors]
@@ -22,11 +33,7 @@ _BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-nam
 
 def needs(*fields: str) -> Check:
     """Return the check of a source with required fields."""
-
-    def check(source: Source, path: str) -> Errors:
-        return [required(f"{path}.{field}") for field in fields if not source.get(field)]
-
-    return check
+    return lambda source, path: required_errors(source, path, *fields)
 
 
 def disk(name: str) -> Check:
@@ -52,8 +59,7 @@ def driver_errors(driver: str, path: str) -> Errors:
     """Return what is wrong with the name of a CSI driver."""
     if not driver:
         return [required(path)]
-    errors = [too_long(path, 63)] if len(driver.encode()) > 63 else []
-    return errors + invalids(path, driver, dns_subdomain(driver.lower()))
+    return size_errors(len(driver.encode()), 63, path) + invalids(path, driver, dns_subdomain(driver.lower()))
 
 
 def git_repo(source: Source, path: str) -> Errors:
@@ -73,8 +79,7 @@ def iscsi(source: Source, path: str) -> Errors:
     errors = needs("targetPortal", "iqn")(source, path)
     if source.get("iqn"):
         errors += _initiator_errors(source["iqn"], f"{path}.iqn")
-    if not 0 <= source.get("lun", 0) <= _BYTE:
-        errors.append(invalid(f"{path}.lun", source["lun"], inclusive(0, _BYTE)))
+    errors += range_errors(source.get("lun", 0), 0, _BYTE, f"{path}.lun")
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and "secretRef" not in source:
         errors.append(required(f"{path}.secretRef"))
     if "initiatorName" in source:
@@ -144,8 +149,8 @@ def fibre_channel(source: Source, path: str) -> Errors:
         errors.append(invalid(f"{path}.targetWWNs", names, detail))
     if names and "lun" not in source:
         errors.append(required(f"{path}.lun", "lun is required if targetWWNs is specified"))
-    elif names and not 0 <= source["lun"] <= _BYTE:
-        errors.append(invalid(f"{path}.lun", source["lun"], inclusive(0, _BYTE)))
+    elif names:
+        errors += range_errors(source["lun"], 0, _BYTE, f"{path}.lun")
     return errors
 
 
@@ -163,12 +168,9 @@ def flex(source: Source, path: str) -> Errors:
 def azure_disk(source: Source, path: str) -> Errors:
     """Check an Azure disk."""
     errors = needs("diskName", "diskURI")(source, path)
-    caching, kind, uri = source.get("cachingMode"), source.get("kind"), source.get("diskURI", "")
-    modes, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
-    if caching is not None and caching not in modes:
-        errors.append(not_supported(f"{path}.cachingMode", caching, modes))
-    if kind is not None and kind not in kinds:
-        errors.append(not_supported(f"{path}.kind", kind, kinds))
+    kind, uri = source.get("kind"), source.get("diskURI", "")
+    errors += enum_errors(source.get("cachingMode"), ("None", "ReadOnly", "ReadWrite"), f"{path}.cachingMode")
+    errors += enum_errors(kind, ("Dedicated", "Managed", "Shared"), f"{path}.kind")
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
         errors.append(not_supported(f"{path}.diskURI", uri, (_MANAGED,)))
     if kind not in (None, "Managed") and not uri.startswith("https://"):

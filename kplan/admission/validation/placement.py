@@ -7,6 +7,7 @@ from typing import Any
 from kplan.admission.validation.errors import (
     Errors,
     duplicate,
+    enum_errors,
     forbidden,
     invalid,
     invalids,
@@ -152,8 +153,7 @@ def toleration_errors(tolerations: list[Term], path: str) -> Errors:
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{at}.effect", effect, detail))
         errors += _operator_errors(operator, value, f"{at}.operator")
-        if effect and effect not in _EFFECTS:
-            errors.append(not_supported(f"{at}.effect", effect, _EFFECTS))
+        errors += enum_errors(effect or None, _EFFECTS, f"{at}.effect")
     return errors
 
 
@@ -177,8 +177,7 @@ def spread_errors(constraints: list[Term], path: str) -> Errors:
             errors.append(invalid(f"{at}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero"))
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
-        if action not in _ACTIONS:
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS))
+        errors += enum_errors(action, _ACTIONS, f"{at}.whenUnsatisfiable")
         pair = (key, action)
         if any(
             (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) == pair
@@ -187,8 +186,7 @@ def spread_errors(constraints: list[Term], path: str) -> Errors:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _min_domain_errors(constraint.get("minDomains"), action, f"{at}.minDomains")
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if name in constraint and constraint[name] not in _POLICIES:
-                errors.append(not_supported(f"{at}.{name}", constraint[name], _POLICIES))
+            errors += enum_errors(constraint.get(name), _POLICIES, f"{at}.{name}")
         errors += _label_key_list_errors({**constraint, "mismatchLabelKeys": []}, at)
         errors += selector_errors(constraint.get("labelSelector"), f"{at}.labelSelector")
     return errors

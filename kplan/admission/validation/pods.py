@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kplan.admission.validation.annotations import pod_annotation_errors, profile_match_errors
@@ -17,15 +18,16 @@ from kplan.admission.validation.errors import (
     Errors,
     GoStruct,
     duplicate,
+    enum_errors,
     forbidden,
     invalid,
-    invalids,
     not_found,
-    not_supported,
+    range_errors,
     required,
-    too_long,
+    required_enum_errors,
+    size_errors,
 )
-from kplan.admission.validation.metadata import annotation_errors, enum_errors, label_errors, metadata_errors
+from kplan.admission.validation.metadata import annotation_errors, label_errors, metadata_errors
 from kplan.admission.validation.placement import affinity_errors, gate_errors, spread_errors, toleration_errors
 from kplan.admission.validation.resources import container_resource_errors, pod_resource_errors
 from kplan.admission.validation.security import pod_security_errors
@@ -33,7 +35,6 @@ from kplan.admission.validation.texts import (
     dns_label_error,
     dns_subdomain,
     dns_subdomain_error,
-    inclusive,
     ip_errors,
     label_key_errors,
 )
@@ -41,8 +42,10 @@ from kplan.admission.validation.volumes import volume_errors
 from kplan.admission.validation.windows import containers_with_path, host_process_errors, os_errors
 
 Object = dict[str, Any]
+Check = Callable[[Object, str], Errors]
+"""What is wrong with a pod spec at a path."""
+
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MIRROR = "kubernetes.io/config.mirror"
 _MOST_DEADLINE = 2**31 - 1
@@ -98,48 +101,7 @@ def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
     errors += ephemeral_container_errors(spec, around, f"{path}.ephemeralContainers")
     errors += pod_resource_errors(spec, claims, path)
     errors += _host_network_errors(spec, path, is_pod=is_pod)
-    errors += enum_errors(restart, RESTART_POLICIES, f"{path}.restartPolicy")
-    errors += enum_errors(spec.get("dnsPolicy", ""), _DNS_POLICIES, f"{path}.dnsPolicy")
-    errors += label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
-    errors += pod_security_errors(spec, path)
-    errors += affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
-    errors += dns_config_errors(spec, f"{path}.dnsConfig")
-    for index, gate in enumerate(spec.get("readinessGates", [])):
-        errors += label_key_errors(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType")
-    errors += gate_errors(spec.get("schedulingGates", []), f"{path}.schedulingGates")
-    errors += spread_errors(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
-    errors += host_process_errors(spec, path)
-    errors += _host_user_errors(spec, path)
-    errors += _host_name_errors(spec, path)
-    errors += _name_errors(spec, ("serviceAccountName", "nodeName"), path)
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _MOST_DEADLINE:
-        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, inclusive(1, _MOST_DEADLINE)))
-    for key in ("hostname", "subdomain"):
-        if spec.get(key):
-            errors += dns_label_error(spec[key], f"{path}.{key}")
-    errors += toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
-    errors += _host_alias_errors(spec.get("hostAliases", []), f"{path}.hostAliases")
-    errors += _name_errors(spec, ("priorityClassName",), path)
-    if "runtimeClassName" in spec:
-        name = spec["runtimeClassName"]
-        errors += invalids(f"{path}.runtimeClassName", name, dns_subdomain(name))
-    if "preemptionPolicy" in spec:
-        policy = spec["preemptionPolicy"]
-        errors += enum_errors(policy, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
-    if "overhead" in spec:
-        errors += container_resource_errors({"limits": spec["overhead"]}, set(), f"{path}.overhead")
-    errors += os_errors(spec, path)
-    return errors + _file_key_volume_errors(spec, path)
-
-
-def _name_errors(spec: Object, keys: tuple[str, ...], path: str) -> Errors:
-    return [
-        invalid(f"{path}.{key}", spec[key], problem)
-        for key in keys
-        if spec.get(key)
-        for problem in dns_subdomain(spec[key])
-    ]
+    return errors + [error for check in _CHECKS for error in check(spec, path)]
 
 
 def _claim_errors(claims: list[Object], metadata: Object | None, path: str) -> Errors:
@@ -204,9 +166,15 @@ def _host_name_errors(spec: Object, path: str) -> Errors:
         errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
     if spec.get("hostNetwork"):
         errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
-    if len(name.encode()) > _MOST_HOSTNAME:
-        errors.append(too_long(at, _MOST_HOSTNAME))
-    return errors + dns_subdomain_error(name, at)
+    return errors + size_errors(len(name.encode()), _MOST_HOSTNAME, at) + dns_subdomain_error(name, at)
+
+
+def _readiness_gate_errors(gates: list[Object], path: str) -> Errors:
+    return [
+        error
+        for index, gate in enumerate(gates)
+        for error in label_key_errors(gate.get("conditionType", ""), f"{path}[{index}].conditionType")
+    ]
 
 
 def _host_alias_errors(aliases: list[Object], path: str) -> Errors:
@@ -237,10 +205,53 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
 
 def restart_policy_errors(spec: Object, owner: str, path: str) -> Errors:
     """Return what is wrong with restart policy and deadline of a controller's pods; `path` is that of their spec."""
-    errors: Errors = []
-    if spec.get("restartPolicy", "") != "Always":
-        errors.append(not_supported(f"{path}.restartPolicy", spec.get("restartPolicy", ""), ("Always",)))
+    errors = enum_errors(spec.get("restartPolicy", ""), ("Always",), f"{path}.restartPolicy")
     if "activeDeadlineSeconds" in spec:
         detail = f"activeDeadlineSeconds in {owner} is not Supported"
         errors.append(forbidden(f"{path}.activeDeadlineSeconds", detail))
     return errors
+
+
+def _field(key: str, check: Callable[[Any, str], Errors]) -> Check:
+    """Return a check of a field that may be absent."""
+    return lambda spec, path: check(spec[key], f"{path}.{key}") if key in spec else []
+
+
+def _text(key: str, check: Callable[[str, str], Errors]) -> Check:
+    """Return a check of a field that may be absent or empty."""
+    return lambda spec, path: check(spec[key], f"{path}.{key}") if spec.get(key) else []
+
+
+def _enum(key: str, allowed: tuple[str, ...]) -> Check:
+    """Return a check of a required field with one of several values."""
+    return lambda spec, path: required_enum_errors(spec.get(key, ""), allowed, f"{path}.{key}")
+
+
+_CHECKS: tuple[Check, ...] = (
+    _enum("restartPolicy", RESTART_POLICIES),
+    _enum("dnsPolicy", ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
+    _field("nodeSelector", label_errors),
+    pod_security_errors,
+    _field("affinity", affinity_errors),
+    dns_config_errors,
+    _field("readinessGates", _readiness_gate_errors),
+    _field("schedulingGates", gate_errors),
+    _field("topologySpreadConstraints", spread_errors),
+    host_process_errors,
+    _host_user_errors,
+    _host_name_errors,
+    _text("serviceAccountName", dns_subdomain_error),
+    _text("nodeName", dns_subdomain_error),
+    _field("activeDeadlineSeconds", lambda seconds, path: range_errors(seconds, 1, _MOST_DEADLINE, path)),
+    _text("hostname", dns_label_error),
+    _text("subdomain", dns_label_error),
+    _field("tolerations", toleration_errors),
+    _field("hostAliases", _host_alias_errors),
+    _text("priorityClassName", dns_subdomain_error),
+    _field("runtimeClassName", dns_subdomain_error),
+    _field("preemptionPolicy", lambda policy, path: required_enum_errors(policy, _PREEMPTION_POLICIES, path)),
+    _field("overhead", lambda amounts, path: container_resource_errors({"limits": amounts}, set(), path)),
+    os_errors,
+    _file_key_volume_errors,
+)
+"""Checks of a pod spec in upstream's order, which is that of the errors."""

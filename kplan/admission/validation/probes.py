@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, invalids, not_supported, required
+from kplan.admission.validation.errors import (
+    Errors,
+    enum_errors,
+    forbidden,
+    invalid,
+    invalids,
+    not_negative,
+    required,
+    required_errors,
+)
 from kplan.admission.validation.texts import header_name, port_name, port_number
 
 Handler = dict[str, Any]
@@ -32,9 +41,7 @@ def probe_errors(container: Handler, path: str) -> Errors:
 
 def _probe_errors(probe: Handler, path: str) -> Errors:
     errors = _handler_errors(probe, ("exec", "httpGet", "tcpSocket", "grpc"), None, path)
-    for key in _NUMBERS:
-        if probe.get(key, 0) < 0:
-            errors.append(invalid(f"{path}.{key}", probe[key], "must be greater than or equal to 0"))
+    errors += not_negative(probe, path, *_NUMBERS)
     seconds = probe.get("terminationGracePeriodSeconds")
     if seconds is not None and seconds <= 0:
         errors.append(invalid(f"{path}.terminationGracePeriodSeconds", seconds, "must be greater than 0"))
@@ -66,12 +73,11 @@ def _handler_errors(handler: Handler, kinds: tuple[str, ...], grace: int | None,
 def _action_errors(kind: str, action: Handler, grace: int | None, path: str) -> Errors:
     match kind:
         case "exec":
-            return [] if action.get("command") else [required(f"{path}.command")]
+            return required_errors(action, path, "command")
         case "httpGet":
-            errors = [] if action.get("path") else [required(f"{path}.path")]
+            errors = required_errors(action, path, "path")
             errors += _port_errors(action.get("port", 0), f"{path}.port")
-            if action.get("scheme", "") not in _SCHEMES:
-                errors.append(not_supported(f"{path}.scheme", action.get("scheme", ""), _SCHEMES))
+            errors += enum_errors(action.get("scheme", ""), _SCHEMES, f"{path}.scheme")
             for header in action.get("httpHeaders", []):
                 name = header.get("name", "")
                 errors += invalids(f"{path}.httpHeaders", name, header_name(name))

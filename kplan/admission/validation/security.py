@@ -9,14 +9,15 @@ from kplan.admission.validation.errors import (
     Errors,
     GoStruct,
     duplicate,
+    enum_errors,
     invalid,
-    invalids,
     not_supported,
+    range_errors,
     required,
-    too_long,
+    size_errors,
 )
 from kplan.admission.validation.paths import descending
-from kplan.admission.validation.texts import MOST_ID, inclusive
+from kplan.admission.validation.texts import MOST_ID
 from kplan.admission.validation.windows import windows_option_errors
 
 Context = dict[str, Any]
@@ -34,11 +35,9 @@ def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
     shown = _shown_context(context)
     errors = _id_errors(context, ("runAsUser", "runAsGroup"), path)
     mount = context.get("procMount")
-    if mount is not None:
-        if mount not in ("Default", "Unmasked"):
-            errors.append(not_supported(f"{path}.procMount", mount, ("Default", "Unmasked")))
-        if host_users and mount == "Unmasked":
-            errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    errors += enum_errors(mount, ("Default", "Unmasked"), f"{path}.procMount")
+    if host_users and mount == "Unmasked":
+        errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     errors += _seccomp_errors(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
@@ -92,31 +91,21 @@ def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
     context, at = spec.get("securityContext", {}), f"{path}.securityContext"
     errors = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), at)
     for index, group in enumerate(context.get("supplementalGroups", [])):
-        if not 0 <= group <= MOST_ID:
-            errors.append(invalid(f"{at}.supplementalGroups[{index}]", group, inclusive(0, MOST_ID)))
+        errors += range_errors(group, 0, MOST_ID, f"{at}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{at}.shareProcessNamespace", value=True, detail=detail))
     errors += _sysctl_errors(spec, context.get("sysctls", []), f"{at}.sysctls")
-    errors += _choice(context, "fsGroupChangePolicy", _FS_GROUP_POLICIES, at)
+    errors += enum_errors(context.get("fsGroupChangePolicy"), _FS_GROUP_POLICIES, f"{at}.fsGroupChangePolicy")
     errors += _seccomp_errors(context.get("seccompProfile"), f"{at}.seccompProfile")
     errors += windows_option_errors(context.get("windowsOptions", {}), f"{at}.windowsOptions")
     errors += app_armor_errors(context.get("appArmorProfile"), f"{at}.appArmorProfile")
-    errors += _choice(context, "supplementalGroupsPolicy", _GROUP_POLICIES, at)
-    return errors + _choice(context, "seLinuxChangePolicy", ("Recursive",), at)
-
-
-def _choice(context: Context, key: str, allowed: tuple[str, ...], path: str) -> Errors:
-    value = context.get(key)
-    return [] if value is None or value in allowed else [not_supported(f"{path}.{key}", value, allowed)]
+    errors += enum_errors(context.get("supplementalGroupsPolicy"), _GROUP_POLICIES, f"{at}.supplementalGroupsPolicy")
+    return errors + enum_errors(context.get("seLinuxChangePolicy"), ("Recursive",), f"{at}.seLinuxChangePolicy")
 
 
 def _id_errors(context: Context, keys: tuple[str, ...], path: str) -> Errors:
-    errors: Errors = []
-    for key in keys:
-        if not 0 <= context.get(key, 0) <= MOST_ID:
-            errors += invalids(f"{path}.{key}", context[key], [inclusive(0, MOST_ID)])
-    return errors
+    return [error for key in keys for error in range_errors(context.get(key, 0), 0, MOST_ID, f"{path}.{key}")]
 
 
 def _seccomp_errors(profile: Context | None, path: str) -> Errors:
@@ -158,9 +147,7 @@ def app_armor_errors(profile: Context | None, path: str) -> Errors:
         errors.append(invalid(at, name, "must not be padded with whitespace"))
     elif not name:
         errors.append(required(at, "must be set when AppArmor type is Localhost"))
-    if len(name.encode()) > _MOST_PATH:
-        errors.append(too_long(at, _MOST_PATH))
-    return errors
+    return errors + size_errors(len(name.encode()), _MOST_PATH, at)
 
 
 def _sysctl_errors(spec: dict[str, Any], settings: list[Context], path: str) -> Errors:

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kplan.admission.validation.apps import not_negative
-from kplan.admission.validation.errors import Errors, GoStruct, invalid, required, too_long, too_many
+from kplan.admission.validation.errors import (
+    Errors,
+    GoStruct,
+    count_errors,
+    invalid,
+    not_negative,
+    required,
+    size_errors,
+)
 
 _MOST_RULES = 20
 _MOST_TEXT = 64 * 1024
@@ -28,8 +35,7 @@ def success_policy_errors(spec: dict[str, Any], path: str) -> Errors:
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
         errors.append(required(f"{path}.rules", detail))
-    if len(rules) > _MOST_RULES:
-        errors.append(too_many(f"{path}.rules", len(rules), _MOST_RULES))
+    errors += count_errors(rules, _MOST_RULES, f"{path}.rules")
     for index, rule in enumerate(rules):
         errors += _rule_errors(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
     return errors
@@ -43,15 +49,14 @@ def _rule_errors(rule: dict[str, Any], completions: int, path: str) -> Errors:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     if indexes is not None:
         at = f"{path}.succeededIndexes"
-        if len(indexes.encode()) > _MOST_TEXT:
-            errors.append(too_long(at, _MOST_TEXT))
+        errors += size_errors(len(indexes.encode()), _MOST_TEXT, at)
         try:
             total = _count(indexes, completions)
         except _Unreadable as error:
             errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {error}"))
     if count is not None:
         at, bound = f"{path}.succeededCount", "must be less than or equal to"
-        errors += not_negative(rule, "succeededCount", path)
+        errors += not_negative(rule, path, "succeededCount")
         if count > completions:
             errors.append(invalid(at, count, f"{bound} {completions} (the number of specified completions)"))
         if indexes is not None and count > total:

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from kplan.admission.validation.errors import Errors, invalid, invalids, required
+from kplan.admission.validation.errors import Errors, inclusive, invalid, invalids, required
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
 MOST_ID = 2**31 - 1
@@ -55,11 +55,6 @@ def label_key_errors(value: str, path: str) -> Errors:
 def label_value(value: str) -> tuple[str, ...]:
     """Return what is wrong with a label value."""
     return label_value_problems(value)
-
-
-def inclusive(low: int, high: int) -> str:
-    """Return the message about a number out of range."""
-    return f"must be between {low} and {high}, inclusive"
 
 
 def regex_error(message: str, expression: str, *examples: str) -> str:

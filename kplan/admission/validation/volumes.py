@@ -10,13 +10,13 @@ from kplan.admission.validation.claims import claim_template_errors
 from kplan.admission.validation.errors import (
     Errors,
     duplicate,
+    enum_errors,
     forbidden,
     invalid,
     invalids,
-    not_supported,
     required,
+    required_enum_errors,
 )
-from kplan.admission.validation.metadata import enum_errors
 from kplan.admission.validation.paths import mode_errors, no_backsteps
 from kplan.admission.validation.projected import downward_file_errors, key_to_path_errors, projected_errors
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain
@@ -86,10 +86,8 @@ def _empty_dir(source: Source, path: str) -> Errors:
 def _host_path(source: Source, path: str) -> Errors:
     if not source.get("path"):
         return [required(f"{path}.path")]
-    errors = no_backsteps(source["path"], f"{path}.path")
-    if source.get("type", "") not in _HOST_PATH_TYPES:
-        errors.append(not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES))
-    return errors
+    kind_errors = enum_errors(source.get("type"), _HOST_PATH_TYPES, f"{path}.type")
+    return no_backsteps(source["path"], f"{path}.path") + kind_errors
 
 
 def _files(name: str) -> Callable[[Source, str], Errors]:
@@ -103,10 +101,6 @@ def _files(name: str) -> Callable[[Source, str], Errors]:
         return errors
 
     return check
-
-
-def _claim(source: Source, path: str) -> Errors:
-    return [] if source.get("claimName") else [required(f"{path}.claimName")]
 
 
 def _downward(source: Source, path: str) -> Errors:
@@ -136,7 +130,7 @@ def _ephemeral(source: Source, path: str) -> Errors:
 
 
 def _image(source: Source, path: str) -> Errors:
-    return enum_errors(source.get("pullPolicy", ""), PULL_POLICIES, f"{path}.pullPolicy")
+    return required_enum_errors(source.get("pullPolicy", ""), PULL_POLICIES, f"{path}.pullPolicy")
 
 
 def _storage_os(source: Source, path: str) -> Errors:
@@ -159,7 +153,7 @@ _SOURCES: dict[str, Callable[[Source, str], Errors]] = {
     "iscsi": network.iscsi,
     "glusterfs": network.needs("endpoints", "path"),
     "flocker": network.flocker,
-    "persistentVolumeClaim": _claim,
+    "persistentVolumeClaim": network.needs("claimName"),
     "rbd": network.needs("monitors", "image"),
     "cinder": network.cinder,
     "cephfs": network.needs("monitors"),
