@@ -147,7 +147,7 @@ def with_more(summary: Summary, placements: Sequence[Placement], more: Mapping[s
 
 
 def not_tried(groups: Sequence[Unlisted]) -> list[InputWarning]:
-    """Warn about replicas whose outcome is unknown."""
+    """Return warnings about replicas whose outcome is unknown."""
     message = "{} of its replicas were not tried: there is room for more replicas than are tried one by one"
     return [
         InputWarning("NotLookedAt", group.workload, message.format(f"{group.pods:,}"))

@@ -12,7 +12,7 @@ import msgspec
 from kplan.api.wellknown import ZONE
 from kplan.errors import UsageError
 from kplan.planner.base import Base
-from kplan.planner.lots import Branch, Lots, all_runs
+from kplan.planner.branches import Branch, BranchRandom, all_runs
 from kplan.planner.tally import DrawnPod, Ending, Tally
 
 MAX_RUNS: Final = 1_000_000
@@ -34,7 +34,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """A question about one cluster, ready to be drawn many times."""
 
     pods: Sequence[DrawnPod]  #: the pods of the question, in order
-    carry_out: Callable[[Lots], Ending]  #: carries out one branch of runs
+    carry_out: Callable[[BranchRandom], Ending]  #: carries out one branch of runs
     workloads: tuple[str, ...] = ()  #: the workloads of the question, KIND/NAMESPACE/NAME
 
 
@@ -73,7 +73,7 @@ class Branches(msgspec.Struct, frozen=True):
         prepared = self.question.prepare(base, is_single=False)
         tally = Tally()
         for branch in self.branches:
-            _carry_out(prepared, Lots(branch, self.seed), tally, _in_silence)
+            _carry_out(prepared, BranchRandom(branch, self.seed), tally, _in_silence)
         return tally
 
 
@@ -105,8 +105,8 @@ def draw(
     tally = Tally.of(prepared.pods)
     start = all_runs(runs)
     if ask_all is None or runs == 1:
-        lots = Lots(start, seed, is_single=runs == 1)
-        _carry_out(prepared, lots, tally, lambda done: notify(done, runs))
+        generator = BranchRandom(start, seed, is_single=runs == 1)
+        _carry_out(prepared, generator, tally, lambda done: notify(done, runs))
     else:
         remaining = _scatter(prepared, start, seed, tally, lambda done: notify(done, runs))
         n_remaining = sum(map(len, remaining))
@@ -122,14 +122,14 @@ def draw(
     return tally
 
 
-def _carry_out(prepared: Prepared, lots: Lots, tally: Tally, notify: Callable[[int], None]) -> None:
+def _carry_out(prepared: Prepared, generator: BranchRandom, tally: Tally, notify: Callable[[int], None]) -> None:
     """Carry out all branches, one after the other."""
     done = 0
     while True:
-        tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
-        done += len(lots.runs)
+        tally.add(prepared.carry_out(generator), len(generator.runs), int(generator.runs[0]))
+        done += len(generator.runs)
         notify(done)
-        if not lots.advance():
+        if not generator.advance():
             return
 
 
@@ -144,11 +144,11 @@ def _scatter(prepared: Prepared, start: Branch, seed: int, tally: Tally, notify:
         if seconds > _ALONE_AT_MOST or (seconds > _ALONE and is_even):
             break
         *_, branch = heapq.heappop(remaining)
-        lots = Lots(branch, seed)
-        tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
-        n_remaining -= len(lots.runs)
+        generator = BranchRandom(branch, seed)
+        tally.add(prepared.carry_out(generator), len(generator.runs), int(generator.runs[0]))
+        n_remaining -= len(generator.runs)
         notify(len(start) - n_remaining)
-        for other in lots.others():
+        for other in generator.others():
             heapq.heappush(remaining, (-len(other), other.options, other))
     return [branch for *_, branch in sorted(remaining, key=lambda entry: entry[:2])]
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.planner.base import Base
+from kplan.planner.branches import BranchRandom
 from kplan.planner.change import (
     ChangePlan,
     begin,
@@ -24,7 +25,6 @@ from kplan.planner.change import (
 )
 from kplan.planner.change_report import change_warnings
 from kplan.planner.fates import Fate, Fates
-from kplan.planner.lots import Lots
 from kplan.planner.odds import Prepared
 from kplan.planner.tally import DrawnPod, End, Ending, Rest
 from kplan.planner.verdict import Happened
@@ -110,12 +110,12 @@ def _prepared(
 ) -> Prepared:
     n_nodes = len(origin.session.cluster)
 
-    def run(lots: Lots) -> Ending:
-        simulation = begin(origin, lots)
+    def run(generator: BranchRandom) -> Ending:
+        simulation = begin(origin, generator)
         if not is_single:
-            simulation.draw_turns(lots)
+            simulation.draw_turns(generator)
             if base.options.sample and n_nodes:
-                simulation.session.sampling.start_index = lots.draw(n_nodes)
+                simulation.session.sampling.start_index = generator.draw(n_nodes)
         return _ending(base, carry_out(simulation))
 
     return Prepared(pods, run)

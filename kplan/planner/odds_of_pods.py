@@ -14,7 +14,7 @@ from kplan.framework.listers import Listers
 from kplan.framework.queue import enqueue
 from kplan.framework.session import Session
 from kplan.planner.base import Base, PodLike
-from kplan.planner.lots import Lots
+from kplan.planner.branches import BranchRandom
 from kplan.planner.odds import Prepared
 from kplan.planner.question_pods import QuestionPods
 from kplan.planner.queue_run import QueueRun
@@ -101,10 +101,10 @@ def _prepared(
     names = base.session.cluster.nodes.names
     pods = _pods(base, question)
 
-    def carry_out(lots: Lots) -> Ending:
-        session = base.fork(question, listers, lots)
+    def carry_out(generator: BranchRandom) -> Ending:
+        session = base.fork(question, listers, generator)
         if base.options.sample and not is_single and names:
-            session.sampling.start_index = lots.draw(len(names))
+            session.sampling.start_index = generator.draw(len(names))
         run, latest = start(session)
         violates = False
         messages: dict[int, str] = {}

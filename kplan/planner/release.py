@@ -53,7 +53,7 @@ def as_decided(
 
 
 def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_explicit: bool) -> Iterator[InputWarning]:
-    """Warn that the server's version differs from every known release, unless the release was chosen by hand."""
+    """Yield a warning if no known release is the server's, unless the release was chosen by hand."""
     server = snapshot.server_version
     if not server or is_explicit:
         return

@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.planner.lots import Branch, Lots, all_runs
+from kplan.planner.branches import Branch, BranchRandom, all_runs
 
 
 def drawn(branch: Branch, seed: int, sizes: list[int]) -> dict[tuple[int, ...], list[int]]:
     """Carry all branches out: each draws one number for each size, and one more of each that it drew before."""
-    lots = Lots(branch, seed)
+    generator = BranchRandom(branch, seed)
     found: dict[tuple[int, ...], list[int]] = {}
     while True:
-        draws = as_drawn(lots, sizes)
+        draws = as_drawn(generator, sizes)
         assert draws not in found, "a branch is carried out once"
-        found[draws] = lots.runs.tolist()
-        if not lots.advance():
+        found[draws] = generator.runs.tolist()
+        if not generator.advance():
             return found
 
 
-def as_drawn(lots: Lots, sizes: list[int]) -> tuple[int, ...]:
-    draws = [lots.draw(size) for size in sizes]
-    return (*draws, *(lots.draw(draw + 1) for draw in draws))
+def as_drawn(generator: BranchRandom, sizes: list[int]) -> tuple[int, ...]:
+    draws = [generator.draw(size) for size in sizes]
+    return (*draws, *(generator.draw(draw + 1) for draw in draws))
 
 
 @given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))
@@ -49,20 +49,20 @@ def test_a_run_draws_the_same_whoever_carries_it_out(runs: int, sizes: list[int]
 
 @given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))
 def test_the_branches_that_leave_one_hold_all_other_runs(runs: int, sizes: list[int], seed: int) -> None:
-    lots = Lots(all_runs(runs), seed)
-    found = {as_drawn(lots, sizes): lots.runs.tolist()}
+    generator = BranchRandom(all_runs(runs), seed)
+    found = {as_drawn(generator, sizes): generator.runs.tolist()}
 
-    for other in lots.others():
+    for other in generator.others():
         found |= drawn(other, seed, sizes)
 
     assert found == drawn(all_runs(runs), seed, sizes)
 
 
 def test_one_run_draws_as_a_generator_with_that_seed_does() -> None:
-    plain, lots = random.Random(5), Lots(all_runs(1), 5, is_single=True)
+    plain, generator = random.Random(5), BranchRandom(all_runs(1), 5, is_single=True)
 
-    assert [plain.choice(range(7)) for _ in range(20)] == [lots.choice(range(7)) for _ in range(20)]
-    assert [plain.randrange(2, 9, 2) for _ in range(9)] == [lots.randrange(2, 9, 2) for _ in range(9)]
+    assert [plain.choice(range(7)) for _ in range(20)] == [generator.choice(range(7)) for _ in range(20)]
+    assert [plain.randrange(2, 9, 2) for _ in range(9)] == [generator.randrange(2, 9, 2) for _ in range(9)]
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])

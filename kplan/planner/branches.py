@@ -68,7 +68,7 @@ class _Fork:
         return True
 
 
-class Lots(random.Random):
+class BranchRandom(random.Random):
     """A random generator for a scheduler that chooses evenly among equal options, for many runs at once.
 
     Parameters
