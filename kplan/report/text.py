@@ -118,6 +118,8 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
 
     By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
     """
+    if len(spans) == 1 and len(first) + len(text := spans[0].text.rstrip()) <= width and text and not text[0].isspace():
+        return [[Span(first), Span(text, spans[0].style)]]  # most lines, and reports can have many thousands
     lines: list[TextLine] = []
     current: TextLine = [Span(first)]
     used, is_fresh = len(first), True

@@ -132,15 +132,15 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
 def test_pods_leave_a_crowded_node_as_they_leave_any_other(steps, more, crowded):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster_module, "CROWDED", crowded)
-        one = built(2, steps)
-        copied = one.copy()
+        busy = built(2, steps)
+        copied = busy.copy()
         for step in more:
-            change(one, step)
+            change(busy, step)
     plain = built(2, steps)
     assert copied.pods_on == plain.pods_on
     for step in more:
         change(plain, step)
-    assert one.pods_on == plain.pods_on
+    assert busy.pods_on == plain.pods_on
 
 
 def test_a_port_of_two_pods_is_free_when_either_leaves():
