@@ -7,8 +7,8 @@
     │   ├── SnapshotError       a cluster file
     │   ├── ManifestError       a pod or workload to place
     │   └── ConfigError         a KubeSchedulerConfiguration
-    ├── NotFoundError           a pod, node or profile that the snapshot does not hold
-    ├── UsageError              a question that makes no sense as asked
+    ├── NotFoundError           a pod, node or profile that is not in the snapshot
+    ├── UsageError              a question that makes no sense
     └── LiveClusterError        the API server
         ├── KubeconfigError     no usable way in
         ├── UnreachableError    no answer, or none in time
@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input, with the place where it stands as far as that is known."""
+    """One problem of an input, with its place as far as that is known."""
 
     message: str
     path: str = ""
@@ -70,7 +70,7 @@ class KplanError(Exception):
 
 
 class InputError(KplanError):
-    """An input that cannot be used; `problems` holds all that is wrong with it, in reading order."""
+    """An input that cannot be used; `problems` holds all its problems, in reading order."""
 
     def __init__(self, problems: Iterable[Problem] | str, *, hint: str = "") -> None:
         all_problems = (Problem(problems),) if isinstance(problems, str) else tuple(problems)
@@ -92,18 +92,18 @@ class ConfigError(InputError):
 
 
 class NotFoundError(KplanError):
-    """Something that was asked for by name and is not in the snapshot."""
+    """Something with a name that is not in the snapshot."""
 
 
 class UsageError(KplanError):
-    """A question that makes no sense as asked."""
+    """A question that makes no sense."""
 
 
 class LiveClusterError(KplanError):
-    """The API server could not be asked."""
+    """The API server cannot be used."""
 
     def hide(self, secret_to_text: Callable[[str], str]) -> None:
-        """Take out of the message and the hint what nobody must read."""
+        """Remove secrets from the message and the hint."""
         self.message, self.hint = secret_to_text(self.message), secret_to_text(self.hint)
         self.args = (self.message,)
 

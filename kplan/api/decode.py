@@ -27,7 +27,7 @@ _MOST_SHOWN_BITS = 128
 
 
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
-_DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
+_DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
 
 
 class DecodeError(ValueError):

@@ -67,7 +67,7 @@ def capacity(
     has_manifests = bool(files or manifests.kustomize)
     if names or not (has_manifests or other.may_ask_without_manifests):
         hint = "name a manifest: kplan capacity web.yaml"
-        raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
+        raise UsageError(f"{names[0]} is not a manifest" if names else "nothing to count", hint=hint)
     if [*files, cluster.snapshot, other.shapes].count(_STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
@@ -83,7 +83,7 @@ def capacity(
         }
     )
     if other.shapes and manifests.replicas is None:
-        raise UsageError("--shapes is for a number of replicas", hint="say how many: --replicas N")
+        raise UsageError("--shapes needs --replicas", hint="for example --replicas 40")
     sweeping.check()
     shares = _shares(mix)
     output = saving(output, save)

@@ -91,7 +91,7 @@ def drain(
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
     if is_separate and (rolling or replace):
-        raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
+        raise UsageError("--each does not go with --rolling or --replace", hint="leave one of them out")
     output = saving(output, save)
     fail_on = fail_on_of(output, "drain")
     formats = formats_of(output)

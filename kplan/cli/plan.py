@@ -85,9 +85,9 @@ def plan(
     """
     if excludes_pending and not what and not manifests.filename and not manifests.kustomize:
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
-        raise UsageError("--only-given, and nothing is given", hint=hint)
+        raise UsageError("--only-given needs manifests or pods", hint=hint)
     if queue and runs is not None:
-        raise UsageError("--queue tries nothing, so there is nothing to run", hint="leave out --queue, or --runs")
+        raise UsageError("--queue and --runs do not go together", hint="leave one of them out")
     sweeping.check()
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")

@@ -59,7 +59,7 @@ def pods(
     """
     files, names = split_arguments(what or (), manifests.filename or ())
     if names or not (files or manifests.kustomize):
-        message = f"{names[0]} is no manifest" if names else "no manifest given"
+        message = f"{names[0]} is not a manifest" if names else "no manifest given"
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
     check_template(output)
     remember_formats([(output, "")])

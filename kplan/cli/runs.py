@@ -29,7 +29,7 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
 
     if scheduler.ties not in (None, TieRule.EVEN):
         hint = "leave out --ties, or --runs"
-        raise UsageError(f"--runs draws between equal nodes, and --ties {scheduler.ties} does not", hint=hint)
+        raise UsageError(f"--runs draws between equal nodes, but --ties {scheduler.ties} does not", hint=hint)
     return DEFAULT_SEED if scheduler.seed is None else scheduler.seed
 
 

@@ -100,7 +100,7 @@ def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bo
         known = " or ".join(_API_VERSIONS)
         raise KubeconfigError(f"{name} is of an API version that is not known", hint=f"apiVersion must be {known}")
     if not config.command:
-        raise KubeconfigError(f"{name} has no command", hint="fetch the kubeconfig anew")
+        raise KubeconfigError(f"{name} has no command", hint="get a new kubeconfig")
     has_somebody = stdin_is_free and sys.stdin is not None and sys.stdin.isatty()
     if config.interactive_mode == "Always" and not has_somebody:
         why = "is not a terminal" if stdin_is_free else "is read by kplan"
@@ -211,5 +211,5 @@ def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
             hint=f"it must print an ExecCredential of {config.api_version}",
         )
     if not status.token and not (status.client_certificate_data and status.client_key_data):
-        raise KubeconfigError(f"{name} gave neither a token nor a certificate with its key", hint=hint)
+        raise KubeconfigError(f"{name} gave neither a token nor a certificate and key", hint=hint)
     return Credential(status.token, status.client_certificate_data, status.client_key_data)

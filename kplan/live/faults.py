@@ -59,7 +59,7 @@ _UNTRUSTED: tuple[tuple[str, str], ...] = (
     ("ostname", "the server address must be a name in the certificate; tls-server-name in the kubeconfig sets another"),
     ("IP address", "the server address must be in the certificate; tls-server-name in the kubeconfig sets a name"),
     ("expired", "the certificate of the API server must be renewed; is the clock of this machine right?"),
-    ("", "the kubeconfig's certificate authority is of another cluster or out of date; fetch the kubeconfig anew"),
+    ("", "the kubeconfig's certificate authority is of another cluster or out of date; get a new kubeconfig"),
 )
 
 #: Part of OpenSSL's message, with message and hint, for other failed handshakes.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import urllib3
 
 _DEFAULT_PATH = "~/.kube/config"
-_HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
+_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
 #: Returns the value of the Authorization header, or nothing; called again when the server refuses it.
 Authorization = Callable[[], str]
@@ -109,7 +109,7 @@ def existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
     if named and not existing:
         raise KubeconfigError(
             f"no such kubeconfig: {kubeconfig}",
-            hint="look at --kubeconfig and KUBECONFIG, or ask a file instead with --snapshot",
+            hint="look at --kubeconfig and KUBECONFIG, or use a file with --snapshot",
         )
     return existing, os.pathsep
 
@@ -131,7 +131,7 @@ def _from_pod(options: LiveOptions) -> Access:
     except (ConfigException, OSError, ValueError):
         raise KubeconfigError(
             "no cluster to ask: no kubeconfig, and not inside a pod",
-            hint="give --kubeconfig or set KUBECONFIG, or ask a file with --snapshot (try --snapshot demo)",
+            hint="give --kubeconfig or set KUBECONFIG, or use a file with --snapshot (try --snapshot demo)",
         ) from None
     for flag, value in (("--context", options.context), ("--cluster", options.cluster), ("--user", options.user)):
         if value:
@@ -191,7 +191,7 @@ def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
     if not context and not options.cluster:
         raise KubeconfigError(
             f"the kubeconfig {config.where} has no current context",
-            hint=f"give --context, one of: {', '.join(contexts)}" if contexts else "fetch the kubeconfig anew",
+            hint=f"give --context, one of: {', '.join(contexts)}" if contexts else "get a new kubeconfig",
         )
     if context and context not in config.contexts:
         raise _unknown("context", context, contexts, config.where)

@@ -19,7 +19,7 @@ from kplan.reading import SETTINGS, read_document
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-_HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
+_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
 
 class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

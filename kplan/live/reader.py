@@ -123,7 +123,7 @@ def _error(response: Response, path: str, attempts: int) -> ApiError:
         return UnauthorizedError(
             f"the API server does not know who asks: {message} (401)",
             status=401,
-            hint="the token or certificate may have run out: log in again; kubectl auth whoami shows who you are",
+            hint="the token or certificate may have expired: log in again; kubectl auth whoami shows who you are",
         )
     if response.status == 403:
         return ForbiddenError(

@@ -265,7 +265,7 @@ def _refuse_devices(templates: Sequence[Template]) -> None:
         if template.replicas[0].pod.spec.resource_claims:
             raise UsageError(
                 f"{template.name} claims devices, and --lose does not follow which replica holds which device",
-                hint="ask without --lose, or leave out the nodes that may be lost with --exclude-nodes",
+                hint="leave --lose out, or leave nodes out with --exclude-nodes",
             )
 
 

@@ -70,7 +70,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     world = base.world
     revision = _revision(owner)
     if revision is None:
-        raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="give its manifest")
+        raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="name its manifest")
     simulation = base.at_rest
     maker = PodMaker(world, simulation.session.listers.fork(), base.release.number)
     index = _next_index(owner) if isinstance(owner, StatefulSetState) else None

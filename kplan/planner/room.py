@@ -82,7 +82,7 @@ class RoomQuestions(Base):
         if lose is None and not zones:
             return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
         if preempt:
-            raise UsageError("nobody is evicted where nodes are lost", hint="ask without preempt, or without lose")
+            raise UsageError("preempt and lose do not go together", hint="leave one of them out")
         return measure_outlasting(
             base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress
         )

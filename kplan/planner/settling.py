@@ -56,7 +56,7 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     field = _SCALED.get(kind.type)
     if field is None:
         kinds = ", ".join(workload_type.__name__.lower() for workload_type in _SCALED)
-        raise UsageError(f"{change.which.text}: a {kind.name} has no number of replicas", hint=f"it can be {kinds}")
+        raise UsageError(f"{change.which.text}: a {kind.name} has no number of replicas", hint=f"use {kinds}")
     matches: list[Any] = find(change.which, base.snapshot)
     objects = [replace(obj, spec=replace(obj.spec, **{field: change.replicas})) for obj in matches]
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]

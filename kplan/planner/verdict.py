@@ -46,7 +46,7 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
             hint=f"choose from {', '.join(CONDITIONS)}",
         )
     if NONE in words and len(words) > 1:
-        raise UsageError("--fail-on none stands alone", hint="leave out none, or all the others")
+        raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")
     return tuple(condition for word in words for condition in CONDITIONS if condition == word)
 
 

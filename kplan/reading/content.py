@@ -12,7 +12,7 @@ from kplan.errors import Problem
 from kplan.reading.limits import MAX_DEPTH
 from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
 
-DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
+DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
 
 
 class Document:

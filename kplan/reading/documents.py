@@ -187,7 +187,7 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
     if "truncated" in text:
         if half := _HALF_PAIR.search(data, start):
             half_line = data.count(b"\n", 0, half.start()) + 1
-            message = f"not valid JSON: half a character, {half[0].decode()}, or a text cut off, from here on"
+            message = f"not valid JSON: an incomplete character, {half[0].decode()}, or a text that is cut off"
             hint = r"write the character itself, or both \u of it"
             return Problem(message, path=path, document=number, hint=hint, line=half_line)
         return Problem(
@@ -207,5 +207,5 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
 
 def _json_hint(message: str) -> str:
     if "trailing comma" in message:
-        return "leave the comma out that has nothing behind it"
-    return "look at this place and what stands right before it; kubectl get -o json writes valid JSON"
+        return "remove the last comma"
+    return "check this place and the text before it; kubectl get -o json writes valid JSON"

@@ -33,7 +33,7 @@ def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
     """
 
     def note(error: OSError) -> None:
-        hint = "give yourself the right to read it, or name the files one by one"
+        hint = "check its permissions, or name the files one by one"
         problems.append(Problem(f"cannot be read: {error.strerror}", path=str(error.filename), hint=hint))
 
     paths = []
@@ -72,7 +72,7 @@ def read_source(
     if path is None:
         stream = stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
-            raise NotObjects("nothing can be read from it", "name a file, or feed one with < FILE")
+            raise NotObjects("nothing can be read from it", "name a file, or redirect one with < FILE")
         return _read_text(stream, "standard input", None, limits, progress, is_objects=is_objects)
     with path.open("rb", buffering=0 if _is_pipe(path) else -1) as stream:
         return _read_text(stream, str(path), _size(stream, limits), limits, progress, is_objects=is_objects)

@@ -213,7 +213,7 @@ def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Pro
 def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
     if place.json_path.count("[") < _MAX_LISTS:
         return False
-    problems.append(place.locate(Problem("lists in lists, too deeply", hint="write the objects one after the other")))
+    problems.append(place.locate(Problem("lists are nested too deeply", hint="write the objects one after the other")))
     return True
 
 

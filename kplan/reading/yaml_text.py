@@ -138,8 +138,8 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
         ) from None
     except yaml.reader.ReaderError as error:
         line = data.count(b"\n", 0, error.position) + 1
-        message = f"not valid YAML: the character U+{int(error.character):04X} may not stand in it"
-        raise YamlProblem(message, number + 1, hint="look for control characters in the file", line=line) from None
+        message = f"not valid YAML: the character U+{int(error.character):04X} is not allowed"
+        raise YamlProblem(message, number + 1, hint="remove control characters from the file", line=line) from None
     except _Refused as error:
         raise YamlProblem(str(error), number + 1, hint=error.hint, line=error.line) from None
 
@@ -196,7 +196,7 @@ class _Builder:
             raise _Refused(
                 f"nested deeper than {self._max_depth} levels",
                 event,
-                hint="objects are nested some ten levels deep; look for brackets that are never closed",
+                hint="objects are nested some ten levels deep; check for brackets that are not closed",
             )
         _check_tag(event)
         self._stack.append(_Node(value, event.anchor))
@@ -220,7 +220,7 @@ class _Builder:
         self._unfolded += size
         if self._unfolded > 10 * self._written + _ALIAS_ALLOWANCE:
             raise _Refused(
-                f"aliases unfold into more than {self._unfolded} values",
+                f"aliases expand to more than {self._unfolded} values",
                 event,
                 hint="write the values out, or use fewer anchors",
             )
@@ -257,7 +257,7 @@ def _key(value: Any, event: yaml.Event) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise _Refused(
-        "a key must be a word", event, hint="render templates first; values that start with { or [ need quotes"
+        "a key must be a string", event, hint="render templates first; values that start with { or [ need quotes"
     )
 
 
@@ -269,7 +269,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         if tag in ("str", "timestamp"):
             return event.value
         if not isinstance(value, _TAGGED.get(tag, object)):
-            raise _Refused(f"{event.value[:40]!r} is not what its tag !!{tag} says", event, hint="leave the tag out")
+            raise _Refused(f"{event.value[:40]!r} does not match its tag !!{tag}", event, hint="remove the tag")
         return value
     return _plain(event.value) if event.implicit[0] else event.value
 
@@ -277,7 +277,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
     if event.tag and event.tag != "!" and event.tag not in _TAGS:
         tag = event.tag.replace(_STANDARD_TAG, "!!")
-        raise _Refused(f"the tag {tag} means nothing in a Kubernetes object", event, hint="leave the tag out")
+        raise _Refused(f"Kubernetes objects have no tag {tag}", event, hint="remove the tag")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -319,4 +319,4 @@ def _hint(data: bytes | str, mark: yaml.Mark | None) -> str:
         return "YAML is indented with spaces, not tabs"
     if "{{" in line:
         return "this is a template; render it first, for example with helm template"
-    return "look at this line and the one before it: indentation, a missing colon, an open quotation mark"
+    return "check this line and the one before it: indentation, a missing colon, an open quotation mark"

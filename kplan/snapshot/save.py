@@ -58,7 +58,7 @@ def check_name(name: str) -> None:
     """Raise UsageError for the name of a file without a known ending."""
     if not name.lower().removesuffix(_GZIP).endswith((_JSON, *_YAML)):
         raise UsageError(
-            f"{name}: the name does not say which form to write", hint="end it in .json, .yaml, .json.gz or .yaml.gz"
+            f"{name}: the name has no known extension", hint="end it in .json, .yaml, .json.gz or .yaml.gz"
         )
 
 

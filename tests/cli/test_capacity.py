@@ -113,7 +113,7 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
         (("--lose", "1", "--preempt"), "--preempt does not go with --lose"),
         (("--lose", "1", "--headroom"), "--headroom and --lose are two questions"),
         (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
-        (("shop/voucher-api",), "shop/voucher-api is no manifest"),
+        (("shop/voucher-api",), "shop/voucher-api is not a manifest"),
     ],
 )
 def test_what_cannot_be_counted_is_said(web: Path, options: tuple[str, ...], problem: str) -> None:
@@ -256,7 +256,7 @@ def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ((), "--shapes is for a number of replicas"),
+        ((), "--shapes needs --replicas"),
         (("--replicas", "3", "--preempt"), "--preempt does not go with --shapes"),
         (("--replicas", "3", "--max", "9"), "--max does not go with --shapes"),
         (("--replicas", "3", "--zones"), "--zones and --shapes are two questions"),

@@ -85,7 +85,7 @@ def test_a_drain_is_shown_again(tmp_path: Path) -> None:
         (("-l", "pool=nothing"), "no node has labels pool=nothing"),
         (("--zone", "mars"), "no node is in zone mars"),
         (("general-a-1", "--lost", "--one-by-one"), "two ways"),
-        (("--each", "--rolling"), "--each takes nodes alone"),
+        (("--each", "--rolling"), "--each does not go with --rolling or --replace"),
         (("--by", "colour"), "no node has label colour"),
         (("-l", "a in"), "--selector a in"),
     ],

@@ -20,7 +20,7 @@ BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" 
 FILES = {
     "truncated JSON": ('{"kind": "List", "apiVersion": "v1", "items": [{"kind":', "ends before it is complete"),
     "YAML with tabs": ("kind: Pod\nmetadata:\n\tname: x\n", "line 3): not valid YAML: found character"),
-    "an alias bomb": (BOMB, "aliases unfold into more than"),
+    "an alias bomb": (BOMB, "aliases expand to more than"),
     "a list that is not a list": (
         '{"kind": "List", "apiVersion": "v1", "items": {"a": 1}}',
         "expected a list, got an object",
@@ -110,7 +110,7 @@ USAGE = {
     "a pod without its namespace": (("web-0",), "name a pod of the snapshot as NAMESPACE/NAME"),
     "a pod that is not there": (("shop/flashsale",), "hint: did you mean shop/flash-sale?"),
     "a pod unlike any": (("a/b",), "hint: name it as NAMESPACE/NAME, as kubectl get pods -A lists them"),
-    "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn tells why"),
+    "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn shows why"),
     "an unknown format": (("shop/flash-sale", "-o", "xml"), "'-o': 'xml' is not one of 'table'"),
     "an unknown option": (("shop/flash-sale", "--bogus"), "no such option: --bogus"),
     "an unknown condition": (("shop/flash-sale", "--fail-on", "sadness"), "unknown condition in --fail-on: 'sadness'"),

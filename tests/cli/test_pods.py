@@ -115,7 +115,7 @@ def test_fields_that_stand_twice_or_are_misspelt(web: Path) -> None:
 
 def test_nothing_to_tell_about() -> None:
     assert "no manifest given" in invoke("pods").stderr
-    assert "shop/flash-sale is no manifest" in invoke("pods", "shop/flash-sale").stderr
+    assert "shop/flash-sale is not a manifest" in invoke("pods", "shop/flash-sale").stderr
 
 
 def test_a_kustomization_is_built_where_a_program_is_there(

@@ -89,8 +89,8 @@ def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path)
     ("args", "message"),
     [
         (("place", "shop/voucher-api", "--runs", "5", "--ties", "name"), "--runs draws between equal nodes"),
-        (("plan", "--runs", "5", "--queue"), "--queue tries nothing"),
-        (("place", "shop/voucher-api", "--kubernetes-version", "1.20"), "Kubernetes 1.20 is not known here"),
+        (("plan", "--runs", "5", "--queue"), "--queue and --runs do not go together"),
+        (("place", "shop/voucher-api", "--kubernetes-version", "1.20"), "Kubernetes 1.20 is not supported"),
         (("place", "shop/voucher-api", "--feature-gates", "Nonsense=true"), "no feature gate 'Nonsense'"),
         (("place", "shop/voucher-api", "--feature-gates", "GangScheduling=true"), "cannot follow feature gate"),
     ],

@@ -77,15 +77,15 @@ FILES = {
     "comments only": (b"# nothing\n---\n", "holds comments only", "begin with: apiVersion"),
     "binary": (b"\x00\x9f\x92\x96", "a binary file", "expected a KubeSchedulerConfiguration"),
     "latin-1": (b"a: \xe9\n", "not text in UTF-8", "expected a KubeSchedulerConfiguration"),
-    "control characters": (b"a: \x01", "the character U+0001 may not stand in it", "control characters"),
+    "control characters": (b"a: \x01", "the character U+0001 is not allowed", "control characters"),
     "tabs": (b"profiles:\n\t- schedulerName: a\n", "found character", "spaces, not tabs"),
     "a bracket that is never closed": (b"profiles: [\n", "did not find expected", "indentation"),
     "JSON that breaks off": (b'{"kind": "Kube', "ends before it is complete", "write it again"),
-    "an alias bomb": (BOMB.encode(), "aliases unfold into more than", "use fewer anchors"),
+    "an alias bomb": (BOMB.encode(), "aliases expand to more than", "use fewer anchors"),
     "an anchor inside itself": (b"a: &a [*a]", "refers to nothing before it", "define &a before it"),
     "a very long file": (b"#" * (5 << 20), "larger than 4 MiB", "expected a KubeSchedulerConfiguration"),
-    "a tag that would run": (b"a: !python/object x", "the tag !python/object means nothing", "leave the tag out"),
-    "a tag that lies": (b"a: !!int x", "'x' is not what its tag !!int says", "leave the tag out"),
+    "a tag that would run": (b"a: !python/object x", "Kubernetes objects have no tag !python/object", "remove the tag"),
+    "a tag that lies": (b"a: !!int x", "'x' does not match its tag !!int", "remove the tag"),
 }
 
 

@@ -199,10 +199,10 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
         (TWO_CLUSTERS, {"user": "u3"}, "no user named 'u3'", "it has: u1, u2"),
         (TWO_CLUSTERS | {"current-context": ""}, {}, "has no current context", "one, two"),
         (TWO_CLUSTERS | {"users": []}, {}, "no user named 'u1'", "no users at all"),
-        ("", {}, "file is empty", "fetch the kubeconfig anew"),
-        ("just text", {}, "cannot be read", "fetch the kubeconfig anew"),
-        ("a: [1", {}, "cannot be read", "fetch the kubeconfig anew"),
-        ("[1, 2]", {}, "cannot be read", "fetch the kubeconfig anew"),
+        ("", {}, "file is empty", "get a new kubeconfig"),
+        ("just text", {}, "cannot be read", "get a new kubeconfig"),
+        ("a: [1", {}, "cannot be read", "get a new kubeconfig"),
+        ("[1, 2]", {}, "cannot be read", "get a new kubeconfig"),
         (
             TWO_CLUSTERS | {"clusters": [{"name": "c1", "cluster": {"server": "one.example.com"}}]},
             {},
@@ -218,7 +218,7 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
             },
             {},
             "no such file: /no/such/file.pem",
-            "fetch the kubeconfig anew",
+            "get a new kubeconfig",
         ),
         (
             TWO_CLUSTERS
@@ -229,7 +229,7 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
             },
             {},
             "certificate-authority-data is not base64",
-            "fetch the kubeconfig anew",
+            "get a new kubeconfig",
         ),
     ],
 )

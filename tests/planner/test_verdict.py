@@ -105,7 +105,7 @@ def test_lists_of_conditions(text, expected):
     [
         ("unscheduled,gated", "unknown condition in --fail-on: 'unscheduled'"),
         (" , ", "unknown condition in --fail-on: ' , '"),
-        ("none,gated", "--fail-on none stands alone"),
+        ("none,gated", "--fail-on none cannot be combined with others"),
     ],
 )
 def test_lists_that_are_none(text, message):

@@ -78,12 +78,14 @@ def release_of(text: str) -> Release:
     version = parse_version(text)
     known = f"kplan decides as {', '.join(known_minors())}"
     if version is None:
-        raise UsageError(f"{text!r} is no Kubernetes version", hint=f"write a minor such as {newest().minor}; {known}")
+        raise UsageError(
+            f"{text!r} is not a Kubernetes version", hint=f"write a minor such as {newest().minor}; {known}"
+        )
     minor, patch = version
     for release in releases():
         if release.number == minor:
             return release.at_patch(patch)
-    raise UsageError(f"Kubernetes 1.{minor} is not known here", hint=f"{known}; auto takes the nearest")
+    raise UsageError(f"Kubernetes 1.{minor} is not supported", hint=f"{known}; auto takes the nearest")
 
 
 def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | None:

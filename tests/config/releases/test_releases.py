@@ -44,7 +44,7 @@ def test_a_server_that_is_not_known_is_taken_as_the_nearest(version: str | None,
 
 
 def test_a_version_that_is_not_known_is_not_silently_another() -> None:
-    with pytest.raises(UsageError, match=r"Kubernetes 1\.32 is not known here"):
+    with pytest.raises(UsageError, match=r"Kubernetes 1\.32 is not supported"):
         release_of("1.32")
 
 
