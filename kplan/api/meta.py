@@ -35,6 +35,11 @@ class PlainMeta(KubeStruct, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
     resource_version: str = ""
 
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
 
 class ObjectMeta(PlainMeta, frozen=True):
     """Metadata of kinds of which scheduling reads some annotations: volumes, claims, storage classes, CSI nodes."""

@@ -51,7 +51,7 @@ class PodChoiceFlags:
 
     def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
         """Return the chosen pods as NAMESPACE/NAME; as `of`."""
-        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.of(pods, namespace)]
+        return [pod.metadata.key for pod in self.of(pods, namespace)]
 
 
 def read_selector(text: str) -> Selector:

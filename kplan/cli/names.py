@@ -69,7 +69,7 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
     from kplan.api.kinds import POD_MAKERS
 
     return [
-        f"{name.lower()}/{obj.metadata.namespace}/{obj.metadata.name}"
+        f"{name.lower()}/{obj.metadata.key}"
         for name, workload_kind in POD_MAKERS.items()
         for obj in getattr(snapshot, workload_kind.attribute)
     ]

@@ -269,7 +269,7 @@ class Base:
 
     @cached_property
     def _all_pending(self) -> QuestionPods:
-        keys = (f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.world.pods if not pod.spec.node_name)
+        keys = (pod.metadata.key for pod in self.world.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         node_of = self.session.cluster.node_of
         return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))

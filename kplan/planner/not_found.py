@@ -31,8 +31,7 @@ def has_ended(pod: Pod) -> UsageError | None:
     if how is None:
         return None
     return UsageError(
-        f"pod {pod.metadata.namespace}/{pod.metadata.name} {how}; it takes no room any more, and nothing is decided"
-        " about it",
+        f"pod {pod.metadata.key} {how}; it takes no room any more, and nothing is decided about it",
         hint="name a pod that runs or waits: kubectl get pods -A lists them",
     )
 

@@ -205,7 +205,7 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
     resolved = resolve_priority(pod.spec.priority_class_name, classes.values())
     if resolved is None:
         raise UsageError(
-            f"Pod/{pod.metadata.namespace}/{pod.metadata.name}: no priority class {pod.spec.priority_class_name!r}",
+            f"Pod/{pod.metadata.key}: no priority class {pod.spec.priority_class_name!r}",
             hint="give the class with --with, too, or leave it out",
         )
     return resolved.applied_to(pod)

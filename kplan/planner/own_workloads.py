@@ -39,9 +39,7 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
     """Return the workloads whose replicas can be counted, by key."""
     workloads = base.at_rest.workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
-    running = {
-        f"CronJob/{cron_job.metadata.namespace}/{cron_job.metadata.name}": 0 for cron_job in base.world.cron_jobs
-    }
+    running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.world.cron_jobs}
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
         if isinstance(state, DeploymentState):
@@ -148,7 +146,7 @@ def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
 def _scaled_sets(base: Base) -> set[str]:
     """Return the replica sets that a controller scales; many of them may be empty."""
     return {
-        f"ReplicaSet/{replica_set.metadata.namespace}/{replica_set.metadata.name}"
+        f"ReplicaSet/{replica_set.metadata.key}"
         for replica_set in base.world.replica_sets
         if controller_of(replica_set.metadata) is not None
     }

@@ -186,7 +186,7 @@ def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod]
     for pod in world.pods:
         if pod.status.phase in _ENDED:
             pods.append(pod)
-        elif (observed := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
+        elif (observed := left.pop(pod.metadata.key, None)) is not None:
             pods.append(standing(observed))
     pods += map(standing, left.values())
     created = {(pod.metadata.namespace, pod.metadata.name) for pod in pods}
@@ -237,7 +237,7 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
 
 def _settled_workload(obj: Any, simulation: Simulation) -> Any:
     kind = type(obj).__name__
-    state = simulation.workloads.find(f"{kind}/{obj.metadata.namespace}/{obj.metadata.name}")
+    state = simulation.workloads.find(f"{kind}/{obj.metadata.key}")
     if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:
         if obj.spec.replicas is None and state.replicas == 1:
             return obj

@@ -183,7 +183,7 @@ def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msg
 
 def _under_free_name(pod: Pod, world: Snapshot) -> Pod:
     """Return the replica that stands for all, with a name that no pod of the cluster has."""
-    if f"{pod.metadata.namespace}/{pod.metadata.name}" not in world.pod_by_key:
+    if pod.metadata.key not in world.pod_by_key:
         return pod
     return with_uid(_renumbered(pod, next(_free_numbers(pod, world))))
 

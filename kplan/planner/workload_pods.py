@@ -52,9 +52,9 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
     pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
     if pods:
         pods.sort(key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
-        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+        return [pod.metadata.key for pod in pods]
     held = getattr(snapshot, POD_MAKERS[kind].attribute)
-    there = {f"{obj.metadata.namespace}/{obj.metadata.name}": obj for obj in held}
+    there = {obj.metadata.key: obj for obj in held}
     key = f"{namespace}/{name}"
     if key not in there:
         raise NotFoundError(

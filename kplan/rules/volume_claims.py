@@ -74,5 +74,4 @@ def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
     owner = controller_of(claim.metadata)
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return ""
-    claim_key = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    return f"PVC {claim_key} was not created for pod {pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"
+    return f"PVC {claim.metadata.key} was not created for pod {pod.metadata.key} (pod is not owner)"

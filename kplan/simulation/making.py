@@ -89,9 +89,9 @@ class PodMaker:
     def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
         """Return a pod without an owner as the API server stores it, and why it refuses it; empty when it accepts."""
         pod, refusal = self._admit(pod, whole)
-        uid = f"{pod.metadata.namespace}/{pod.metadata.name}#{self._number('uid')}"
+        uid = f"{pod.metadata.key}#{self._number('uid')}"
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
-        self._used_names.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        self._used_names.add(pod.metadata.key)
         return PodInfo(self._with_claims(None, pod)), refusal
 
     def note_unseen(self, owner: Owner) -> None:

@@ -211,7 +211,7 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
     strays: dict[str, list[str]] = {}
     known = snapshot.node_by_name
     for pod in [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in known]:
-        strays.setdefault(pod.spec.node_name, []).append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        strays.setdefault(pod.spec.node_name, []).append(pod.metadata.key)
     for node_name, pods in sorted(strays.items()):
         verb = "runs" if len(pods) == 1 else "run"
         more = f" and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else ""

@@ -102,7 +102,7 @@ class Snapshot:
     @cached_property
     def pod_by_key(self) -> Mapping[str, core.Pod]:
         """Pods by ``namespace/name``."""
-        return {f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in self.pods}
+        return {pod.metadata.key: pod for pod in self.pods}
 
     @cached_property
     def digest(self) -> str:

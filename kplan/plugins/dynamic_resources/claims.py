@@ -33,7 +33,7 @@ def key_of(claim: ResourceClaim) -> ClaimKey:
 
 def identity_of(pod: Pod) -> str:
     """Return the identity of a pod: its uid or, for a manifest without one, its namespace and name."""
-    return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return pod.metadata.uid or pod.metadata.key
 
 
 def is_for_extended_resources(claim: ResourceClaim) -> bool:
@@ -75,7 +75,7 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     """Return the name of the claim of an entry; None where the controller found that none is needed."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
-    me = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
+    me = f'pod "{pod.metadata.key}"'
     if entry.resource_claim_template_name is None:
         raise ClaimProblem(f'{me}, spec.resourceClaim "{entry.name}": none of the supported fields are set')
     for status in pod.status.resource_claim_statuses:
@@ -87,10 +87,7 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
 def _check_owner(pod: Pod, claim: ResourceClaim) -> None:
     owner = controller_of(claim.metadata)
     if owner is None or owner.uid != pod.metadata.uid:
-        msg = (
-            f"ResourceClaim {claim.metadata.namespace}/{claim.metadata.name} was not created for Pod "
-            f"{pod.metadata.namespace}/{pod.metadata.name} (Pod is not owner)"
-        )
+        msg = f"ResourceClaim {claim.metadata.key} was not created for Pod {pod.metadata.key} (Pod is not owner)"
         raise ClaimProblem(msg)
 
 

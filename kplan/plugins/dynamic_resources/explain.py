@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from kplan.api.core import Node
 from kplan.api.resource import ResourceClaim
 from kplan.documents.details import MissingDevices
-from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
 from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import DeviceResult
@@ -32,7 +31,7 @@ def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: Clu
     are not allocated and have no untolerated taint. Every alternative has an entry.
     """
     return [
-        _count(node, "/".join(key_of(claim)), request, devices)
+        _count(node, claim.metadata.key, request, devices)
         for claim in claims
         for alternatives in claim_spec(claim.spec).requests
         for request in alternatives

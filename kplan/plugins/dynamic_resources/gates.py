@@ -29,9 +29,7 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
             text = "node resources that the pod's claims account for do not count"
-            features.append(
-                UnmodelledFeature(f"{pod.metadata.namespace}/{pod.metadata.name}", "DRANodeAllocatableResources", text)
-            )
+            features.append(UnmodelledFeature(pod.metadata.key, "DRANodeAllocatableResources", text))
     return features
 
 
@@ -40,7 +38,7 @@ def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
     pending = [claim for claim in snapshot.resource_claims if claim.status.allocation is None]
     selectors_by_owner = itertools.chain(
         ((f"DeviceClass/{obj.metadata.name}", obj.spec.selectors) for obj in snapshot.device_classes),
-        ((f"{obj.metadata.namespace}/{obj.metadata.name}", tuple(_of_requests(obj.spec))) for obj in pending),
+        ((obj.metadata.key, tuple(_of_requests(obj.spec))) for obj in pending),
     )
     known: set[str] = set()
     for owner, selectors in selectors_by_owner:
@@ -85,5 +83,5 @@ def _of_claim(claim: ResourceClaim) -> Iterator[UnmodelledFeature]:
     is_owned = owner is not None and owner.kind == "PodGroup"
     if is_owned or any(consumer.resource == "podgroups" for consumer in claim.status.reserved_for):
         text = "a claim of a pod group counts as one that no pod reserves"
-        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        name = claim.metadata.key
         yield UnmodelledFeature(name, "DRAWorkloadResourceClaims", text)

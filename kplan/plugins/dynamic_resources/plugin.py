@@ -123,7 +123,7 @@ class DynamicResources:
                     for alternative in request.first_available
                 ]
             else:
-                name = "/".join(key_of(claim))
+                name = claim.metadata.key
                 return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
             for name, class_name in classes:
                 if not class_name:
@@ -228,7 +228,7 @@ class DynamicResources:
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
             return [
-                UnavailableClaim(claim="/".join(key_of(claim)))
+                UnavailableClaim(claim=claim.metadata.key)
                 for claim, is_unavailable in state.unavailable
                 if is_unavailable[row]
             ]
@@ -306,7 +306,7 @@ class DynamicResources:
         state = cycle.read(ClaimState)
         solution = state.solution(row) or []
         return [
-            f"claim {'/'.join(key_of(claim))}: {line}"
+            f"claim {claim.metadata.key}: {line}"
             for claim, devices in zip(state.to_allocate, solution, strict=False)
             for line in explain_alternatives(claim, devices)
         ]
@@ -325,7 +325,7 @@ class DynamicResources:
         for claim in state.claims:
             allocation = None
             if claim.status.allocation is None:
-                share = claim.metadata.uid or "/".join(key_of(claim))
+                share = claim.metadata.uid or claim.metadata.key
                 allocation = allocation_result(remaining.pop(0), node_name, share)
             self._tracker.assign(pod, key_of(claim), allocation)
         for devices in remaining:

@@ -7,7 +7,6 @@ import numpy as np
 
 from kplan.api.resource import ResourceClaim
 from kplan.engine.arrays import BoolArray, RowArray
-from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
 
 #: Upstream's name of the claim for extended resources before it exists.
@@ -47,7 +46,7 @@ class ClaimState(msgspec.Struct):
     @property
     def names(self) -> list[str]:
         """Names of the claims to allocate, the one for extended resources last."""
-        return [*("/".join(key_of(claim)) for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
+        return [*(claim.metadata.key for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
 
     def add_outcomes(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
         """Store the outcomes on some nodes."""

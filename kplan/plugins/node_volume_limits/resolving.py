@@ -157,4 +157,4 @@ class VolumeResolver:
             if plugin.name not in MIGRATED:
                 return None
             driver = plugin.driver
-        return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.namespace}/{claim.metadata.name}")
+        return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.key}")

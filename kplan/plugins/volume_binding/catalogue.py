@@ -199,7 +199,7 @@ def requirements_of(claim: PersistentVolumeClaim) -> ClaimRequirements:
     try:
         selector = None if spec.selector is None else selector_from(spec.selector)
     except InvalidSelector as error:
-        key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        key = claim.metadata.key
         raise BindingError(f"error creating internal label selector for claim: {key}: {error}") from error
     return ClaimRequirements(
         _FILESYSTEM if spec.volume_mode is None else spec.volume_mode,

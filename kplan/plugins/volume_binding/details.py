@@ -121,7 +121,7 @@ def _unbound(claim: PersistentVolumeClaim) -> UnboundClaim:
 
 
 def _name(claim: PersistentVolumeClaim) -> str:
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return claim.metadata.key
 
 
 def _affinity_terms(affinity: VolumeNodeAffinity | None) -> tuple[str, ...]:
