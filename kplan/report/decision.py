@@ -21,7 +21,7 @@ OUTCOME_STYLES: Mapping[Outcome, Style] = {
 OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.SCHEDULED: "is scheduled",
     Outcome.UNSCHEDULABLE: "fits nowhere",
-    Outcome.GATED: "waits for its scheduling gates",
+    Outcome.GATED: "is kept out of the scheduling queue",
     Outcome.ERROR: "cannot be scheduled",
 }
 """How the decision about a pod ends, in words."""

@@ -21,8 +21,8 @@ _RULES: Mapping[str, Rule] = {
     "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
     "Pending": Rule("A pod that stays pending.", _STUCK),
     "Gated": Rule(
-        "A pod that waits for its scheduling gates.",
-        "The scheduler ignores it until its gates are removed from spec.schedulingGates.",
+        "A pod that is kept out of the scheduling queue.",
+        "The scheduler ignores it until its gates are removed from spec.schedulingGates and its resource claims exist.",
     ),
     "Error": Rule(
         "A pod that cannot be scheduled at all.",

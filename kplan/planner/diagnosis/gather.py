@@ -46,7 +46,10 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
         return c.Causes(
             (*promised, *(claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),))), n_nodes
         )
-    whole = tuple(_for_all_nodes(session, info)) if outcome.rows is None else ()
+    if outcome.rows is None:
+        whole = tuple(_for_all_nodes(session, info))
+    else:
+        whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
     out = _nodes_out(session, info, outcome)
     return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
 
@@ -59,7 +62,8 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
         return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
     if info.is_terminating:
         return c.Leaving()
-    if result.outcome is Outcome.GATED:
+    # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.
+    if result.outcome is Outcome.GATED and spec.scheduling_gates:
         return c.Gated(tuple(gate.name for gate in spec.scheduling_gates))
     return c.BeforeNodes(result.message) if len(session.cluster) else c.NoNodes()
 

@@ -68,7 +68,7 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             both = "both" if len(cause.labels) == 2 else "all"
             return f"{_of_all(cause.nodes)} has all the labels it requires: {there}, none has {both}"
         case c.NoSuchNode():
-            return f"Its nodeName is {cause.name}, a node that does not exist{_meant(cause.nearest)}"
+            return f"It requires node {cause.name}, which does not exist{_meant(cause.nearest)}"
         case c.TooLarge():
             requested, of_all = readable(cause.requested), _of_all(cause.nodes)
             if cause.largest == "0":

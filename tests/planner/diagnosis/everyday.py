@@ -235,6 +235,17 @@ STORIES = (
         ("It can run on a only, which lacks cpu (requests 1, 0 free).",),
     ),
     Story(
+        "the only node of its affinity does not exist",
+        [node("web-1"), web(**on_node("web-2"))],
+        ("It requires node web-2, which does not exist (did you mean web-1?).",),
+    ),
+    Story(
+        "its resource claim does not exist",
+        [node("a"), web(resourceClaims=[{"name": "gpu", "resourceClaimName": "none"}])],
+        ('It is rejected before any node is evaluated: could not find ResourceClaim "default/none".',),
+        never=("remove-gates",),
+    ),
+    Story(
         "a node runs as many pods as it may",
         [node("a", pods="1"), pod("x", on="a"), web()],
         ("The only node, a, runs 1 pod already, the maximum.",),

@@ -22,6 +22,7 @@ FIELDS = {
     "nothing to be near to": f"$.spec.affinity.podAffinity.{REQUIRED}[0]",
     "a claim does not exist": "$.spec.volumes[0].persistentVolumeClaim.claimName",
     "the class of a claim does not exist": "$.spec.volumes[0].persistentVolumeClaim.claimName",
+    "the only node of its affinity does not exist": f"$.spec.affinity.nodeAffinity.{REQUIRED}",
     "gates hold it back": "$.spec.schedulingGates",
     "another scheduler is to place it": "$.spec.schedulerName",
     "victims are still leaving": "",
