@@ -396,7 +396,7 @@ complete -c kplan -n '__fish_seen_subcommand_from diff' -l explain -d 'Show for 
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l top -x -d 'Number of nodes shown in each table (default 5'
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l max-listed -x -d 'Number of pods that are listed'
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l all-nodes -d 'Show all nodes in tables'
-complete -c kplan -n '__fish_seen_subcommand_from diff' -l fail-on -x -d 'Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, warning'
+complete -c kplan -n '__fish_seen_subcommand_from diff' -l fail-on -x -d 'Exit with 1 if one of these happens: regression, warning'
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l exit-zero -d 'Exit with 0 even if something in --fail-on happens'
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l verbose -s v -d 'Print on standard error what was read and what was skipped'
 complete -c kplan -n '__fish_seen_subcommand_from diff' -l quiet -s q -d 'Print no progress, warnings and hints on standard error'

@@ -35,6 +35,18 @@ _CHANGES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "set
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 
+@dataclasses.dataclass(frozen=True)
+class DiffOutputFlags(OutputFlags):
+    """How differences are printed, and which of them count."""
+
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on", metavar="LIST", help="Exit with 1 if one of these happens: regression, warning; or none."
+        ),
+    ] = ""
+
+
 @with_flags
 def diff(
     what: Annotated[
@@ -66,7 +78,7 @@ def diff(
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
-    output: OutputFlags,
+    output: DiffOutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
     """Compare two answers, and show why they differ.

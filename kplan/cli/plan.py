@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
     from kplan.planner.placement_report import NodesOf
     from kplan.planner.queue_plan import QueuePlan
+
+Flags = TypeVar("Flags", bound=OutputFlags)
 
 _DEFAULT_ROUNDS = 10
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
@@ -149,7 +151,7 @@ def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bo
     return (option for option, is_set in options.items() if is_set)
 
 
-def saving(output: OutputFlags, path: str) -> OutputFlags:
+def saving(output: Flags, path: str) -> Flags:
     """Return output flags that also save the report as JSON."""
     return output if not path else dataclasses.replace(output, report=[*(output.report or ()), f"json={path}"])
 

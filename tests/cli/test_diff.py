@@ -169,3 +169,12 @@ def test_what_cannot_be_compared_is_told(args: list[str], message: str) -> None:
     assert failed.exit_code == 2
     assert message in failed.stderr
     assert "hint: " in failed.stderr
+
+
+def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
+    words = " ".join(invoke("diff", "--help").stdout.split())
+
+    assert "Exit with 1 if one of these happens: regression, warning; or none." in words
+    assert "pdb-violation" not in words
+    for condition in ("regression", "warning", "none"):
+        assert invoke("diff", "--cordon", "spot-a-1", "--fail-on", condition).exit_code in (0, 1)
