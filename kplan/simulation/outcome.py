@@ -79,7 +79,7 @@ def _describe(
         state = WorkloadState.UNCHANGED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     refusal = _refusal(owner)
-    not_made = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
+    missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
     return WorkloadChange(
         kind=kind,
         namespace=namespace,
@@ -88,7 +88,7 @@ def _describe(
         desired=desired,
         updated=len(current),
         ready=ready,
-        pending=len(pending) + not_made,
+        pending=len(pending) + missing,
         state=state,
         because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal,
         pod="" if stuck is None else stuck.key,

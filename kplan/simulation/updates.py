@@ -97,16 +97,11 @@ def update_of(
             warnings=warnings,
         )
     whole = _whole(snapshot, key)
-    is_whole = whole is not None
     last: Mapping[str, Any] = {} if whole is None else _last_applied(whole)
     if whole is None:
-        decoded = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
-        unseen = tuple(f"spec.{path}" for path in unseen_fields(wanted, decoded))
-        before: Any = msgspec.to_builtins(live).get("spec") or {}
-        after = merged(before, decoded)
+        before, after, unseen = _lean_specs(target, content, live)
     else:
-        unseen = ()
-        before = whole.get("spec") or {}
+        before, unseen = whole.get("spec") or {}, ()
         dropped = {field: item for field, item in last.items() if field != "replicas" or not scaled_by}
         after = merged(without_dropped(before, dropped, wanted), wanted)
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
@@ -116,17 +111,24 @@ def update_of(
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
     errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
-    fixed = forbidden_changes(kind, before, after, live.status, is_on)
-    refused = _words(target, name, [*errors, *fixed])
+    refused = _words(target, name, [*errors, *forbidden_changes(kind, before, after, live.status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
-    warnings = autoscaler_warnings(
-        scaled_by,
-        (kind, namespace, name),
-        wanted.get("replicas"),
-        1 if replicas is None else replicas,
-        _number(last, "replicas"),
-    )
-    return Update(key, obj, live, after, is_whole, unseen, refused, content, names_replicas, warnings)
+    current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
+    warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
+    return Update(key, obj, live, after, whole is not None, unseen, refused, content, names_replicas, warnings)
+
+
+def _lean_specs(
+    target: type[Any], content: Mapping[str, Any], live: Any
+) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]:
+    """Return the specs before and after the update of an object that the snapshot does not have whole.
+
+    The last item has the paths of fields that could not be compared.
+    """
+    decoded = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
+    before = msgspec.to_builtins(live).get("spec") or {}
+    unseen = unseen_fields(content.get("spec") or {}, decoded)
+    return before, merged(before, decoded), tuple(f"spec.{path}" for path in unseen)
 
 
 def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
