@@ -197,7 +197,7 @@ def test_what_cannot_be_lost_is_said() -> None:
         possible_losses(planner, 121, zones=False)
     with pytest.raises(NotFoundError, match="in which zone"):
         possible_losses(planner, 1, zones=True)
-    with pytest.raises(UsageError, match="nobody is evicted"):
+    with pytest.raises(UsageError, match="preempt and lose do not go together"):
         planner.capacity([template(web("1", {}))], lose=1, preempt=True)
     claiming = web("1", {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]})
     with pytest.raises(UsageError, match="claims devices"):
