@@ -95,6 +95,8 @@ class Base:
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
+        if start_index < 0:
+            raise UsageError(f"start_index {start_index} is below 0", hint="give the number of a node, from 0")
         self.on_progress: Progress | None = None  #: called while an answer is computed
         self.snapshot = snapshot
         self.plugins = tuple(plugins)

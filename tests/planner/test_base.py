@@ -90,3 +90,8 @@ def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: s
 
     assert [(warning.code, warning.object) for warning in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
     assert plain == ()
+
+
+def test_a_search_starts_at_a_node() -> None:
+    with pytest.raises(kplan.UsageError, match="start_index -1 is below 0"):
+        kplan.Planner(kplan.load_snapshot("demo"), start_index=-1)
