@@ -4,6 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+#: What a test says is true or false; how long a busy machine takes to draw examples is neither.
+settings.register_profile("kplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kplan")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -30,13 +30,13 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     yield from opening_blocks(document, options)
     templates = document.templates
     if len(templates) == 1:
-        yield line(f"Each requests {_asks(templates[0])}.")
+        yield line(f"Each requests {_requests(templates[0])}.")
     else:
         yield _sets(document)
         rows = tuple(
-            (template.name, str(template.share), str(template.fits), _asks(template)) for template in templates
+            (template.name, str(template.share), str(template.fits), _requests(template)) for template in templates
         )
-        yield Table(("TEMPLATE", "IN A ROW", "FIT", "EACH ASKS FOR"), rows, "<>><")
+        yield Table(("TEMPLATE", "IN A ROW", "FIT", "REQUESTS EACH"), rows, "<>><")
     yield from survival_blocks(document)
     yield from _where(document, options)
     yield from _victims(document)
@@ -101,7 +101,7 @@ def survival_blocks(document: CapacityReport) -> Iterator[Block]:
         yield line("Found by bisection: one more replica does not fit, and not all larger numbers were tried.")
 
 
-def _asks(template: TemplateFit) -> str:
+def _requests(template: TemplateFit) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in template.requests.items()) or "nothing but a pod slot"
 
 
