@@ -76,7 +76,7 @@ def test_a_redacted_file_says_what_it_is_and_no_names(tmp_path: Path) -> None:
 
 
 def test_a_name_that_says_no_form_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(UsageError, match="does not say which form"):
+    with pytest.raises(UsageError, match="the name has no known extension"):
         run("save", "out.txt", "-s", "/no/such/cluster.json")
 
 
