@@ -112,23 +112,27 @@ def cold_start(directory: Path) -> str:
     _write_cluster(snapshot, 5_000, 20_000)
     pod.write_text(json.dumps(clusters.pod("new")))
     _command(snapshot, pod)  # compiles the modules
-    started = os.times()
-    _command(snapshot, pod)
-    ended = os.times()
-    whole = ended.children_user + ended.children_system - started.children_user - started.children_system
-    found = _child(snapshot)
+    # What else runs on the machine only ever makes a run slower: the shortest tells most.
+    runs = [_child(snapshot) for _ in range(REPEATS)]
     rows = [
-        ("reading", found["read"]),
-        ("from objects to the first answer", found["answer"]),
-        ("whole process: kplan place pod.json --snapshot cluster.json", whole),
+        ("reading", min(run["read"] for run in runs)),
+        ("from objects to the first answer", min(run["answer"] for run in runs)),
+        (
+            "whole process: kplan place pod.json --snapshot cluster.json",
+            min(_command(snapshot, pod) for _ in range(REPEATS)),
+        ),
     ]
     return table(("", "CPU s"), [(what, f"{seconds:.2f}") for what, seconds in rows])
 
 
-def _command(snapshot: Path, pod: Path) -> None:
+def _command(snapshot: Path, pod: Path) -> float:
+    """Ask where a pod goes in a process of its own; its seconds of CPU time."""
     command = [sys.executable, "-m", "kplan", "place", str(pod), "--snapshot", str(snapshot), "-o", "name"]
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(snapshot.parent / "compiled")}
+    started = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **compiled})
+    ended = os.times()
+    return ended.children_user + ended.children_system - started.children_user - started.children_system
 
 
 def _write_cluster(path: Path, n_nodes: int, n_pods: int) -> None:
