@@ -6,8 +6,8 @@ objects of a cluster do not affect scheduling.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from kplan.api import (
     scheduling,
     storage,
 )
+from kplan.api.meta import PlainMeta
 
 
 class Kind(NamedTuple):
@@ -187,6 +188,21 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 def type_of(obj: msgspec.Struct) -> Kind:
     """Return the kind of an object, by its struct."""
     return _BY_TYPE[type(obj)]
+
+
+def metadata_of(obj: Any) -> PlainMeta:
+    """Return the metadata of an object; every kind has some."""
+    metadata: PlainMeta = obj.metadata
+    return metadata
+
+
+def by_kind_and_name(objects: Iterable[msgspec.Struct]) -> dict[str, dict[tuple[str, str], Any]]:
+    """Return objects by the attribute of their kind, and by namespace and name; of several with one name, the last."""
+    kinds: dict[str, dict[tuple[str, str], Any]] = {}
+    for obj in objects:
+        metadata = metadata_of(obj)
+        kinds.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    return kinds
 
 
 SHORT_NAMES: Mapping[str, str] = {

@@ -42,6 +42,9 @@ class Fate(Document, frozen=True, kw_only=True):
     victims: tuple[str, ...] = ()
 
 
+CauseKind = Literal["node-gone", "node-new", "rejects", "took-off", "score"]
+
+
 class Cause(Document, frozen=True, kw_only=True):
     """What tips the decision.
 
@@ -56,7 +59,7 @@ class Cause(Document, frozen=True, kw_only=True):
     before, after : points by which the plugin puts the new node ahead of the old one; null for other kinds
     """
 
-    kind: Literal["node-gone", "node-new", "rejects", "took-off", "score"]
+    kind: CauseKind
     node: str
     plugin: str | None = None
     reasons: tuple[str, ...] = ()

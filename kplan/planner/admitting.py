@@ -11,8 +11,8 @@ from kplan.admission.podsecurity import NEWEST
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.api.kinds import Kind, type_of
-from kplan.api.meta import ObjectMeta
+from kplan.api.kinds import Kind, metadata_of, type_of
+from kplan.api.meta import PlainMeta
 from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
@@ -83,7 +83,7 @@ class Admitting:
     def accepts(self, obj: msgspec.Struct) -> bool:
         """Return whether the API server accepts an object other than a workload, and count it; warn if it does not."""
         kind = type_of(obj)
-        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        metadata = metadata_of(obj)
         if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
             return True
         try:
@@ -103,7 +103,7 @@ class Admitting:
         self.warnings.append(InputWarning("Refused", name, words))
         return False
 
-    def _exists(self, kind: Kind, metadata: ObjectMeta) -> bool:
+    def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
         if kind.attribute not in self._standing:
             held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
             self._standing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}

@@ -12,6 +12,7 @@ from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.diff import (
     CapacityDifference,
     Cause,
+    CauseKind,
     Difference,
     DiffReport,
     DiffSummary,
@@ -283,16 +284,20 @@ def _causes(
 
 
 def _obstacle(
-    node: str | None, absent: str, rejected: str, known: frozenset[str] | None, placement: PodPlacement | None
+    node: str | None,
+    absent: CauseKind,
+    rejected: CauseKind,
+    known: frozenset[str] | None,
+    placement: PodPlacement | None,
 ) -> Cause | None:
     if node is None:
         return None
     if known is not None and node not in known:
-        return Cause(kind=absent, node=node)  # type: ignore[arg-type] # one of the words
+        return Cause(kind=absent, node=node)
     rejection = None if placement is None else placement.rejections.get(node)
     if rejection is None:
         return None
-    return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)  # type: ignore[arg-type] # one of the words
+    return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
 
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.admission.podsecurity import NEWEST
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.kinds import type_of
+from kplan.api.kinds import by_kind_and_name, type_of
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.planner.admitting import Admitting
@@ -130,10 +130,7 @@ def with_uid(pod: Pod) -> Pod:
 
 def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snapshot:
     """Return the snapshot with further objects, which replace older ones of the same kind and name."""
-    added: dict[str, dict[tuple[str, str], Any]] = {}
-    for obj in objects:
-        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-        added.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    added = by_kind_and_name(objects)
     if not added:
         return snapshot
     changes: dict[str, Any] = {}

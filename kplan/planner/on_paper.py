@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.api.kinds import KINDS, Kind, type_of
-from kplan.documents.base import ClusterChange
+from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
+from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
 from kplan.planner.incoming import with_objects
 from kplan.planner.node_shapes import NodeShape, added_nodes
@@ -159,9 +159,9 @@ def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
     return dataclasses.replace(after, warnings=(*others, *reference_warnings(after)))
 
 
-def change_of(change: str, what: str, names: Sequence[str]) -> ClusterChange:
+def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
     """Return the entry of a change for reports."""
-    return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))  # type: ignore[arg-type] # one of the words
+    return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))
 
 
 def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
@@ -170,10 +170,7 @@ def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
     unknown = [model for model in loaded.likes.values() if model not in nodes]
     if unknown:
         raise no_node(unknown, snapshot.node_by_name)
-    newer: dict[str, dict[tuple[str, str], Any]] = {}
-    for obj in loaded.objects:
-        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-        newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    newer = by_kind_and_name(loaded.objects)
     classes = {(priority_class.metadata.name): priority_class for priority_class in snapshot.priority_classes}
     classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
     changes: dict[str, Any] = {}
@@ -320,7 +317,7 @@ def _cordon(snapshot: Snapshot, change: Cordon) -> tuple[Snapshot, ClusterChange
     nodes = tuple(
         _node_cordoned(node, is_cordoned=change.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
     )
-    word = "cordon" if change.is_cordoned else "uncordon"
+    word: ChangeWord = "cordon" if change.is_cordoned else "uncordon"
     names = [f"Node/{node.metadata.name}" for node in changed]
     return dataclasses.replace(snapshot, nodes=nodes), change_of(word, change.what, names)
 

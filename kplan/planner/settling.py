@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
-from kplan.api.kinds import type_of
+from kplan.api.kinds import by_kind_and_name
 from kplan.api.meta import controller_of
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.errors import UsageError
@@ -145,11 +145,7 @@ def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
 
 def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     """Return the snapshot with the claims and volumes that plugins reserved; unchanged objects keep their place."""
-    newer: dict[str, dict[tuple[str, str], Any]] = {}
-    for reserved in _reserved_objects(simulation):
-        for obj in reserved.objects:
-            metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-            newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    newer = by_kind_and_name(obj for reserved in _reserved_objects(simulation) for obj in reserved.objects)
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
         snapshot = _with_updated(snapshot, attribute, objects.values())

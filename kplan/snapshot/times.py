@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kplan.api import batch, core, resource
+from kplan.api.kinds import metadata_of
 from kplan.api.time import from_micros, to_micros
 from kplan.errors import Problem
 
@@ -20,7 +21,7 @@ _Named = tuple[str, str]
 
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return the problems of an object's times that do not parse."""
-    metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+    metadata = metadata_of(obj)
     times_of = _OTHERS.get(type(obj))
     times = [] if times_of is None else times_of(obj)
     if metadata.creation_timestamp is not None:

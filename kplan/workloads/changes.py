@@ -11,7 +11,7 @@ import msgspec
 from kplan.admission.decoding import decode_object
 from kplan.admission.fields import kind_named
 from kplan.api.decode import DecodeError, convert
-from kplan.api.kinds import kind_of
+from kplan.api.kinds import kind_of, metadata_of
 from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
 from kplan.reading.several import listed
@@ -92,7 +92,7 @@ class _Reader:
             if known is not None:
                 self.objects.append(complete(convert(content, known.type), known, self._namespace))
             return
-        metadata = convert(content, target).metadata  # type: ignore[attr-defined] # every kind has it
+        metadata = metadata_of(convert(content, target))
         if not metadata.name:
             hint = "give it metadata.name"
             raise DecodeError((Problem("has no name", json_path="$.metadata.name", hint=hint),))
