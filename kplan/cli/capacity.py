@@ -90,11 +90,11 @@ def capacity(
     fail_on = fail_on_of(output, "capacity") if output.fail_on else None
     with_map = wants_map(output, formats_of(output))
     planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.planner.capacity_plan import without_nodes
+    from kplan.planner.capacity_plan import without_nodes_and_pods
 
     excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
-        planner = planner.with_world(without_nodes(planner.snapshot, excluded))
+        planner = planner.with_world(without_nodes_and_pods(planner.snapshot, excluded))
     loaded = None
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.

@@ -289,7 +289,7 @@ def requests_of(template: Template) -> dict[str, str]:
     return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 
 
-def without_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
+def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """Return the snapshot without some nodes and the pods that run there.
 
     Raises NotFoundError when one of them is not in the snapshot.

@@ -214,7 +214,7 @@ def drain(
     decisions : collects the decisions about all pods
     """
     check_nodes(base, nodes)
-    origin = without_nodes(base, nodes) if lost else base
+    origin = base_without_nodes(base, nodes) if lost else base
     simulation = begin(origin)
     if decisions is not None:
         decisions.watch_all(simulation)
@@ -264,7 +264,7 @@ def _at_rest(change: ChangePlan) -> ChangePlan:
     return change
 
 
-def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
+def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
     """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)

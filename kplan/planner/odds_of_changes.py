@@ -14,6 +14,7 @@ from kplan.planner.base import Base
 from kplan.planner.branches import BranchRandom
 from kplan.planner.change import (
     ChangePlan,
+    base_without_nodes,
     begin,
     check_nodes,
     empty,
@@ -21,7 +22,6 @@ from kplan.planner.change import (
     lose,
     read_manifests,
     updates_of,
-    without_nodes,
 )
 from kplan.planner.change_report import change_warnings
 from kplan.planner.fates import Fate, Fates
@@ -50,7 +50,7 @@ class Drained(msgspec.Struct, frozen=True):
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
         check_nodes(base, self.nodes)
-        origin = without_nodes(base, self.nodes) if self.lost else base
+        origin = base_without_nodes(base, self.nodes) if self.lost else base
 
         def carry_out(simulation: Simulation) -> ChangePlan:
             if self.lost:

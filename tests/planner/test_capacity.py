@@ -7,7 +7,7 @@ from typing import Any
 import kplan
 from kplan.planner.additions import least_number
 from kplan.planner.capacity import Template
-from kplan.planner.capacity_plan import without_nodes
+from kplan.planner.capacity_plan import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.planner.test_queue_plan import node, pod
@@ -98,7 +98,9 @@ def test_counts_the_room_that_lower_priorities_give_up() -> None:
 def test_nodes_can_be_left_out() -> None:
     snapshot = kplan.load_snapshot([node("a"), node("b")])
 
-    assert kplan.Planner(without_nodes(snapshot, ["a"])).capacity([template("1")]).per_node() == {"b": {"web": 4}}
+    assert kplan.Planner(without_nodes_and_pods(snapshot, ["a"])).capacity([template("1")]).per_node() == {
+        "b": {"web": 4}
+    }
 
 
 def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
