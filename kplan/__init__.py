@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
     from kplan.config import load_scheduler_config
     from kplan.errors import (
         ApiError,
@@ -41,9 +42,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ApiError",
+    "ClusterAutoscaler",
     "ConfigError",
     "ForbiddenError",
     "InputError",
+    "Karpenter",
     "KplanError",
     "KubeconfigError",
     "LiveClusterError",
@@ -68,6 +71,8 @@ _HOMES = {
     "load_scheduler_config": "kplan.config",
     "load_snapshot": "kplan.snapshot",
     "Snapshot": "kplan.snapshot",
+    "ClusterAutoscaler": "kplan.autoscaling.settings",
+    "Karpenter": "kplan.autoscaling.settings",
     "Planner": "kplan.planner.planner",
     "Plan": "kplan.planner.plan",
     "Placement": "kplan.planner.placement",

@@ -22,6 +22,7 @@ REPORTS: Mapping[str, str] = {
     "CapacityReport": "kplan.documents.capacity",
     "HeadroomReport": "kplan.documents.headroom",
     "ShrinkReport": "kplan.documents.shrink",
+    "NodesReport": "kplan.documents.nodes",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
     "DiffReport": "kplan.documents.diff",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
@@ -25,9 +23,11 @@ from kplan.framework.session import Session, SessionOptions
 from kplan.planner.diagnosis.diagnosis import Diagnosing
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
+from kplan.planner.moment import moment_of
 from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Explain, NodesShown, placement_of
 from kplan.planner.plan import Plan
+from kplan.planner.proxies import make_picklable
 from kplan.planner.question_pods import QuestionPods
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.sequence import Replay, Run
@@ -39,6 +39,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot, missing_warning
 
 if TYPE_CHECKING:
+    from kplan.autoscaling.settings import Settings
     from kplan.simulation.loop import Simulation
 
 Sampling = Literal["all", "as-configured"]
@@ -75,6 +76,8 @@ class Base:
     plugins : classes of out-of-tree plugins, for profiles that enable them
     additions : further objects of the cluster, such as the services and claims of manifests
     warnings : warnings about the question, which every answer repeats
+    autoscaler : the autoscaler to follow; None for none
+    now : the moment of the question, RFC 3339; None for the time of the snapshot, or the present if that is unknown
     """
 
     def __init__(
@@ -92,6 +95,8 @@ class Base:
         plugins: Iterable[PluginClass] = (),
         additions: Iterable[msgspec.Struct] = (),
         warnings: Iterable[InputWarning] = (),
+        autoscaler: Settings | None = None,
+        now: str | None = None,
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
@@ -117,8 +122,17 @@ class Base:
             counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
         )
         self._question_warnings = tuple(warnings)
+        self.autoscaler = autoscaler
+        self._now = now
+        if now is not None:
+            self.now  # noqa: B018 - checks the time
         #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
         self.shares_with: Base | None = None
+
+    @cached_property
+    def now(self) -> int:
+        """The moment of the question, in microseconds since 1970."""
+        return moment_of(self._now, self.snapshot)
 
     @cached_property
     def session(self) -> Session:
@@ -222,6 +236,8 @@ class Base:
             "plugins": self.plugins,
             "additions": additions,
             "warnings": warnings,
+            "autoscaler": self.autoscaler,
+            "now": self._now,
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -373,16 +389,7 @@ class Base:
         return explain_nodes
 
 
-def _reduce_mapping_proxy(view: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
-    return (_mapping_proxy, (dict(view),))
-
-
-def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(mapping)
-
-
-# Configurations hold mapping proxies, which Python cannot pickle by itself.
-copyreg.pickle(MappingProxyType, _reduce_mapping_proxy)
+make_picklable()
 
 
 def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:

@@ -15,6 +15,7 @@ from kplan.planner.base import Base
 
 if TYPE_CHECKING:
     from kplan.documents.headroom import HeadroomReport
+    from kplan.documents.nodes import NodesReport
     from kplan.documents.shrink import ShrinkReport
     from kplan.planner.capacity import Template
     from kplan.planner.capacity_plan import Capacity
@@ -162,3 +163,22 @@ class RoomQuestions(Base):
         from kplan.planner.shrink import shrink_report
 
         return shrink_report(self, options=options)
+
+    def nodes(self, *, full: bool = False, loops: Sequence[float] = (0,)) -> NodesReport:
+        """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
+
+        Parameters
+        ----------
+        full : include the whole decision in the autoscaler's own terms
+        loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order
+
+        Raises
+        ------
+        UsageError
+            When the planner follows no autoscaler, or its settings cannot be used.
+        InputError
+            With all problems of the file that the settings name.
+        """
+        from kplan.planner.nodes import nodes_report
+
+        return nodes_report(self, full=full, loops=loops)

@@ -1,0 +1,1 @@
+"""The cluster-autoscaler: node groups of a fixed template that grow and shrink."""

@@ -1,0 +1,100 @@
+"""What all autoscalers share: what they look at, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from kplan.api.core import Node, Pod
+from kplan.documents.base import InputWarning
+from kplan.documents.nodes import AutoscalerName
+from kplan.framework.session import Session
+from kplan.snapshot.model import Snapshot
+
+
+class PreparedCluster(msgspec.Struct, frozen=True):
+    """A cluster as an autoscaler sees it."""
+
+    snapshot: Snapshot  #: every object, in the order in which they were read
+    session: Session  #: the scheduler's view of the same; to be forked, never changed
+    now: int  #: microseconds since 1970
+
+
+class NewNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that an autoscaler adds."""
+
+    node: Node  #: as it will register; its name is made up
+    daemons: tuple[Pod, ...] = ()  #: the daemon pods that it starts with, bound to it
+    pool: str = ""  #: the NodePool that it belongs to; empty for none
+    group: str = ""  #: the node group that it belongs to; empty for none
+    instance_type: str = ""  #: empty if unknown
+    zone: str = ""  #: empty if unknown
+    capacity_type: str = ""  #: on-demand, spot or reserved; empty if unknown
+    price: float | None = None  #: of one such node, in the unit in which prices were set; None if unknown
+    pods: tuple[str, ...] = ()  #: the pods that it is added for, NAMESPACE/NAME
+    options: tuple[str, ...] = ()  #: what else it may become: instance types, or node groups that tie
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that an autoscaler removes together."""
+
+    nodes: tuple[str, ...]
+    reason: str  #: in the autoscaler's word, such as Empty or Underutilized
+    replacements: tuple[NewNode, ...] = ()  #: nodes that it adds first
+    moves: Mapping[str, str] = {}  #: pod -> the node where it finds a place, NAMESPACE/NAME; "" for a place of its own
+    saves: float | None = None  #: the price that is no longer paid; None if unknown
+
+
+class Stay(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a node stays."""
+
+    node: str
+    reason: str  #: in the autoscaler's word
+    message: str = ""  #: in the autoscaler's sentence, where it writes one
+    pod: str = ""  #: the pod that holds the node, NAMESPACE/NAME; empty for none
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """What an autoscaler does with a cluster."""
+
+    adds: tuple[NewNode, ...] = ()
+    existing: Mapping[str, tuple[str, ...]] = {}  #: node -> the pending pods that it has room for, NAMESPACE/NAME
+    #: pod -> pool or group -> why it cannot help, in the autoscaler's words
+    unhelped: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    events: Mapping[str, str] = {}  #: pod -> what the autoscaler writes about a pod that it does not help
+    removes: tuple[Removal, ...] = ()
+    stays: tuple[Stay, ...] = ()
+    price_before: float | None = None  #: of all nodes whose price is known; None if none is
+    price_after: float | None = None
+    warnings: tuple[InputWarning, ...] = ()
+    detail: Mapping[str, Any] = {}  #: the whole decision in the autoscaler's own terms; empty unless wanted
+
+
+class Autoscaler(Protocol):
+    """An autoscaler that is set up for a cluster."""
+
+    @property
+    def name(self) -> AutoscalerName:
+        """Its name."""
+
+    @property
+    def version(self) -> str:
+        """The release whose rules it follows."""
+
+    @property
+    def source(self) -> str:
+        """Where its instance types or node groups come from."""
+
+    def provision(self, cluster: PreparedCluster) -> Advice:
+        """Return what is added for the pending pods; removals are not looked for."""
+
+    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
+        """Return all that is done.
+
+        Parameters
+        ----------
+        full : include `Advice.detail`
+        loops : seconds after `PreparedCluster.now` at which an autoscaler that works in loops looks
+        """

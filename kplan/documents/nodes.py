@@ -1,0 +1,128 @@
+"""NodesReport: what an autoscaler adds, removes and keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from kplan.documents.base import Document, Report
+
+AutoscalerName = Literal["karpenter", "cluster-autoscaler"]
+
+
+class AutoscalerRef(Document, frozen=True, kw_only=True):
+    """The autoscaler that is followed.
+
+    Attributes
+    ----------
+    name : karpenter or cluster-autoscaler
+    version : the release whose rules hold
+    source : where its instance types or node groups come from
+    """
+
+    name: AutoscalerName
+    version: str
+    source: str
+
+
+class AddedNode(Document, frozen=True, kw_only=True):
+    """A node that the autoscaler adds.
+
+    Attributes
+    ----------
+    name : made up; the cloud will give another one
+    pool : the NodePool that it belongs to; absent for a node of a group
+    group : the node group that it belongs to; absent for a node of a NodePool
+    instance_type : empty if unknown
+    zone : empty if unknown
+    capacity_type : on-demand, spot or reserved; empty if unknown
+    price : of this node; null if unknown
+    pods : the pods that it is added for, NAMESPACE/NAME
+    options : what else it may become: instance types, or the node groups among which the autoscaler draws
+    """
+
+    name: str
+    pool: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: float | None
+    pods: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+class RemovedNodes(Document, frozen=True, kw_only=True):
+    """Nodes that the autoscaler removes together.
+
+    Attributes
+    ----------
+    nodes : their names
+    reason : in the autoscaler's word
+    replacements : nodes that are added first
+    moves : NAMESPACE/NAME of a pod -> the node where it finds a place; empty where that is open
+    saves : the price that is no longer paid; null if unknown
+    """
+
+    nodes: tuple[str, ...]
+    reason: str
+    replacements: tuple[AddedNode, ...]
+    moves: dict[str, str]
+    saves: float | None
+
+
+class KeptNode(Document, frozen=True, kw_only=True):
+    """Why a node stays.
+
+    Attributes
+    ----------
+    reason : in the autoscaler's word
+    message : in the autoscaler's sentence; empty where it writes none
+    pod : NAMESPACE/NAME of the pod that holds the node; empty for none
+    """
+
+    reason: str
+    message: str
+    pod: str
+
+
+class NodePrices(Document, frozen=True, kw_only=True):
+    """The price of all nodes whose price is known; null where none is.
+
+    Attributes
+    ----------
+    before : of the present nodes
+    after : of the nodes once the autoscaler is done
+    """
+
+    before: float | None
+    after: float | None
+
+
+class NodesReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan nodes: what an autoscaler does with the nodes of a cluster.
+
+    Attributes
+    ----------
+    autoscaler : which one is followed
+    adds : the nodes that it adds
+    existing : node -> the pending pods that it has room for, NAMESPACE/NAME
+    unhelped : NAMESPACE/NAME of a pod -> pool or group -> why it cannot help, in the autoscaler's words
+    events : NAMESPACE/NAME of such a pod -> what the autoscaler writes about it
+    removes : the nodes that it removes
+    stays : node -> why it stays
+    price : of the nodes before and after
+    detail : the whole decision in the autoscaler's own terms; absent unless it was wanted
+    """
+
+    kind: Literal["NodesReport"] = "NodesReport"
+    autoscaler: AutoscalerRef
+    adds: tuple[AddedNode, ...]
+    existing: dict[str, tuple[str, ...]]
+    unhelped: dict[str, dict[str, tuple[str, ...]]]
+    events: dict[str, str]
+    removes: tuple[RemovedNodes, ...]
+    stays: dict[str, KeptNode]
+    price: NodePrices
+    detail: dict[str, Any] | UnsetType = UNSET
