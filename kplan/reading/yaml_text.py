@@ -6,8 +6,10 @@ strings, and aliases count with the size of their value, so that a few lines can
 
 from __future__ import annotations
 
+import base64
 import math
 import re
+import struct
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -22,18 +24,30 @@ from kplan.reading.yaml_lines import YamlLines
 #: How many values a document may hold with aliases expanded, beyond ten times its own values.
 _ALIAS_ALLOWANCE = 100_000
 
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*|0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)")
 _MAX_DIGITS = 2 + 64
 """Length of a 64-bit number in binary, with its prefix."""
+_MOST_FLOAT32_DIGITS = 9
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS: dict[str, bool | None] = {
+_WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("y", "Y", "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((f"{sign}{word}" for sign in ("", "+") for word in (".inf", ".Inf", ".INF")), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 _STANDARD_TAG = "tag:yaml.org,2002:"
-_TAGGED: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
-_TAGS = {f"{_STANDARD_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")}
+#: Tags that a scalar must match; any other tag than these and ``!!str`` makes it a text, or is passed over.
+_TAGGED: dict[str, Any] = {
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+    "null": type(None),
+}
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+([Zz]|[-+][0-9]{2}:[0-9]{2})?)?")
+#: Go writes a float64 from here on with an exponent.
+_LEAST_WITH_EXPONENT = 1e21
 
 
 class YamlProblem(ValueError):  # noqa: N818 - it is reported as a problem of the file, with others
@@ -121,6 +135,7 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
             if event.__class__ is yaml.StreamStartEvent:
                 continue
             start = _start(event)
+            _check_version(event)
             builder = _Builder(max_depth)
             end = builder.build(next_event)
             if builder.result is not None:
@@ -198,7 +213,6 @@ class _Builder:
                 event,
                 hint="objects are nested some ten levels deep; check for brackets that are not closed",
             )
-        _check_tag(event)
         self._stack.append(_Node(value, event.anchor))
 
     def _close(self, event: yaml.Event) -> None:
@@ -254,30 +268,73 @@ class _Builder:
 def _key(value: Any, event: yaml.Event) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, int):
         return str(value)
+    if isinstance(value, float):
+        return _float_key(value)
     raise _Refused(
         "a key must be a string", event, hint="render templates first; values that start with { or [ need quotes"
     )
 
 
+def _float_key(value: float) -> str:
+    """Return the text of a number as key: the shortest of a float32, as sigs.k8s.io/yaml writes it."""
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:  # upstream rounds it to infinity
+        return "-.inf" if value < 0 else ".inf"
+    texts = (f"{value:.{digits}e}" for digits in range(_MOST_FLOAT32_DIGITS))
+    shortest = next((text for text in texts if struct.pack("f", float(text)) == struct.pack("f", single)), f"{value:e}")
+    exponent = int(shortest.partition("e")[2])
+    return shortest if not -4 <= exponent < 21 else f"{float(shortest):f}".rstrip("0").rstrip(".")
+
+
 def _scalar(event: yaml.ScalarEvent) -> Any:
+    """Return the value of a scalar, with or without a tag, as go-yaml resolves it and Go then writes it as JSON."""
     if event.tag and event.tag != "!":
-        _check_tag(event)
+        value = _tagged(event)
+    elif event.implicit[0]:
         value = _plain(event.value)
-        tag = event.tag.removeprefix(_STANDARD_TAG)
-        if tag in ("str", "timestamp"):
-            return event.value
-        if not isinstance(value, _TAGGED.get(tag, object)):
-            raise _Refused(f"{event.value[:40]!r} does not match its tag !!{tag}", event, hint="remove the tag")
-        return value
-    return _plain(event.value) if event.implicit[0] else event.value
+    else:
+        return event.value
+    if value.__class__ is float and not math.isfinite(value):
+        raise _Refused(
+            f"JSON has no number {event.value}",
+            event,
+            hint="put quotes around it, or write a number",
+        )
+    return value
 
 
-def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
-    if event.tag and event.tag != "!" and event.tag not in _TAGS:
-        tag = event.tag.replace(_STANDARD_TAG, "!!")
-        raise _Refused(f"Kubernetes objects have no tag {tag}", event, hint="remove the tag")
+def _tagged(event: yaml.ScalarEvent) -> Any:
+    tag = event.tag or ""
+    name = tag.removeprefix(_STANDARD_TAG) if tag.startswith(_STANDARD_TAG) else ""
+    if name == "binary":
+        try:
+            return base64.b64decode(event.value.replace("\r", "").replace("\n", ""), validate=True).decode(
+                errors="replace"
+            )
+        except ValueError:
+            raise _Refused("!!binary value contains invalid base64 data", event, hint="encode it again") from None
+    if name == "timestamp" and _DATE.fullmatch(event.value):
+        return event.value
+    if name not in _TAGGED and name != "timestamp":
+        return event.value
+    value = _plain(event.value)
+    matches = name != "timestamp" and isinstance(value, _TAGGED[name])
+    if not matches or (name in ("int", "float") and isinstance(value, bool)):
+        raise _Refused(f"{event.value[:40]!r} does not match its tag !!{name}", event, hint="remove the tag")
+    return value
+
+
+def _check_version(event: yaml.Event) -> None:
+    version = getattr(event, "version", None)
+    if version not in (None, (1, 1)):
+        raise _Refused(
+            f"YAML {version[0]}.{version[1]} is a version that Kubernetes does not read",
+            event,
+            hint="remove the line that starts with %YAML",
+        )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -287,12 +344,15 @@ def _plain(text: str) -> Any:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
-    if _INTEGER.fullmatch(text) and (number := _integer(text.replace("_", ""))) is not None:
-        return number
-    if not _FLOAT.fullmatch(text):
+    number = text.replace("_", "") if text[0] != "." else text
+    if _INTEGER.fullmatch(number) and (whole := _integer(number)) is not None:
+        return whole
+    if not _FLOAT.fullmatch(number):
         return text
-    real = float(text)
-    return real if math.isfinite(real) else text
+    real = float(number)
+    if not math.isfinite(real):
+        return text
+    return int(real) if real.is_integer() and abs(real) < _LEAST_WITH_EXPONENT else real
 
 
 def _integer(text: str) -> int | None:
