@@ -42,6 +42,7 @@ class Change(NamedTuple):
 class _Counts(msgspec.Struct):
     per_node: Int64Array
     position: int
+    n_terminations: int
 
 
 class Cluster:
@@ -69,6 +70,8 @@ class Cluster:
         self.used_ports: dict[int, set[HostPort]] = {}
         self.terms = TermIndex()  #: the inter-pod terms of the bound pods
         self.log: list[Change] = []  #: all changes, in order; a reader remembers up to where it has read
+        #: how many pods have begun to terminate; a reader that leaves such pods out counts again when it rises
+        self.n_terminations = 0
         self._requested: dict[str, Int64Array] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
 
@@ -239,6 +242,16 @@ class Cluster:
         self._take_out(row, pod)
         self._change(pod, row, -1)
 
+    def set_terminating(self, pod: int, info: PodInfo) -> None:
+        """Note that a pod is being deleted; it stays on its node until it is unbound.
+
+        Parameters
+        ----------
+        info : the pod with its deletion time; it differs from the former one in metadata and status alone
+        """
+        self.pods.set_terminating(pod, info)
+        self.n_terminations += 1
+
     def _append(self, row: int, pod: int) -> None:
         pods = self._changing(row)
         if row in self._places:
@@ -300,15 +313,16 @@ class Cluster:
         The count is cached and updated change by change, or counted again after many changes. The array is the
         cluster's own: do not write to it, and copy it if it has to outlive the next change.
         """
-        counts = self._match_counts.get(match, lambda: _Counts(self._count(match), len(self.log)))
-        if len(self.log) - counts.position > MAX_FOLLOWED:
+        counts = self._match_counts.get(match, lambda: _Counts(self._count(match), len(self.log), self.n_terminations))
+        is_stale = match.skip_terminating and counts.n_terminations < self.n_terminations
+        if is_stale or len(self.log) - counts.position > MAX_FOLLOWED:
             counts.per_node = self._count(match)
         elif counts.position < len(self.log):
             is_match = self.pods.mask(match).column
             for change in self.log[counts.position :]:
                 if is_match[change.pod]:
                     counts.per_node[change.row] += change.sign
-        counts.position = len(self.log)
+        counts.position, counts.n_terminations = len(self.log), self.n_terminations
         return counts.per_node
 
     def rows_with(self, match: PodMatch) -> RowArray:

@@ -29,6 +29,7 @@ class DomainCounts:
         self._counted = counted
         self._counts = self._count()
         self._position = len(cluster.log)
+        self._n_terminations = cluster.n_terminations
 
     def _count(self) -> Int64Array:
         rows = self._cluster.rows_with(self._match)
@@ -38,8 +39,10 @@ class DomainCounts:
     @property
     def counts(self) -> Int64Array:
         """Matching pods in each domain now, int64 of shape (n_slots,); do not write to it or store it."""
-        log = self._cluster.log
-        if self._position < len(log):
+        log, n_terminations = self._cluster.log, self._cluster.n_terminations
+        if self._match.skip_terminating and self._n_terminations < n_terminations:
+            self._counts, self._position = self._count(), len(log)
+        elif self._position < len(log):
             if len(log) - self._position > MAX_FOLLOWED:
                 self._counts = self._count()
             else:
@@ -48,4 +51,5 @@ class DomainCounts:
                     if is_match[change.pod] and self._counted[change.row]:
                         self._counts[self._slots[change.row]] += change.sign
             self._position = len(log)
+        self._n_terminations = n_terminations
         return self._counts

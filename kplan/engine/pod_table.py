@@ -68,7 +68,10 @@ class PodColumn(Protocol):
 
 
 class PodMask:
-    """Which pods of a table match, extended as pods are added; the pods themselves never change."""
+    """Which pods of a table match, extended as pods are added.
+
+    The pods themselves never change, but for their beginning to terminate.
+    """
 
     def __init__(self, pods: PodTable, match: PodMatch) -> None:
         self._pods = pods
@@ -91,6 +94,11 @@ class PodMask:
                 self._column[added] = self._pods.matching_rows(self._match, added)
             self._known = n_pods
         return self._column
+
+    def note_terminating(self, row: int) -> None:
+        """Leave out a pod that is being deleted from now on, where such pods do not count."""
+        if self._match.skip_terminating and row < self._known:
+            self._column[row] = False
 
 
 class _ByLabels(msgspec.Struct, frozen=True):
@@ -195,6 +203,13 @@ class PodTable:
             self._with_affinity[row] = True
             self._without_term_code.append(row)
         return row
+
+    def set_terminating(self, row: int, info: PodInfo) -> None:
+        """Replace a pod by what it is while it is being deleted: `info` differs in its metadata and status alone."""
+        self.infos[row] = info
+        self._terminating[row] = True
+        for mask in self._masks.values():
+            mask.note_terminating(row)
 
     def extend(self, infos: Sequence[PodInfo]) -> None:
         """Append many pods."""

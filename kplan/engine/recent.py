@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -18,6 +18,10 @@ class Recent(Generic[V]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def values(self) -> Iterable[V]:
+        """Return all values."""
+        return self._values.values()
 
     def get(self, key: Hashable, build: Callable[[], V]) -> V:
         """Return the value of a key, built when it is missing."""

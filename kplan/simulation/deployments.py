@@ -63,16 +63,11 @@ class ReplicaSetState(Owner):
         """See `Owner`."""
         return self.parent is None or self.template == self.parent.template
 
-    def settle(self, pod: ObservedPod) -> None:
+    def _count(self, pod: ObservedPod, sign: int) -> None:
         """See `Owner`."""
-        super().settle(pod)
-        self.related[pod.node] += 1
-
-    def leave(self, pod: ObservedPod) -> None:
-        """See `Owner`."""
-        super().leave(pod)
+        super()._count(pod, sign)
         if pod.node:
-            self.related[pod.node] -= 1
+            self.related[pod.node] += sign
 
 
 class DeploymentState(msgspec.Struct):
@@ -131,6 +126,7 @@ class DeploymentState(msgspec.Struct):
                     state.replicas,
                     *self.reported.get(state.ref.name, (0, 0)),
                     *state.noted,
+                    len(state.terminating),
                 )
                 for state in self.sets.values()
             ],
@@ -140,9 +136,9 @@ class DeploymentState(msgspec.Struct):
         """Read the status of the replica sets; tell whether it has changed."""
         reports = {}
         for name, state in self.sets.items():
-            known = self.reported.get(name, (0, 0))[0] if self.reported else state.n_ready
-            available = min(state.n_ready, known + self.pace.get(name, 1))
-            self.pace[name] = self.pace.get(name, 1) * 2 if available < state.n_ready else 1
+            known = self.reported.get(name, (0, 0))[0] if self.reported else state.n_available
+            available = min(state.n_available, known + self.pace.get(name, 1))
+            self.pace[name] = self.pace.get(name, 1) * 2 if available < state.n_available else 1
             reports[name] = (available, len(state.pods))
         has_changed = reports != self.reported
         self.reported = reports

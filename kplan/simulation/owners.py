@@ -48,7 +48,12 @@ class Owner(ABC):
     templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
     #: its active pods by row, in the order in which they joined
     pods: dict[int, ObservedPod] = field(default_factory=dict)
-    n_ready: int = 0  #: how many of its pods are ready
+    #: its pods that are terminating, by row
+    terminating: dict[int, ObservedPod] = field(default_factory=dict)
+    min_ready: int = 0  #: ``minReadySeconds``
+    #: n_ready, n_available: how many of its pods are ready, and have been so for long enough
+    n_ready: int = 0
+    n_available: int = 0
     n_created: int = 0  #: how many of its pods were created in this simulation
     n_waiting: int = 0  #: how many of those are pending
     #: why the API server refused its last pod; empty when it accepted
@@ -58,7 +63,7 @@ class Owner(ABC):
         """Return a copy, which changes independently."""
         copied = copy.copy(self)
         copied.templates = self.templates.copy()
-        copied.pods = self.pods.copy()
+        copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
         return copied
 
     @abstractmethod
@@ -96,24 +101,34 @@ class Owner(ABC):
     def join(self, pod: ObservedPod) -> None:
         """Add a pod."""
         self.n_created += pod.is_new
-        self.n_waiting += pod.is_new
         self.pods[pod.row] = pod
-        if pod.node:
-            self.settle(pod)
+        self._count(pod, 1)
 
     def settle(self, pod: ObservedPod) -> None:
-        """Update a pod that now has a node."""
-        self.n_waiting -= pod.is_new
+        """Update a pod: it has a node now, or is ready."""
+        self._count(self.pods[pod.row], -1)
         self.pods[pod.row] = pod
-        self.n_ready += pod.is_ready
+        self._count(pod, 1)
 
     def leave(self, pod: ObservedPod) -> None:
-        """Remove a pod."""
-        del self.pods[pod.row]
-        if pod.node:
-            self.n_ready -= pod.is_ready
-        else:
-            self.n_waiting -= pod.is_new
+        """Remove an active pod."""
+        self._count(self.pods.pop(pod.row), -1)
+
+    def _count(self, pod: ObservedPod, sign: int) -> None:
+        """Count an active pod, or discount it (sign -1)."""
+        self.n_ready += sign * pod.is_ready
+        self.n_available += sign * pod.is_available
+        if not pod.node:
+            self.n_waiting += sign * pod.is_new
+
+    def retire(self, pod: ObservedPod) -> None:
+        """Count an active pod as terminating from now on; `pod` is its new state."""
+        self.leave(pod)
+        self.terminating[pod.row] = pod
+
+    def bury(self, pod: ObservedPod) -> None:
+        """Remove a terminating pod."""
+        del self.terminating[pod.row]
 
     def failed(self, pod: ObservedPod, now: float) -> None:  # noqa: B027 - most controllers ignore it
         """Count a pod that was removed before it was done as failed."""
@@ -128,7 +143,7 @@ class StatefulSetState(Owner):
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         """See `Owner`."""
-        return stateful_set.actions(self.wanted, self.pods.values())
+        return stateful_set.actions(self.wanted, (*self.pods.values(), *self.terminating.values()))
 
     def template_of(self, revision: str) -> PodTemplateSpec:
         """See `Owner`; the update revision's template where the snapshot does not have that of a revision."""
@@ -200,6 +215,19 @@ class DaemonSetState(Owner):
     def leave(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().leave(pod)
+        self._drop(pod)
+
+    def retire(self, pod: ObservedPod) -> None:
+        """See `Owner`; the pod stays on its node."""
+        super().retire(pod)
+        self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
+
+    def bury(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().bury(pod)
+        self._drop(pod)
+
+    def _drop(self, pod: ObservedPod) -> None:
         self._put(pod.target, [existing for existing in self.by_node[pod.target] if existing.row != pod.row])
 
     def _put(self, node: str, pods: list[ObservedPod]) -> None:

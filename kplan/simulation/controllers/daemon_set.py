@@ -48,14 +48,19 @@ NOT_HERE = Eligibility(should_run=False, may_stay=False)
 
 
 def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
-    """Return the actions after which a node has the one pod that it should have, or none."""
+    """Return the actions after which a node has the one pod that it should have, or none.
+
+    A pod that is terminating is left alone; without surge its successor is created when it is gone.
+    """
     if not pods:
         return [Create("the node has none", wanted.revision, node=node)] if eligible.should_run else []
     if not eligible.may_stay:
-        return [Delete(pod, "not meant for this node") for pod in pods]
-    ended = [pod for pod in pods if pod.phase in ("Failed", "Succeeded")]
+        return [Delete(pod, "not meant for this node") for pod in pods if not pod.is_terminating]
+    staying = [pod for pod in pods if not pod.is_terminating]
+    ended = [pod for pod in staying if pod.phase in ("Failed", "Succeeded")]
     actions: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
-    running = sorted((pod for pod in pods if pod not in ended), key=lambda pod: (not pod.node, pod.created, pod.name))
+    running = [pod for pod in staying if pod not in ended]
+    running.sort(key=lambda pod: (not pod.node, pod.created, pod.name))
     if not wanted.allows_surge:
         return actions + [Delete(pod, "one pod a node") for pod in running[1:]]
     if not running:
@@ -64,13 +69,13 @@ def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequ
 
 
 def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Action]:
-    """Keep an old and a new pod only while the old one is ready and the new one is not."""
+    """Keep an old and a new pod only while the old one is ready and the new one is not available."""
     if len(running) <= 1:
         return []
     new = next((pod for pod in running if pod.revision == wanted.revision), None)
     old = next((pod for pod in running if pod.revision != wanted.revision), None)
     actions: list[Action] = [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
-    if new is not None and old is not None and (not old.is_ready or new.is_ready):
+    if new is not None and old is not None and (not old.is_ready or new.is_available):
         actions.append(Delete(old, "the new pod is ready" if old.is_ready else "not ready, and replaced"))
     return actions
 
@@ -99,8 +104,9 @@ def _split(
     wanted: WantedDaemonSet, pods: Collection[ObservedPod]
 ) -> tuple[ObservedPod | None, ObservedPod | None] | None:
     """Return a node's new and its old pod; None where it has several of either. Upstream: findUpdatedPodsOnNode."""
-    new = [pod for pod in pods if pod.revision == wanted.revision]
-    old = [pod for pod in pods if pod.revision != wanted.revision]
+    staying = [pod for pod in pods if not pod.is_terminating]
+    new = [pod for pod in staying if pod.revision == wanted.revision]
+    old = [pod for pod in staying if pod.revision != wanted.revision]
     if len(new) > 1 or len(old) > 1:
         return None
     return next(iter(new), None), next(iter(old), None)
@@ -118,23 +124,23 @@ def standing(
 
 def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> Standing:
     """Delete old pods first, as many as may be unavailable at a time; new pods take their place."""
-    if (new is None) == (old is None) or (new is not None and not new.is_ready):
+    if (new is None) == (old is None) or (new is not None and not new.is_available):
         return Standing(Role.WAITING)
     if old is None:
         return Standing(Role.FINE)
-    return Standing(Role.CANDIDATE if old.is_ready else Role.DUE, old)
+    return Standing(Role.CANDIDATE if old.is_available else Role.DUE, old)
 
 
 def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> Standing:
     """Create new pods beside old ones, as many at a time as the surge allows; old ones go when new ones are ready."""
     first = old or new
-    is_available = first is not None and first.is_ready
+    is_available = first is not None and first.is_available
     if old is None:
         role = Role.FINE
     elif new is not None:
-        role = Role.SERVED if new.is_ready else Role.WAITING
+        role = Role.SERVED if new.is_available else Role.WAITING
     elif not eligible.should_run:
-        role = Role.MISPLACED if old.is_ready else Role.SERVED
+        role = Role.MISPLACED if old.is_available else Role.SERVED
     else:
-        role = Role.CANDIDATE if old.is_ready else Role.BROKEN
+        role = Role.CANDIDATE if old.is_available else Role.BROKEN
     return Standing(role, old, is_available)

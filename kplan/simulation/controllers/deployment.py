@@ -52,11 +52,12 @@ class ObservedReplicaSet(msgspec.Struct, frozen=True):
     is_new: bool  #: its template is that of the deployment
     age: int  #: position in the order of creation, the oldest first
     replicas: int  #: how many pods it should have
-    available: int  #: how many of its pods are ready
+    available: int  #: how many of its pods are available
     pods: int  #: how many pods it has
     #: desired, max_replicas: annotations of the deployment's last scaling of the set; None where they are not known
     desired: int | None = None
     max_replicas: int | None = None
+    terminating: int = 0  #: how many more pods it has that are terminating
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -164,7 +165,7 @@ def _recreate(
     leaving = [Scale(replica_set.name, 0, "strategy Recreate") for replica_set in old if replica_set.replicas > 0]
     if leaving:
         return leaving
-    if any(replica_set.pods > 0 for replica_set in old):
+    if any(replica_set.pods + replica_set.terminating > 0 for replica_set in old):
         return []
     return _scale_up(new, wanted.replicas, "strategy Recreate")
 

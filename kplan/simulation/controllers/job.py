@@ -1,4 +1,4 @@
-"""The Job controller: a number of pods at a time until enough have succeeded. No pod here ends by itself.
+"""The Job controller: a number of pods at a time until enough have succeeded.
 
 Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go,
 indexed_job_utils.go.
@@ -40,6 +40,7 @@ class WantedJob(msgspec.Struct, frozen=True):
     backoff_limit_per_index: int | None = None
     max_failed: int | None = None  #: how many indexes may fail for good; None for any number
     failed_indexes: frozenset[int] = frozenset()  #: indexes that have failed for good
+    is_overdue: bool = False  #: it has been active for longer than ``activeDeadlineSeconds``
 
     @property
     def why_failed(self) -> str:
@@ -48,6 +49,8 @@ class WantedJob(msgspec.Struct, frozen=True):
             return "the Job is being ended"
         if self.failed > self.backoff_limit:
             return "Job has reached the specified backoff limit"
+        if self.is_overdue:
+            return "Job was active longer than specified deadline"
         n = len(self.failed_indexes)
         if self.max_failed is not None and n > self.max_failed:
             return "Job has exceeded the specified maximal number of failed indexes"
@@ -56,12 +59,13 @@ class WantedJob(msgspec.Struct, frozen=True):
         return ""
 
 
-def actions(wanted: WantedJob, pods: Collection[ObservedPod]) -> list[Action]:
+def actions(wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0) -> list[Action]:
     """Return which pods to create or delete next.
 
     Parameters
     ----------
     pods : the job's active pods
+    n_awaited : terminating pods that are replaced only when they have ended (podReplacementPolicy Failed)
     """
     if wanted.is_over:
         return []
@@ -74,7 +78,7 @@ def actions(wanted: WantedJob, pods: Collection[ObservedPod]) -> list[Action]:
     leaving = _surplus(wanted, pods, max(len(pods) - active, 0))
     if leaving:
         return [Delete(pod, f"{active} wanted at a time") for pod in leaving[:MAX_AT_A_TIME]]
-    missing = min(active - len(pods), MAX_AT_A_TIME)
+    missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
     because = f"{active} wanted at a time"
     if not wanted.is_indexed:
         return [Create(because)] * max(missing, 0)

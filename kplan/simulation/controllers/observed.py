@@ -29,6 +29,8 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
     restarts: tuple[int, int] = (0, 0)  #: highest restart counts of its containers and of its sidecars
     is_new: bool = False  #: it was created in this simulation
     order: int = 0  #: position in the order in which the controller got to know its pods
+    is_terminating: bool = False  #: it was told to go, and is not gone yet; it is not ready then
+    is_fresh: bool = False  #: it is ready, but not yet for as long as ``minReadySeconds`` of its workload
 
     @property
     def key(self) -> str:
@@ -37,8 +39,13 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is ready, and so available at once: ``minReadySeconds`` is not modelled."""
+        """Whether it is ready."""
         return self.ready_since is not None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it has been ready for ``minReadySeconds``; at once where the simulation has no clock."""
+        return self.ready_since is not None and not self.is_fresh
 
 
 class Create(msgspec.Struct, frozen=True):

@@ -46,7 +46,12 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
 
 
 def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Action]:
-    """Return which pods to create or delete next; a further call goes on from there."""
+    """Return which pods to create or delete next; a further call goes on from there.
+
+    Parameters
+    ----------
+    pods : all pods of the set; one that is terminating keeps its name, so that its successor waits for it to be gone
+    """
     ordinals = range(wanted.start, wanted.start + wanted.replicas)
     by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
     condemned = sorted(
@@ -54,8 +59,9 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
     )
     actions = _live(wanted, ordinals, by_ordinal)
     if not wanted.is_ordered:
-        return [*actions, *(Delete(pod, _surplus(wanted)) for pod in condemned), *_update(wanted, ordinals, by_ordinal)]
-    if actions or not all(_is_ready(by_ordinal.get(ordinal)) for ordinal in ordinals):
+        surplus = [Delete(pod, _surplus(wanted)) for pod in condemned if not pod.is_terminating]
+        return [*actions, *surplus, *_update(wanted, ordinals, by_ordinal)]
+    if actions or not all(_is_available(by_ordinal.get(ordinal)) for ordinal in ordinals):
         return actions
     return _shrink(wanted, condemned) if condemned else _update(wanted, ordinals, by_ordinal)
 
@@ -67,9 +73,9 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
         pod = by_ordinal.get(ordinal)
         if pod is None:
             actions.append(Create(f"pod {ordinal} is missing", wanted.revision_of(ordinal), ordinal))
-        elif pod.phase in _ENDED:
+        elif pod.phase in _ENDED and not pod.is_terminating:
             actions.append(Delete(pod, f"it has ended ({pod.phase})"))
-        elif pod.is_ready or not wanted.is_ordered:
+        elif _is_available(pod) or not wanted.is_ordered:
             continue
         if wanted.is_ordered or len(actions) == MAX_AT_A_TIME:
             break
@@ -80,20 +86,20 @@ def _surplus(wanted: WantedStatefulSet) -> str:
     return f"{wanted.replicas} wanted"
 
 
-def _is_ready(pod: ObservedPod | None) -> bool:
-    return pod is not None and pod.is_ready and pod.phase not in _ENDED
+def _is_available(pod: ObservedPod | None) -> bool:
+    return pod is not None and pod.is_available and pod.phase not in _ENDED
 
 
 def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
-    """Delete the surplus pod with the highest ordinal, unless a lower surplus pod has to become ready first."""
+    """Delete the surplus pod with the highest ordinal, unless a lower surplus pod has to become available first."""
     first, *rest = condemned
-    if not first.is_ready and not all(map(_is_ready, rest)):
+    if first.is_terminating or (not first.is_available and not all(map(_is_available, rest))):
         return []
     return [Delete(first, _surplus(wanted))]
 
 
 def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
-    """Delete a pod of an old revision, the highest ordinal first, when the pods above it are ready."""
+    """Delete a pod of an old revision, the highest ordinal first, when the pods above it are available."""
     if wanted.strategy == ON_DELETE:
         return []
     if wanted.max_unavailable is not None:
@@ -102,9 +108,9 @@ def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> lis
         pod = by_ordinal.get(ordinal)
         if pod is None or pod.phase in _ENDED:
             return []
-        if pod.revision != wanted.update:
+        if pod.revision != wanted.update and not pod.is_terminating:
             return [Delete(pod, f"revision {wanted.update}")]
-        if not pod.is_ready:
+        if not pod.is_available:
             return []
     return []
 
@@ -115,9 +121,11 @@ def _update_several(
     """Delete pods of an old revision, the highest ordinals first, as many more as may be unavailable."""
     limit = max(scaled(max_unavailable, wanted.replicas, round_up=False), 1)
     present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
-    n = limit - (wanted.replicas - sum(map(_is_ready, present)))
+    n = limit - (wanted.replicas - sum(map(_is_available, present)))
     targets = ordinals[wanted.partition :]
     stale = [
-        pod for pod in present if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update
+        pod
+        for pod in present
+        if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update and not pod.is_terminating
     ]
     return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]
