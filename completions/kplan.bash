@@ -1,79 +1,110 @@
 # bash completion for kplan
+# Candidates are data: bash never reads what stands in them as words, patterns or commands, as compgen -W does.
+_kplan_words() {
+    local word
+    for word in "$@"; do
+        [[ "$word" == "$current"* ]] && COMPREPLY+=("$word")
+    done
+    return 0
+}
+_kplan_lines() {
+    local line
+    while IFS= read -r line; do
+        _kplan_words "$line"
+    done
+}
+_kplan_files() {
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done < <(compgen -f -- "$current")
+}
 _kplan_names() {
-    local kind snapshot="" index
+    local kind snapshot="" index value
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "${COMP_WORDS[index]}" in
-            -s | --snapshot) snapshot="${COMP_WORDS[index + 1]}" ;;
+            -s | --snapshot)
+                value=$((index + 1))
+                [[ "${COMP_WORDS[value]}" == "=" ]] && ((value++))
+                snapshot="${COMP_WORDS[value]}" ;;
         esac
     done
     for kind in "$@"; do
-        kplan names "$kind" ${snapshot:+--snapshot "$snapshot"} 2>/dev/null </dev/null
+        _kplan_lines < <(kplan names "$kind" ${snapshot:+--snapshot="$snapshot"} 2>/dev/null </dev/null)
     done
 }
 _kplan() {
-    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="kplan" word words=""
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
+    local IFS=$' \t\n' path="kplan" word words=""
+    COMPREPLY=()
+    # What stands behind --option= are words of their own.
+    if [[ "$current" == "=" ]]; then
+        current=""
+    elif [[ "$previous" == "=" ]]; then
+        previous="${COMP_WORDS[COMP_CWORD-2]}"
+    fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " capacity check completion config diff drain explain place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
-        --runs) COMPREPLY=(); return ;;
-        --rollout) COMPREPLY=($(compgen -W "auto always never" -- "$current")); return ;;
-        --filename|-f) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --kustomize|-k) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --namespace|-n) COMPREPLY=($(compgen -W "$(_kplan_names namespaces)" -- "$current")); return ;;
-        --validate) COMPREPLY=($(compgen -W "strict warn ignore" -- "$current")); return ;;
-        --replicas) COMPREPLY=(); return ;;
-        --workers) COMPREPLY=(); return ;;
-        --dask) COMPREPLY=(); return ;;
-        --snapshot|-s) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --kubeconfig) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --context) COMPREPLY=($(compgen -W "$(_kplan_names contexts)" -- "$current")); return ;;
-        --cluster) COMPREPLY=(); return ;;
-        --user) COMPREPLY=(); return ;;
-        --as) COMPREPLY=(); return ;;
-        --as-group) COMPREPLY=(); return ;;
-        --request-timeout) COMPREPLY=(); return ;;
-        --namespaces) COMPREPLY=($(compgen -W "$(_kplan_names namespaces)" -- "$current")); return ;;
-        --with) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --without) COMPREPLY=($(compgen -W "$(_kplan_names workloads)" -- "$current")); return ;;
-        --add-nodes) COMPREPLY=($(compgen -W "$(_kplan_names nodes)" -- "$current")); return ;;
-        --cordon) COMPREPLY=($(compgen -W "$(_kplan_names nodes)" -- "$current")); return ;;
-        --uncordon) COMPREPLY=($(compgen -W "$(_kplan_names nodes)" -- "$current")); return ;;
-        --scale) COMPREPLY=($(compgen -W "$(_kplan_names workloads)" -- "$current")); return ;;
-        --scheduler-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --kubernetes-version) COMPREPLY=(); return ;;
-        --feature-gates) COMPREPLY=(); return ;;
-        --sampling) COMPREPLY=($(compgen -W "all as-configured" -- "$current")); return ;;
-        --start-index) COMPREPLY=(); return ;;
-        --ties) COMPREPLY=($(compgen -W "scheduler name even" -- "$current")); return ;;
-        --seed) COMPREPLY=(); return ;;
-        --extenders) COMPREPLY=($(compgen -W "ignore call" -- "$current")); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "table wide json yaml markdown name junit github sarif html" -- "$current")); return ;;
-        --report) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --top) COMPREPLY=(); return ;;
-        --max-listed) COMPREPLY=(); return ;;
-        --fail-on) COMPREPLY=(); return ;;
-        --selector|-l) COMPREPLY=(); return ;;
-        --max-rounds) COMPREPLY=(); return ;;
-        --save) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --max) COMPREPLY=(); return ;;
-        --exclude-nodes) COMPREPLY=($(compgen -W "$(_kplan_names nodes)" -- "$current")); return ;;
-        --mix) COMPREPLY=(); return ;;
-        --lose) COMPREPLY=(); return ;;
-        --shapes) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --zone) COMPREPLY=(); return ;;
-        --by) COMPREPLY=(); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "yaml json table name junit github sarif" -- "$current")); return ;;
-        --against) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --against-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
-        --against-version) COMPREPLY=(); return ;;
-        --against-manifests) COMPREPLY=(); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "table json yaml junit github sarif" -- "$current")); return ;;
-        --name) COMPREPLY=(); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "yaml json" -- "$current")); return ;;
-        -o|--output) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
-        -o|--output) COMPREPLY=($(compgen -W "table json yaml junit github sarif" -- "$current")); return ;;
+        --runs) return ;;
+        --rollout) _kplan_words auto always never; return ;;
+        --filename|-f) _kplan_files; return ;;
+        --kustomize|-k) _kplan_files; return ;;
+        --namespace|-n) _kplan_names namespaces; return ;;
+        --validate) _kplan_words strict warn ignore; return ;;
+        --replicas) return ;;
+        --workers) return ;;
+        --dask) return ;;
+        --snapshot|-s) _kplan_files; return ;;
+        --kubeconfig) _kplan_files; return ;;
+        --context) _kplan_names contexts; return ;;
+        --cluster) return ;;
+        --user) return ;;
+        --as) return ;;
+        --as-group) return ;;
+        --request-timeout) return ;;
+        --namespaces) _kplan_names namespaces; return ;;
+        --with) _kplan_files; return ;;
+        --without) _kplan_names workloads; return ;;
+        --add-nodes) _kplan_names nodes; return ;;
+        --cordon) _kplan_names nodes; return ;;
+        --uncordon) _kplan_names nodes; return ;;
+        --scale) _kplan_names workloads; return ;;
+        --scheduler-config) _kplan_files; return ;;
+        --kubernetes-version) return ;;
+        --feature-gates) return ;;
+        --sampling) _kplan_words all as-configured; return ;;
+        --start-index) return ;;
+        --ties) _kplan_words scheduler name even; return ;;
+        --seed) return ;;
+        --extenders) _kplan_words ignore call; return ;;
+        --output|-o) _kplan_words table wide json yaml markdown name junit github sarif html; return ;;
+        --report) _kplan_files; return ;;
+        --top) return ;;
+        --max-listed) return ;;
+        --fail-on) return ;;
+        --selector|-l) return ;;
+        --max-rounds) return ;;
+        --save) _kplan_files; return ;;
+        --max) return ;;
+        --exclude-nodes) _kplan_names nodes; return ;;
+        --mix) return ;;
+        --lose) return ;;
+        --shapes) _kplan_files; return ;;
+        --zone) return ;;
+        --by) return ;;
+        --output|-o) _kplan_words yaml json table name junit github sarif; return ;;
+        --against) _kplan_files; return ;;
+        --against-config) _kplan_files; return ;;
+        --against-version) return ;;
+        --against-manifests) return ;;
+        --output|-o) _kplan_words table json yaml; return ;;
+        --output|-o) _kplan_words table json yaml junit github sarif; return ;;
+        --name) return ;;
+        --output|-o) _kplan_words yaml json; return ;;
+        -o|--output) _kplan_words table json yaml; return ;;
+        -o|--output) _kplan_words table json yaml junit github sarif; return ;;
     esac
     case "$path" in
         "kplan") words="place preempt plan capacity drain pods explain diff show schema completion snapshot config --version --debug -h --help" ;;
@@ -98,18 +129,17 @@ _kplan() {
         "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help" ;;
     esac
     if [[ "$current" == -* || "${words:0:1}" != - ]]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        _kplan_words $words
         return
     fi
-    words=""
     case "$path" in
-        "kplan place") words="$(_kplan_names pods)" ;;
-        "kplan preempt") words="$(_kplan_names pods)" ;;
-        "kplan drain") words="$(_kplan_names nodes)" ;;
-        "kplan explain") words="$(_kplan_names pods workloads)" ;;
-        "kplan diff") words="$(_kplan_names pods)" ;;
-        "kplan completion") COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")); return ;;
+        "kplan place") _kplan_names pods ;;
+        "kplan preempt") _kplan_names pods ;;
+        "kplan drain") _kplan_names nodes ;;
+        "kplan explain") _kplan_names pods workloads ;;
+        "kplan diff") _kplan_names pods ;;
+        "kplan completion") _kplan_words bash zsh fish; return ;;
     esac
-    COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
+    _kplan_files
 }
 complete -o filenames -F _kplan kplan

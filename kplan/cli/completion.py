@@ -108,19 +108,50 @@ def _bash(root: CommandWords) -> str:
     arguments = "\n".join(_bash_arguments(command) for command in _all(root) if command.names or command.words)
     words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
     return f"""# bash completion for kplan
+# Candidates are data: bash never reads what stands in them as words, patterns or commands, as compgen -W does.
+_kplan_words() {{
+    local word
+    for word in "$@"; do
+        [[ "$word" == "$current"* ]] && COMPREPLY+=("$word")
+    done
+    return 0
+}}
+_kplan_lines() {{
+    local line
+    while IFS= read -r line; do
+        _kplan_words "$line"
+    done
+}}
+_kplan_files() {{
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done < <(compgen -f -- "$current")
+}}
 _kplan_names() {{
-    local kind snapshot="" index
+    local kind snapshot="" index value
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "${{COMP_WORDS[index]}}" in
-            -s | --snapshot) snapshot="${{COMP_WORDS[index + 1]}}" ;;
+            -s | --snapshot)
+                value=$((index + 1))
+                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
+                snapshot="${{COMP_WORDS[value]}}" ;;
         esac
     done
     for kind in "$@"; do
-        kplan names "$kind" ${{snapshot:+--snapshot "$snapshot"}} 2>/dev/null </dev/null
+        _kplan_lines < <(kplan names "$kind" ${{snapshot:+--snapshot="$snapshot"}} 2>/dev/null </dev/null)
     done
 }}
 _kplan() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" path="kplan" word words=""
+    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
+    local IFS=$' \\t\\n' path="kplan" word words=""
+    COMPREPLY=()
+    # What stands behind --option= are words of their own.
+    if [[ "$current" == "=" ]]; then
+        current=""
+    elif [[ "$previous" == "=" ]]; then
+        previous="${{COMP_WORDS[COMP_CWORD-2]}}"
+    fi
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case " {words} " in *" $word "*) path="$path $word" ;; esac
     done
@@ -131,14 +162,13 @@ _kplan() {{
 {cases}
     esac
     if [[ "$current" == -* || "${{words:0:1}}" != - ]]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        _kplan_words $words
         return
     fi
-    words=""
     case "$path" in
 {arguments}
     esac
-    COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
+    _kplan_files
 }}
 complete -o filenames -F _kplan kplan
 """
@@ -154,8 +184,8 @@ def _bash_arguments(command: CommandWords) -> str:
     """Return the completion of a command's arguments: names and files, or only its choices."""
     case = f'        "{" ".join(("kplan", *command.path))}")'
     if command.names:
-        return f'{case} words="$(_kplan_names {" ".join(command.names)})" ;;'
-    return f'{case} COMPREPLY=($(compgen -W "{" ".join(command.words)}" -- "$current")); return ;;'
+        return f"{case} _kplan_names {' '.join(command.names)} ;;"
+    return f"{case} _kplan_words {' '.join(command.words)}; return ;;"
 
 
 def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
@@ -165,12 +195,12 @@ def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
         for option in command.options:
             if not option.takes_value:
                 continue
-            reply = f'$(compgen -W "{" ".join(option.choices)}" -- "$current")' if option.choices else ""
+            reply = f"_kplan_words {' '.join(option.choices)}; " if option.choices else ""
             if option.objects:
-                reply = f'$(compgen -W "$(_kplan_names {" ".join(option.objects)})" -- "$current")'
+                reply = f"_kplan_names {' '.join(option.objects)}; "
             if option.takes_file:
-                reply = '$(compgen -f -- "$current")'
-            key = f"{'|'.join(option.names)}) COMPREPLY=({reply}); return ;;"
+                reply = "_kplan_files; "
+            key = f"{'|'.join(option.names)}) {reply}return ;;"
             replies.setdefault(f"{command.path[:1] if option.choices else ''}{key}", key)
     yield from (f"        {line}" for line in dict.fromkeys(replies.values()))
 
@@ -233,7 +263,7 @@ def _zsh_function(command: CommandWords) -> str:
 
 def _zsh_arguments(command: CommandWords) -> str:
     if command.names:
-        return _zsh_quote(f"*:name:_kplan_names_or_files {' '.join(command.names)}")
+        return _zsh_quote(f"*:name: _kplan_names_or_files {' '.join(command.names)}")
     return _zsh_quote(f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files")
 
 
@@ -244,7 +274,8 @@ def _zsh_options(option: OptionWords) -> Iterator[str]:
         if option.choices:
             action = f":value:({' '.join(option.choices)})"
         elif option.objects:
-            action = f":name:_kplan_names {' '.join(option.objects)}"
+            # The blank keeps zsh from adding options of compadd, which would be asked for as kinds.
+            action = f":name: _kplan_names {' '.join(option.objects)}"
         elif option.takes_value:
             action = ":path:_files" if option.takes_file else ":value: "
         yield _zsh_quote(f"*{name}[{text}]{action}")

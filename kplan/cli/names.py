@@ -1,22 +1,30 @@
-"""Names for shell completion: contexts of the kubeconfig, and objects of a snapshot, but never of a live cluster."""
+"""Names for shell completion: contexts of the kubeconfig, and objects of a snapshot, but never of a live cluster.
+
+A shell puts what it is offered on the command line, and not every completion script takes it for mere text. A file may
+hold names that no API server would store, such as ``$(touch x)``; so only valid names of their kind are offered.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.api.names import dns_label_problems, dns_subdomain_problems
 from kplan.cli.live_options import SnapshotOption
 from kplan.errors import KplanError
-from kplan.visible import visible
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
 _STANDARD_INPUT = "-"
+
+#: Contexts that are offered; a kubeconfig allows any name. To no shell is one of these characters special.
+_CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 
 
 class NameKind(StrEnum):
@@ -29,6 +37,10 @@ class NameKind(StrEnum):
     NODES = "nodes"
 
 
+#: Words before the last one in a name: the namespace, and before it the kind.
+_WORDS_BEFORE = {NameKind.NAMESPACES: 0, NameKind.NODES: 0, NameKind.PODS: 1, NameKind.WORKLOADS: 2}
+
+
 def names(kind: Annotated[NameKind, typer.Argument(help="What to list.")], snapshot: SnapshotOption = "") -> None:
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out
@@ -37,12 +49,22 @@ def names(kind: Annotated[NameKind, typer.Argument(help="What to list.")], snaps
 
 
 def known_names(kind: str, snapshot: str) -> list[str]:
-    """Return the names of one `NameKind`, sorted; none where they are not known without a network."""
+    """Return the valid names of one `NameKind`, sorted; none where they are not known without a network."""
+    kind = NameKind(kind)
     try:
-        return sorted({visible(name) for name in _names(NameKind(kind), snapshot)})
+        return sorted(name for name in set(_names(kind, snapshot)) if _is_valid(kind, name))
     except KplanError:
         # Completion shows no errors: the command itself reports them.
         return []
+
+
+def _is_valid(kind: NameKind, name: str) -> bool:
+    if kind is NameKind.CONTEXTS:
+        return _CONTEXT.fullmatch(name) is not None
+    *before, last = name.split("/")
+    if len(before) != _WORDS_BEFORE[kind] or any(map(dns_label_problems, before)):
+        return False
+    return not (dns_label_problems(last) if kind is NameKind.NAMESPACES else dns_subdomain_problems(last))
 
 
 def _names(kind: NameKind, snapshot: str) -> Iterable[str]:

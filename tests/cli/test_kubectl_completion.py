@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ def test_contexts_come_from_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.M
     path.write_text("contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]\n")
     monkeypatch.setenv("KUBECONFIG", str(path))
     assert offered("plan", "--context", "") == (["dev", "prod"], 4)
+
+
+def test_names_that_a_shell_could_run_are_not_offered(tmp_path: Path) -> None:
+    names = ["$(touch ran)", "`touch ran`", "a b", "a\tb", "a\n:1", "--as=admin", "sound"]
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in names]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    assert offered("drain", "-s", str(tmp_path / "cluster.json"), "") == (["sound"], 0)
 
 
 @pytest.mark.parametrize("words", [(), ("nonsense", ""), ("drain", "-s", "/no/such", ""), ("place", "--nonsense", "x")])
