@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from msgspec import field
+
 from kplan.api.affinity import VolumeNodeAffinity
 from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta, TypedObjectReference
@@ -49,7 +51,9 @@ __all__ = [
     "NamespaceStatus",
     "Node",
     "NodeAllocatableResourceClaimStatus",
+    "NodeAnnotations",
     "NodeCondition",
+    "NodeMeta",
     "NodeSpec",
     "NodeStatus",
     "NodeSystemInfo",
@@ -97,6 +101,7 @@ class NodeCondition(KubeStruct, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    last_transition_time: str | None = None
 
 
 class ContainerImage(KubeStruct, frozen=True):
@@ -123,13 +128,28 @@ class NodeStatus(KubeStruct, frozen=True):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
+class NodeAnnotations(KubeStruct, frozen=True):
+    """The annotations of a node that autoscalers read."""
+
+    #: the cluster-autoscaler leaves the node alone: "true"
+    scale_down_disabled: str = field(default="", name="cluster-autoscaler.kubernetes.io/scale-down-disabled")
+    #: the Machine of Cluster API that the node is
+    machine: str = field(default="", name="cluster.x-k8s.io/machine")
+
+
+class NodeMeta(PlainMeta, frozen=True):
+    """Metadata of a node."""
+
+    annotations: NodeAnnotations = NodeAnnotations()
+
+
 class Node(ApiObject, frozen=True):
     """A node."""
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Node"
 
-    metadata: PlainMeta = PlainMeta()
+    metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 

@@ -28,8 +28,7 @@ from msgspec.structs import replace
 
 from kplan.api import decode
 from kplan.api.base import KubeStruct
-from kplan.api.core import Node, NodeSpec, NodeStatus
-from kplan.api.meta import PlainMeta
+from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.tolerations import Taint
@@ -179,7 +178,7 @@ class _Reader:
         allocatable = self._allocatable({} if model is None else model.status.allocatable)
         labels = self._labels({} if model is None else model.metadata.labels)
         if model is None:
-            metadata, taints = PlainMeta(name=name, labels=labels), self._taints(())
+            metadata, taints = NodeMeta(name=name, labels=labels), self._taints(())
             node = Node(metadata=metadata, spec=NodeSpec(taints=taints), status=NodeStatus(allocatable, allocatable))
         else:
             node = replace(

@@ -20,6 +20,7 @@ from kplan.api.affinity import (
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
 from kplan.api.autoscaling import CrossVersionObjectReference
 from kplan.api.batch import JobTemplateSpec
+from kplan.api.pod import PodAnnotations
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
 
@@ -33,6 +34,7 @@ KEPT_FIELDS = _words(
     """
     access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
+    config_source daemon_set_pod evict_daemon safe_to_evict scale_down_disabled scale_up_delay
     counter_set creation_timestamp declared_features deletion_cost deletion_timestamp desired_replicas
     distinct_attribute driver effect extended_resource_name failed_indexes fs_type job_completion_index
     job_index_failure_count key kind kubelet_version last_transition_time managed_by match_attribute
@@ -223,6 +225,9 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.PodSpec, "priority_class_name"): _named("PriorityClass"),
     (core.PodSpec, "runtime_class_name"): _named("RuntimeClass"),
     (core.PodSpec, "node_selector"): _labels,
+    (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
+        words.name("podvolume", name) for name in names.split(",") if name
+    ),
     (core.PodTemplate, "metadata"): metadata_rule("PodTemplate"),
     (core.PodTemplateSpec, "metadata"): metadata_rule("Pod"),
     (core.PodSchedulingGate, "name"): _keep,
@@ -249,6 +254,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.NodeAllocatableResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     (core.NodeAllocatableResourceClaimStatus, "containers"): _all_named("container"),
     # Nodes
+    (core.NodeAnnotations, "machine"): _named("Machine"),
     (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
     # Workloads and services
     (core.ServiceSpec, "selector"): _labels,

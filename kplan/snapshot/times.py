@@ -58,9 +58,14 @@ def _of_pod(pod: core.Pod) -> list[_Named]:
 
 
 def _of_node(node: core.Node) -> list[_Named]:
+    times = [
+        (condition.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
+        for index, condition in enumerate(node.status.conditions)
+        if condition.last_transition_time is not None and not is_time(condition.last_transition_time)
+    ]
     if not node.spec.taints:
-        return []
-    return [
+        return times
+    return times + [
         (taint.time_added, f"$.spec.taints[{index}].timeAdded")
         for index, taint in enumerate(node.spec.taints)
         if taint.time_added is not None

@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 
 import kplan
-from kplan.api.core import Node
-from kplan.api.meta import PlainMeta
+from kplan.api.core import Node, NodeMeta
 from kplan.autoscaling import settings
 from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
 from kplan.documents.nodes import AutoscalerName
@@ -29,7 +28,7 @@ class Generous:
     def provision(self, cluster: PreparedCluster) -> Advice:
         pending = [pod.metadata.key for pod in cluster.snapshot.pods if not pod.spec.node_name]
         adds = tuple(
-            NewNode(node=Node(metadata=PlainMeta(name=f"new-{n}")), pool="general", pods=(key,), price=0.5)
+            NewNode(node=Node(metadata=NodeMeta(name=f"new-{n}")), pool="general", pods=(key,), price=0.5)
             for n, key in enumerate(pending)
         )
         return Advice(adds=adds)
