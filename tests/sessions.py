@@ -37,6 +37,11 @@ def run_again(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return _EXAMPLE.sub(lambda block: f"```python\n{block[1]}```\n\n```text\n{_printed(block[1], known)}```", text)
 
 
+def commands_of(text: str) -> list[str]:
+    """Return the commands of the sessions of a page."""
+    return [command for block in _BLOCK.findall(text) for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE)]
+
+
 def _printed(example: str, known: dict[str, Any]) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

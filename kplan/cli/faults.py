@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 import traceback
 from typing import Any
 
@@ -140,9 +141,23 @@ def say_traceback(error: Exception) -> None:
     """Print the traceback of an error, for `--debug`."""
     for part in traceback.format_exception(error):
         for line in part.splitlines():
-            say(line)
+            typer.echo(visible(line), err=True)
 
 
 def say(text: str) -> None:
-    """Print a line on standard error, with control characters escaped."""
-    typer.echo(visible(text), err=True)
+    """Print a sentence on standard error, with control characters escaped; a terminal gets it wrapped between words."""
+    message = visible(text)
+    if 0 < (width := _width_of_errors()) < len(message):
+        # Long words stay whole, as many a path is copied from here.
+        message = "\n".join(
+            textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    typer.echo(message, err=True)
+
+
+def _width_of_errors() -> int:
+    """Return the width of standard error; 0 where it is no terminal."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0

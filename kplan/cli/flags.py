@@ -197,7 +197,12 @@ class OutputFlags:
 
     output: Annotated[
         OutputFormat,
-        typer.Option("--output", "-o", help="Output format; also jsonpath=TEMPLATE, as in kubectl."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            help=f"Output format: {', '.join(OutputFormat)}, or jsonpath=TEMPLATE as in kubectl.",
+        ),
     ] = OutputFormat.TABLE
     report: Annotated[
         list[str] | None,

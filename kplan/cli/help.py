@@ -6,6 +6,7 @@ as Rich alone takes three times as long to load as all of the help.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -20,6 +21,7 @@ _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
 _OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
+_GOES_ON = " \\"
 
 
 class KplanCommand(TyperCommand):
@@ -66,7 +68,24 @@ class KplanCommand(TyperCommand):
         if not self.epilog:
             return
         with formatter.section("Examples"):
-            formatter.write_dl([(command, purpose) for command, purpose in examples_of(self.epilog)])
+            for command, purpose in examples_of(self.epilog):
+                indent = " " * formatter.current_indent
+                written = _wrapped(f"# {purpose}", formatter.width, indent, "# ")
+                written += _wrapped(command, formatter.width - len(_GOES_ON), indent, "    ", _GOES_ON)
+                formatter.write("".join(f"{line}\n" for line in written))
+
+
+def _wrapped(text: str, width: int, indent: str, rest: str, end: str = "") -> list[str]:
+    """Return lines between whose words the text is broken; `end` ends all but the last."""
+    *lines, last = textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*(line + end for line in lines), last]
 
 
 def examples_of(epilog: str) -> list[tuple[str, str]]:

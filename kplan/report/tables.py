@@ -1,8 +1,8 @@
 """Tables as text: columns that fit the width; long cells fold between words, or after dots and dashes.
 
-Rich draws the tables of terminals, tabulate those of Markdown. By hand are the widths of columns and where cells
-fold: in 129 tables of a dozen reports, 60 to 100 columns wide, Rich by itself breaks 205 words anywhere, tabulate
-(given these widths) 64, and this 3, on as many lines. By hand is plain text, too: to import tabulate takes 18 ms.
+By hand are the widths of columns and where cells fold: in 129 tables of a dozen reports, 60 to 100 columns wide, Rich
+by itself breaks 205 words anywhere, tabulate (given these widths) 64, and this 3, on as many lines. So is their text: a
+terminal gets the very lines of a pipe, in colour, and to import tabulate, which draws those of Markdown, takes 18 ms.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
-from kplan.report.blocks import NO_BREAK, Table, plain, spans_of
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+from kplan.report.blocks import NO_BREAK, Span, Table, plain, spans_of
 
 GAP = 2
 _STEP = "  "
@@ -23,19 +19,23 @@ _COMFORTABLE = 24
 """The last column, most often a sentence, gives way first, down to this.
 
 Then the widest does that can be folded between words, then names do, down to the same; only then all down to words and
-pieces of names.
+pieces of names, and at last below.
 """
+_NARROWEST = 6
 
 _PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
 """What stays together: blanks, or a word up to its next dash, slash, comma, dot or capital; numbers keep their dots."""
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Return a text broken into lines between words; a word that is too long breaks after dots, dashes and the like."""
+    """Return a text broken into lines between words.
+
+    A word that is too long breaks after dots, dashes and the like, and anywhere where it has none.
+    """
     lines: list[str] = []
     line = ""
     for word in text.split():
-        for number, piece in enumerate(_PIECE.findall(word)):
+        for number, piece in enumerate(pieces_of(word, width)):
             blank = " " if line and not number else ""
             stays_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
             if line and (stays_whole or len(line) + len(blank) + len(piece) > width):
@@ -45,41 +45,34 @@ def fold(text: str, width: int) -> list[str]:
     return [line.replace(NO_BREAK, " ") for line in (*lines, line)]
 
 
-def plain_table(table: Table, width: int) -> list[str]:
-    """Return the lines of a table without colour."""
-    limits = _widths(table, width)
-    rows = [
-        [fold(plain(cell), limit) for cell, limit in zip(row, limits, strict=True)]
-        for row in (table.header, *table.rows)
+def pieces_of(word: str, width: int) -> list[str]:
+    """Return the pieces between which a word may break, none longer than `width`."""
+    return [
+        piece[start : start + width] for piece in _PIECE.findall(word) for start in range(0, len(piece), max(width, 1))
     ]
+
+
+def table_lines(table: Table, width: int) -> list[list[Span]]:
+    """Return the lines of a table, each with a piece for each cell."""
+    limits = _widths(table, width)
+    styled_rows = [tuple(Span(title, "header") for title in table.header), *map(spans_of, table.rows)]
+    rows = [[fold(cell.text, limit) for cell, limit in zip(row, limits, strict=True)] for row in styled_rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*rows, strict=True)]
     align = [str.rjust if side == ">" else str.ljust for side in table.align]
-    return [
-        (" " * GAP).join([pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]).rstrip()
-        for row in rows
-        for cells in zip_longest(*row, fillvalue="")
-    ]
-
-
-def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
-    """Return a table for a terminal: that of `plain_table` in colour."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    widths = _widths(table, width)
-    terminal_table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=styles["header"])
-    for heading, side, limit in zip(table.header, table.align, widths, strict=True):
-        terminal_table.add_column(
-            "\n".join(fold(heading, limit)), justify="right" if side == ">" else "left", width=limit, no_wrap=True
-        )
-    for row in table.rows:
-        terminal_table.add_row(
-            *(
-                Text("\n".join(fold(span.text, limit)), styles.get(span.style, ""))
-                for span, limit in zip(spans_of(row), widths, strict=True)
+    gaps = [0, *[GAP] * (len(widths) - 1)]
+    lines: list[list[Span]] = []
+    for row, styled in zip(rows, styled_rows, strict=True):
+        for cells in zip_longest(*row, fillvalue=""):
+            texts = [pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]
+            last = max((column for column, cell in enumerate(cells) if cell), default=0)
+            texts[last] = texts[last].rstrip()
+            lines.append(
+                [
+                    Span(" " * gap + text, cell.style)
+                    for gap, text, cell in zip(gaps, texts[: last + 1], styled, strict=False)
+                ]
             )
-        )
-    return terminal_table
+    return lines
 
 
 def natural_width(table: Table) -> int:
@@ -101,7 +94,8 @@ def _widths(table: Table, width: int) -> list[int]:
         [max(least, min(width, _COMFORTABLE)) for least, width in zip(leasts, widths, strict=True)]
         for leasts in (words, pieces)
     )
-    for least in ([*widths[:-1], last], prose, names, words, pieces):
+    least_of_all = [min(piece, _NARROWEST) for piece in pieces]
+    for least in ([*widths[:-1], last], prose, names, words, pieces, least_of_all):
         _narrow(widths, least, width - GAP * (len(widths) - 1))
     return widths
 

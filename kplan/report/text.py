@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, plain, spans_of
-from kplan.report.tables import plain_table, rich_table
+from kplan.report.tables import pieces_of, table_lines
 
 MIN_WIDTH = 60
 _DETAIL_WIDTH = 120
@@ -36,52 +36,32 @@ def detail_of(blocks: Iterable[Block]) -> str:
 
 
 def render_terminal(blocks: Iterable[Block], width: int) -> str:
-    """Return a report with a terminal's control sequences for colour."""
+    """Return the lines of `render_plain` with a terminal's control sequences for colour."""
     import io
 
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(
-        file=io.StringIO(), force_terminal=True, color_system="standard", width=max(width, 400), legacy_windows=False
-    )
-
-    def write(lines: Iterable[TextLine]) -> None:
-        for line in lines:
-            runs = itertools.groupby(line, key=lambda span: span.style)
-            pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
-            console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
-
-    for block, has_gap in _with_gaps(blocks):
-        write([[]] if has_gap else [])
-        if isinstance(block, Table):
-            left = len(_STEP) * block.indent
-            terminal_table = rich_table(block, max(width, MIN_WIDTH) - left, _RICH_STYLES)
-            console.print(Padding(terminal_table, (0, 0, 0, left)), soft_wrap=True)
-            write(_note(block, max(width, MIN_WIDTH)))
-        else:
-            write(_lines_of(block, max(width, MIN_WIDTH)))
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
+    for text_line in layout(blocks, width):
+        runs = itertools.groupby(text_line, key=lambda span: span.style)
+        pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
+        console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
     written = console.file
     assert isinstance(written, io.StringIO)  # noqa: S101 - made above
     return written.getvalue()
 
 
 def layout(blocks: Iterable[Block], width: int) -> list[TextLine]:
-    """Return a report as lines of at most `width` characters, as far as names allow."""
+    """Return a report as lines of at most `width` characters, but no narrower than `MIN_WIDTH`."""
     lines: list[TextLine] = []
-    for block, has_gap in _with_gaps(blocks):
-        lines += [[]] if has_gap else []
-        lines += _lines_of(block, max(width, MIN_WIDTH))
-    return lines
-
-
-def _with_gaps(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
-    """Yield each block with whether an empty line comes before it."""
     previous: Block | None = None
     for block in blocks:
-        yield block, previous is not None and _needs_gap(previous, block)
+        if previous is not None and _needs_gap(previous, block):
+            lines.append([])
+        lines += _lines_of(block, max(width, MIN_WIDTH))
         previous = block
+    return lines
 
 
 def _needs_gap(previous: Block, block: Block) -> bool:
@@ -105,7 +85,8 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
             return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
         case Table():
             left = _STEP * block.indent
-            return [*([Span(left + text)] for text in plain_table(block, width - len(left))), *_note(block, width)]
+            lines = table_lines(block, width - len(left))
+            return [*([Span(left), *text_line] for text_line in lines), *_note(block, width)]
 
 
 def _note(table: Table, width: int) -> list[TextLine]:
@@ -114,7 +95,7 @@ def _note(table: Table, width: int) -> list[TextLine]:
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
-    """Return pieces broken into lines at blanks; a word that is too long stays whole.
+    """Return pieces broken into lines at blanks; a word that is longer than a line breaks as in a table.
 
     By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
     """
@@ -123,7 +104,7 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
     lines: list[TextLine] = []
     current: TextLine = [Span(first)]
     used, is_fresh = len(first), True
-    for word, style in _words(spans):
+    for word, style in _words(spans, width - len(rest)):
         if word.isspace():
             if not is_fresh:
                 current.append(Span(word, style))
@@ -139,14 +120,15 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
     return [_without_trailing_blanks(line) for line in lines]
 
 
-def _words(spans: Sequence[Span]) -> Iterator[tuple[str, Style]]:
+def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, Style]]:
     """Yield words and blanks; a word that several pieces make up has the style of the first."""
     text = "".join(span.text for span in spans)
     styles: list[Style] = []
     for span in spans:
         styles += [span.style] * len(span.text)
     for word in re.finditer(r"\s+|\S+", text):
-        yield word.group(), styles[word.start()]
+        parts = pieces_of(word.group(), width) if len(word.group()) > width else [word.group()]
+        yield from ((part, styles[word.start()]) for part in parts)
 
 
 def _without_trailing_blanks(spans: TextLine) -> TextLine:

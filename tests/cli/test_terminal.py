@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from tests.cli.processes import PROGRAM, kplan
+from tests.cli.screens import read
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 QUESTION = ("place", "shop/flash-sale", "shop/voucher-api", "-s", "demo")
@@ -27,17 +28,10 @@ def on_terminal(*args: str, **environment: str) -> tuple[int, str]:
     ) as process:
         os.close(theirs)
         parts = []
-        while part := _read(ours):
+        while part := read(ours):
             parts.append(part)
     os.close(ours)
     return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # how Linux says that the other side is closed
-        return b""
 
 
 def _bare(text: str) -> list[str]:

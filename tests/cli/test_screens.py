@@ -1,0 +1,42 @@
+"""What a person sees: every command of the README, of docs/ and of the help, on terminals of several widths."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.screens import screens
+from tests.cli.test_help import COMMANDS
+from tests.sessions import PAGES, ROOT, commands_of
+
+WIDTHS = (60, 80, 120, 200)
+HELP = [[*name.split(), "--help"] for name in ("", *COMMANDS, "snapshot", "config")]
+FOR_PROGRAMS = re.compile(r" (-o|--output)[ =](?!wide|table)|kplan pods ")
+MORE = (
+    "preempt --explain -s demo",
+    "plan -s demo --runs 20",
+    "drain --each -s demo",
+    "drain spot-a-1 -s demo",
+    "capacity --headroom -s demo",
+    "snapshot show demo",
+    "config show",
+    "place shop/checkout --snapshot demo",
+    "place web.yml --snapshot demo",
+    "place --snapshot nowhere/in/this/directory/is/a/cluster.json.gz shop/cart",
+    "plan --snapshot demo --explian",
+)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_person_sees_whole_lines_and_no_gaps(width: int, tmp_path: Path) -> None:
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    commands = [command for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))]
+    sessions = [shlex.split(command)[1:] for command in commands if not FOR_PROGRAMS.search(command)]
+    shown = screens([*sessions, *(command.split() for command in MORE), *HELP], width, tmp_path)
+
+    assert len(sessions) > 25
+    assert "\n".join(fault for screen in shown for fault in screen.faults(width)) == ""
+    assert sum(screen.has_colour for screen in shown) > 30
