@@ -93,6 +93,7 @@ class NodeSpec(KubeStruct, frozen=True):
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    provider_id: str = field(default="", name="providerID")
 
 
 class NodeCondition(KubeStruct, frozen=True):
@@ -135,6 +136,8 @@ class NodeAnnotations(KubeStruct, frozen=True):
     scale_down_disabled: str = field(default="", name="cluster-autoscaler.kubernetes.io/scale-down-disabled")
     #: the Machine of Cluster API that the node is
     machine: str = field(default="", name="cluster.x-k8s.io/machine")
+    #: Karpenter leaves the node alone: "true"
+    do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 
 
 class NodeMeta(PlainMeta, frozen=True):

@@ -190,6 +190,8 @@ class PodAnnotations(KubeStruct, frozen=True):
     daemon_set_pod: str = field(default="", name="cluster-autoscaler.kubernetes.io/daemonset-pod")
     #: whether the cluster-autoscaler evicts the daemon pod: "true"
     evict_daemon: str | None = field(default=None, name="cluster-autoscaler.kubernetes.io/enable-ds-eviction")
+    #: Karpenter leaves the pod alone: "true", or a duration since its start
+    do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 
 
 class PodMeta(PlainMeta, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api import core, resource, resource_slice, storage
+from kplan.api import core, karpenter, resource, resource_slice, storage
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
@@ -107,6 +107,12 @@ def _node_amounts(node: core.Node) -> Iterator[Amount]:
     yield from _listed("$.status.capacity", node.status.capacity)
 
 
+def _node_claim_amounts(claim: karpenter.NodeClaim) -> Iterator[Amount]:
+    yield from _listed("$.spec.resources.requests", claim.spec.resources.requests)
+    yield from _listed("$.status.allocatable", claim.status.allocatable)
+    yield from _listed("$.status.capacity", claim.status.capacity)
+
+
 def _quota_amounts(quota: core.ResourceQuota) -> Iterator[Amount]:
     yield from _listed("$.spec.hard", quota.spec.hard)
     yield from _listed("$.status.hard", quota.status.hard)
@@ -181,6 +187,9 @@ def _allocated_amounts(claim: resource.ResourceClaim) -> Iterator[Amount]:
 _AMOUNTS: dict[str, Callable[[Any], Iterator[Amount]]] = {
     "Pod": lambda pod: pod_amounts(pod.spec),
     "Node": _node_amounts,
+    "NodePool": lambda pool: _listed("$.spec.limits", pool.spec.limits),
+    "NodeClaim": _node_claim_amounts,
+    "NodeOverlay": lambda overlay: _listed("$.spec.capacity", overlay.spec.capacity),
     "PersistentVolume": lambda volume: _listed("$.spec.capacity", volume.spec.capacity),
     "PersistentVolumeClaim": lambda claim: _listed("$.spec.resources.requests", claim.spec.resources.requests),
     "ResourceQuota": _quota_amounts,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api import core, storage
+from kplan.api import core, karpenter, storage
 from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity, TopologySpreadConstraint
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
@@ -33,6 +33,7 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _DEFAULT_GRACE_PERIOD_SECONDS = 30
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _NANOS_PER_MILLI = 10**6
+_KARPENTER_LIFETIME = "720h"
 
 
 def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
@@ -260,6 +261,24 @@ def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
     return replace(item, default=default, default_request={**item.min, **default, **item.default_request})
 
 
+def _complete_node_pool(pool: karpenter.NodePool) -> karpenter.NodePool:
+    """Fill in the defaults of Karpenter's CRD."""
+    spec, template, disruption = pool.spec, pool.spec.template, pool.spec.disruption
+    disruption = replace(
+        disruption,
+        consolidate_after=disruption.consolidate_after or "0s",
+        consolidation_policy=disruption.consolidation_policy or "WhenEmptyOrUnderutilized",
+        budgets=(karpenter.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets,
+    )
+    lifetime = template.spec.expire_after or _KARPENTER_LIFETIME
+    template = replace(template, spec=replace(template.spec, expire_after=lifetime))
+    return replace(pool, spec=replace(spec, disruption=disruption, template=template))
+
+
+def _complete_node_claim(claim: karpenter.NodeClaim) -> karpenter.NodeClaim:
+    return replace(claim, spec=replace(claim.spec, expire_after=claim.spec.expire_after or _KARPENTER_LIFETIME))
+
+
 _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "Pod": complete_pod,
     "Node": _complete_node,
@@ -270,4 +289,6 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "StorageClass": _complete_storage_class,
     "CSIDriver": _complete_driver,
     "LimitRange": complete_limit_range,
+    "NodePool": _complete_node_pool,
+    "NodeClaim": _complete_node_claim,
 }

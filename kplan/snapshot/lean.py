@@ -22,6 +22,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Annotations that affect scheduling; snapshots hold no others.
 DECIDING_ANNOTATIONS = frozenset(
     {
+        "karpenter.sh/do-not-disrupt",
+        "karpenter.sh/nodepool-hash",
+        "karpenter.sh/nodepool-hash-version",
         "pv.kubernetes.io/bind-completed",
         "pv.kubernetes.io/bound-by-controller",
         "pv.kubernetes.io/migrated-to",
@@ -100,7 +103,10 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
             _lean_pod_condition(condition)
             for condition in status.conditions
             if condition.type not in _IDLE_POD_CONDITIONS
-            and not (condition.type == "PodScheduled" and condition.status == "True")
+            # Karpenter looks at the reason alone.
+            and not (
+                condition.type == "PodScheduled" and condition.status == "True" and condition.reason != "Unschedulable"
+            )
         )
         if conditions != status.conditions:
             changes["conditions"] = conditions

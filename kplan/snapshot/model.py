@@ -15,6 +15,7 @@ from kplan.api import (
     autoscaling,
     batch,
     core,
+    karpenter,
     node,
     policy,
     resource,
@@ -74,6 +75,12 @@ class Snapshot:
     resource_claim_templates: tuple[resource.ResourceClaimTemplate, ...] = ()
     device_classes: tuple[resource.DeviceClass, ...] = ()
     resource_slices: tuple[resource_slice.ResourceSlice, ...] = ()
+    node_pools: tuple[karpenter.NodePool, ...] = ()
+    node_claims: tuple[karpenter.NodeClaim, ...] = ()
+    node_overlays: tuple[karpenter.NodeOverlay, ...] = ()
+    ec2_node_classes: tuple[karpenter.EC2NodeClass, ...] = ()
+    aks_node_classes: tuple[karpenter.AKSNodeClass, ...] = ()
+    kwok_node_classes: tuple[karpenter.KWOKNodeClass, ...] = ()
     source: str = "objects"
     taken_at: str | None = None
     server_version: str | None = None

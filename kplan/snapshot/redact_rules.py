@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kplan.api import core, meta, policy, resource, resource_slice, storage, volumes
+from kplan.api import core, karpenter, meta, policy, resource, resource_slice, storage, volumes
 from kplan.api import node as node_api
 from kplan.api.affinity import (
     NodeSelectorRequirement,
@@ -34,16 +34,17 @@ KEPT_FIELDS = _words(
     """
     access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
-    config_source daemon_set_pod evict_daemon safe_to_evict scale_down_disabled scale_up_delay
-    counter_set creation_timestamp declared_features deletion_cost deletion_timestamp desired_replicas
-    distinct_attribute driver effect extended_resource_name failed_indexes fs_type job_completion_index
-    job_index_failure_count key kind kubelet_version last_transition_time managed_by match_attribute
-    match_label_keys max_replicas max_surge max_unavailable medium min_available mirror mismatch_label_keys
-    node_affinity_policy node_taints_policy operator persistent_volume_reclaim_policy phase pod_management_policy
-    pod_replacement_policy preemption_policy protocol provisioner qos_class reason reclaim_policy resource
-    resource_name resource_version restart_policy schedule scheduler_name scope_name scopes share_id start_time
-    status time_added topology_key type unhealthy_pod_eviction_policy volume_binding_mode volume_mode
-    when_unsatisfiable
+    config_source consolidate_after consolidation_policy counter_set creation_timestamp daemon_set_pod
+    declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
+    duration effect evict_daemon expire_after extended_resource_name failed_indexes fs_type group
+    job_completion_index job_index_failure_count key kind kubelet_version last_pod_event_time last_transition_time
+    managed_by match_attribute match_label_keys max_replicas max_surge max_unavailable medium min_available mirror
+    mismatch_label_keys node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy
+    phase pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
+    qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
+    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes share_id start_time status
+    termination_grace_period time_added topology_key type unhealthy_pod_eviction_policy volume_binding_mode
+    volume_mode when_unsatisfiable
     """
 )
 
@@ -87,6 +88,9 @@ def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
 
 #: Annotations that scheduling reads, with the rules for their values; all others are removed.
 KEPT_ANNOTATIONS: dict[str, Rule] = {
+    "karpenter.sh/do-not-disrupt": _keep,
+    "karpenter.sh/nodepool-hash": _keep,
+    "karpenter.sh/nodepool-hash-version": _keep,
     "pv.kubernetes.io/bind-completed": _keep,
     "pv.kubernetes.io/bound-by-controller": _keep,
     "pv.kubernetes.io/migrated-to": _keep,
@@ -131,6 +135,10 @@ def _owner(words: Words, owner: meta.OwnerReference) -> dict[str, Any]:
     return {"name": words.name(owner.kind, owner.name), "uid": words.uid(owner.uid)}
 
 
+def _node_class(words: Words, reference: karpenter.NodeClassReference) -> dict[str, Any]:
+    return {"name": words.name(reference.kind, reference.name)}
+
+
 def _scaled(words: Words, target: CrossVersionObjectReference) -> dict[str, Any]:
     return {"name": words.name(target.kind, target.name)}
 
@@ -151,7 +159,7 @@ def _consumer(words: Words, consumer: resource.ResourceClaimConsumerReference) -
 
 
 def _keyed_values(words: Words, requirement: Any) -> dict[str, Any]:
-    if requirement.operator in {"Gt", "Lt"}:
+    if requirement.operator in {"Gt", "Lt", "Gte", "Lte"}:
         words.note_comparison(requirement.key)
     return {"values": tuple(words.value(requirement.key, value) for value in requirement.values)}
 
@@ -204,6 +212,8 @@ STRUCT_RULES: dict[type, StructRule] = {
     meta.LabelSelectorRequirement: StructRule(_VALUES, _keyed_values),
     resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
     NodeSelectorRequirement: StructRule(_VALUES, _keyed_values),
+    karpenter.NodeRequirement: StructRule(_VALUES, _keyed_values),
+    karpenter.NodeClassReference: StructRule(frozenset({"name"}), _node_class),
     NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
     TopologySelectorLabelRequirement: StructRule(_VALUES, _topology_values),
     Taint: StructRule(_VALUE, _keyed_value),
@@ -256,6 +266,12 @@ RULES: dict[tuple[type, str], Rule] = {
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
     (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
+    (core.NodeSpec, "provider_id"): _named("machine"),
+    (karpenter.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
+    (karpenter.TemplateMeta, "labels"): _labels,
+    (karpenter.TemplateMeta, "annotations"): _annotations,
+    (karpenter.NodeClaimStatus, "node_name"): _named("Node"),
+    (karpenter.NodeClaimStatus, "provider_id"): _named("machine"),
     # Workloads and services
     (core.ServiceSpec, "selector"): _labels,
     (core.ReplicationControllerSpec, "selector"): _labels,

@@ -20,8 +20,17 @@ KEPT_LABELS = frozenset(
         "node.kubernetes.io/instance-type",
         "beta.kubernetes.io/instance-type",
         "node.kubernetes.io/windows-build",
+        "karpenter.sh/capacity-type",
     }
 )
+
+#: Labels whose values are names of objects of another kind.
+_LABELS_OF_NAMES = {
+    "karpenter.sh/nodepool": "NodePool",
+    "karpenter.k8s.aws/ec2nodeclass": "EC2NodeClass",
+    "karpenter.azure.com/aksnodeclass": "AKSNodeClass",
+    "karpenter.kwok.sh/kwoknodeclass": "KWOKNodeClass",
+}
 
 #: Values that identify nothing.
 _PLAIN_VALUES = frozenset({"true", "false"})
@@ -75,6 +84,8 @@ class Words:
         """
         if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
             return value
+        if key in _LABELS_OF_NAMES:
+            return self.name(_LABELS_OF_NAMES[key], value)
         if _ZONE_DELIMITER in value and key.rpartition("/")[2] in {"zone", "region"}:
             return _ZONE_DELIMITER.join(self.value(key, part) for part in value.split(_ZONE_DELIMITER))
         for kind in ("Node", "Namespace"):

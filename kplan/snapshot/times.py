@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import batch, core, resource
+from kplan.api import batch, core, karpenter, resource
 from kplan.api.kinds import metadata_of
 from kplan.api.time import from_micros, to_micros
 from kplan.errors import Problem
@@ -84,9 +84,26 @@ def _of_claim(claim: resource.ResourceClaim) -> list[_Named]:
     return [(allocation.allocation_timestamp, "$.status.allocation.allocationTimestamp")]
 
 
+def _of_conditions(conditions: tuple[karpenter.NodeClaimCondition, ...]) -> list[_Named]:
+    return [
+        (condition.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
+        for index, condition in enumerate(conditions)
+        if condition.last_transition_time is not None
+    ]
+
+
+def _of_node_claim(claim: karpenter.NodeClaim) -> list[_Named]:
+    times = _of_conditions(claim.status.conditions)
+    if claim.status.last_pod_event_time is not None:
+        times.append((claim.status.last_pod_event_time, "$.status.lastPodEventTime"))
+    return times
+
+
 _OTHERS: dict[type[msgspec.Struct], Callable[[Any], list[_Named]]] = {
     core.Pod: _of_pod,
     core.Node: _of_node,
     batch.Job: _of_job,
     resource.ResourceClaim: _of_claim,
+    karpenter.NodePool: lambda pool: _of_conditions(pool.status.conditions),
+    karpenter.NodeClaim: _of_node_claim,
 }

