@@ -12,8 +12,8 @@ from msgspec import field as named
 
 from kplan.documents.base import Count, Document, Positive
 
-RESOURCE = "resource"
-"""What a `NameChange` may be about, besides kinds of objects: a resource name."""
+RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
+"""What a `NameChange` may be about, besides kinds of objects."""
 
 
 class Helped(Document, frozen=True):
@@ -101,7 +101,7 @@ class NameChange(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    what : such as claim, storage class, scheduler
+    what : such as claim, storage class, scheduler, toleration, topologyKey
     of : the object whose reference it is; empty for the pod itself
     """
 
@@ -115,6 +115,41 @@ class CorrectName(RemedyBase, frozen=True, kw_only=True, tag="correct-name"):
     """Refer to something that exists."""
 
     change: NameChange
+
+
+class NamespaceAddition(Document, frozen=True, kw_only=True):
+    """A namespace that a required affinity to other pods is to search as well.
+
+    Attributes
+    ----------
+    selector : the label selector of the term, which matches pods there
+    """
+
+    namespace: str
+    selector: str
+    topology_key: str
+
+
+class SearchNamespace(RemedyBase, frozen=True, kw_only=True, tag="search-namespace"):
+    """Add the namespace in which the other pods run to the term's ``namespaces``."""
+
+    change: NamespaceAddition
+
+
+Policy = Literal["nodeTaintsPolicy", "nodeAffinityPolicy"]
+
+
+class PolicyChange(Document, frozen=True, kw_only=True):
+    """A policy of a topology spread constraint that becomes Honor."""
+
+    policy: Policy
+    topology_key: str
+
+
+class HonorPolicy(RemedyBase, frozen=True, kw_only=True, tag="honor-policy"):
+    """Spread only over the domains of nodes on which the pod may run."""
+
+    change: PolicyChange
 
 
 class MissingObject(Document, frozen=True, kw_only=True):
@@ -189,11 +224,13 @@ class MovedPod(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     goes_to : where it fits as well
+    budgets : NAMESPACE/NAME of the disruption budgets that count it; all of them allow its disruption
     """
 
     pod: str
     node: str
     goes_to: str
+    budgets: tuple[str, ...] = ()
 
 
 class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
@@ -215,12 +252,14 @@ class PriorityChange(Document, frozen=True, kw_only=True):
     ----------
     priority_class : a class that has it
     evicts : pods that would be evicted
+    budgets : NAMESPACE/NAME of the disruption budgets that count one of these; all of them allow it
     """
 
     old: int = named(name="from")
     to: int
     priority_class: str
     evicts: tuple[str, ...]
+    budgets: tuple[str, ...] = ()
 
 
 class RaisePriority(RemedyBase, frozen=True, kw_only=True, tag="raise-priority"):
@@ -257,6 +296,8 @@ class SplitReplicas(RemedyBase, frozen=True, kw_only=True, tag="split-replicas")
 
 Remedy = (
     LowerRequest
+    | SearchNamespace
+    | HonorPolicy
     | TolerateTaint
     | CorrectSelector
     | CorrectName

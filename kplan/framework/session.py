@@ -48,6 +48,7 @@ class Session:
     refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would refuse, and why
     known_ids: InitVar[dict[str, int] | None] = None  #: the `pod_ids`; None reads them from the cluster
     random: Random | None = None  #: draws among equals; created from the seed of the options, if there is one
+    cordoned: set[str] = field(default_factory=set)  #: nodes that were cordoned in the course of the question
 
     def __post_init__(self, known_ids: dict[str, int] | None) -> None:
         infos = self.cluster.pods.infos
@@ -112,6 +113,7 @@ class Session:
             self.refused.copy(),
             self.pod_ids.copy(),
             random,
+            self.cordoned.copy(),
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
@@ -148,6 +150,9 @@ class Session:
 
     def set_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> None:
         """Cordon or uncordon nodes, and drop what is cached for pod shapes."""
+        rows = tuple(rows)
+        names = {self.cluster.nodes.names[row] for row in rows}
+        self.cordoned = self.cordoned - names if schedulable else self.cordoned | names
         self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
         for framework in self.frameworks.values():
             framework.forget_shapes()

@@ -17,7 +17,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.interface import PostFilterFindings
 from kplan.framework.session import Session
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
-from kplan.planner.diagnosis.replicas import ALONE, Replicas
+from kplan.planner.diagnosis.replicas import ALONE, Replicas, owned_replicas
 from kplan.planner.explanation import CLOSEST, Explanation, Shown, explain
 
 NodesShown = Iterable[str] | Shown | None
@@ -157,17 +157,19 @@ class Placement:
 
 
 def last_placement(
-    session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas = ALONE
+    session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas | None = None
 ) -> Placement:
     """Return the placement of a decision after which its session never changes.
 
     Parameters
     ----------
     origin : the manifest of the pod
-    replicas : pods like it that wait with it
+    replicas : pods like it that wait with it; None for those of its controller, where it has no manifest
     """
     origins = {} if origin is None else {result.pod: origin}
     names = session.cluster.nodes.names
+    if replicas is None:
+        replicas = owned_replicas(session, result.pod) if origin is None else ALONE
     return placement_of(
         session,
         result,

@@ -82,6 +82,13 @@ class Budgets:
             if pods.matches(budget.match, pod) and budget.covers(pods.infos[pod])
         ]
 
+    def forbids(self, pods: PodTable, pod: int) -> bool:
+        """Return whether a budget that counts a pod allows no disruption."""
+        info = pods.infos[pod]
+        return any(
+            budget.allowed < 1 and pods.matches(budget.match, pod) and budget.covers(info) for budget in self._budgets
+        )
+
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:
     try:

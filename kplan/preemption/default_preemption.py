@@ -45,7 +45,8 @@ class DefaultPreemption:
     def __init__(self, args: PluginArgs | None, handle: Handle) -> None:
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self._handle = handle
-        self._budgets = Budgets(handle.listers.pod_disruption_budgets)
+        #: with the disruptions that they allow now
+        self.budgets = Budgets(handle.listers.pod_disruption_budgets)
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Return the node to nominate and its victims; the findings are a `PreemptionResult`."""
@@ -60,11 +61,11 @@ class DefaultPreemption:
 
     def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:
         """Update how many disruptions the budgets allow, by (namespace, name)."""
-        self._budgets = self._budgets.with_allowed_disruptions(allowed)
+        self.budgets = self.budgets.with_allowed_disruptions(allowed)
 
     def _blank(self) -> PreemptionResult:
         cluster = self._handle.cluster
-        return PreemptionResult(cluster.pods.infos, cluster.nodes, self._budgets)
+        return PreemptionResult(cluster.pods.infos, cluster.nodes, self.budgets)
 
     def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
         blank = self._blank()
@@ -74,7 +75,7 @@ class DefaultPreemption:
             return replace(blank, eligible=False, message=message, why_not=obstacle)
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins exist
-        run = dry_run(framework, cycle, outcome, self._budgets)
+        run = dry_run(framework, cycle, outcome, self.budgets)
         candidates = self._limited(run, self._candidates(run))
         if len(candidates) == 0:
             _raise_errors(run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from msgspec import UnsetType
@@ -18,6 +18,7 @@ from kplan.report.repository import as_argument
 from kplan.report.view import Case
 from kplan.report.words import count
 
+_BOTH = 2
 _RULES = {
     "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
     "podAffinity": "only prefer to run near other pods per {}",
@@ -44,14 +45,24 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
 
 def remedy_text(remedy: r.Remedy) -> str:
     """Return a remedy and its effect as a sentence without a full stop."""
+    helps = _helps(remedy.helps)
+    if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
+        return f"{'for ' + helps + ': ' if helps else ''}{_change(remedy)}"
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{_change(remedy)}{then}{_helps(remedy.helps)}{'' if remedy.checked else ' (not tried)'}"
+    return f"{_change(remedy)}{then}{f' ({helps})' if helps else ''}{'' if remedy.checked else ' (not tried)'}"
 
 
 def _helps(helps: r.Helped | UnsetType) -> str:
     if not helps:
         return ""
-    return f" (all {helps.of} pods)" if helps.pods == helps.of else f" ({helps.pods} of {helps.of} pods)"
+    if helps.pods < helps.of:
+        return f"{helps.pods} of {helps.of} pods"
+    return "both pods" if helps.of == _BOTH else f"all {helps.of} pods"
+
+
+def _within(budgets: Sequence[str]) -> str:
+    """Return which budgets count what a remedy evicts or deletes."""
+    return f" (within {'budget' if len(budgets) == 1 else 'budgets'} {listing(budgets)})" if budgets else ""
 
 
 def remedy_change(remedy: r.Remedy) -> str:
@@ -96,6 +107,10 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
             )
         case r.CorrectName(change=c):
             return f"{'in ' + c.of + ', ' if c.of else ''}set {c.what} to {c.to} instead of {c.old}"
+        case r.SearchNamespace(change=c):
+            return f"add {c.namespace}, where {c.selector} runs, to namespaces of the podAffinity per {c.topology_key}"
+        case r.HonorPolicy(change=c):
+            return f"set {c.policy}: Honor for the spread over {c.topology_key}"
         case r.CreateObject(change=c):
             return f"create {c.what} {c.name}"
         case r.RemoveGates(change=c):
@@ -106,11 +121,12 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
             besides = f" and {_added(nodes)}" if nodes else ""
             return _RULES[c.rule].format(c.topology_key) + besides
         case r.MovePod(change=c):
-            return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well"
+            return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}"
         case r.AddNodes(change=c):
             return _added(c)
         case r.RaisePriority(change=c):
-            return f"use priority class {c.priority_class} ({c.to}), which would evict {listing(c.evicts)}"
+            evicts = f"{listing(c.evicts)}{_within(c.budgets)}"
+            return f"use priority class {c.priority_class} ({c.to}), which would evict {evicts}"
         case r.LowerReplicas(change=c):
             return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
         case r.SplitReplicas(change=c):

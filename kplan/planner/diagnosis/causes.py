@@ -120,7 +120,10 @@ class NodesOut(msgspec.Struct, frozen=True):
     #: resource -> the largest allocatable amount of these nodes, where that is less than the request
     largest: dict[str, str] = {}
     domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
-    meant: str = ""  #: the pod label that was probably meant when a required pod affinity matches no pod
+    #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
+    meant: str = ""
+    instead: str = ""  #: the toleration that was probably meant for the taint
+    runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
 
 
 class NotNamed(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from kplan.api.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodAffinity,
+    PodAffinityTerm,
     PodAntiAffinity,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -19,9 +21,11 @@ from kplan.api.affinity import (
 from kplan.api.core import Container, Pod
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.tolerations import Taint, Toleration
+from kplan.documents.remedy import Policy
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 _ANYWAY = "ScheduleAnyway"
+_HONOR = "Honor"
 _FULL_WEIGHT = 100
 
 
@@ -120,24 +124,87 @@ def relaxed_together(pod: Pod) -> Iterator[tuple[str, Pod]]:
     yield from _relaxed(pod, pod.spec.affinity.pod_affinity if pod.spec.affinity is not None else None)
 
 
-def with_affinity_to(pod: Pod, key: str, value: str) -> Iterator[tuple[str, Pod]]:
-    """Yield each value that a required affinity term has for a label, with the pod whose term has another value."""
+def with_toleration(pod: Pod, index: int, toleration: Toleration) -> Pod:
+    """Return the pod with one of its tolerations replaced."""
+    tolerations = list(pod.spec.tolerations)
+    tolerations[index] = toleration
+    return replace(pod, spec=replace(pod.spec, tolerations=tuple(tolerations)))
+
+
+def with_term(pod: Pod, index: int, term: PodAffinityTerm) -> Pod:
+    """Return the pod with one of the required terms of its affinity to other pods replaced."""
     affinity = pod.spec.affinity
     rules = affinity.pod_affinity if affinity is not None else None
-    if rules is None or affinity is None:
-        return
-    required = rules.required_during_scheduling_ignored_during_execution
-    for term in required:
-        selector = term.label_selector
-        if selector is None or key not in selector.match_labels:
-            continue
-        meant = replace(term, label_selector=replace(selector, match_labels={**selector.match_labels, key: value}))
-        terms = tuple(meant if other is term else other for other in required)
-        changed = replace(rules, required_during_scheduling_ignored_during_execution=terms)
-        yield (
-            selector.match_labels[key],
-            replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_affinity=changed))),
+    if affinity is None or rules is None:
+        return pod
+    terms = list(rules.required_during_scheduling_ignored_during_execution)
+    terms[index] = term
+    changed = replace(rules, required_during_scheduling_ignored_during_execution=tuple(terms))
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_affinity=changed)))
+
+
+def with_label(term: PodAffinityTerm, old: tuple[str, str], to: tuple[str, str]) -> PodAffinityTerm:
+    """Return a term that wants another label instead of one with this key and value."""
+    selector = term.label_selector
+    if selector is None:
+        return term
+    labels = {
+        (to[0] if label == old else label[0]): (to[1] if label == old else label[1])
+        for label in selector.match_labels.items()
+    }
+    expressions = tuple(
+        replace(expression, key=to[0], values=(to[1],))
+        if (expression.key, expression.operator, expression.values) == (old[0], "In", (old[1],))
+        else expression
+        for expression in selector.match_expressions
+    )
+    return replace(term, label_selector=replace(selector, match_labels=labels, match_expressions=expressions))
+
+
+def with_topology_key(pod: Pod, old: str, to: str) -> Pod:
+    """Return the pod with another topology key in all its spread constraints and terms that have this one."""
+    spec, affinity = pod.spec, pod.spec.affinity
+    spreads = tuple(
+        replace(constraint, topology_key=to) if constraint.topology_key == old else constraint
+        for constraint in spec.topology_spread_constraints
+    )
+    if affinity is not None:
+        together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+        affinity = replace(
+            affinity,
+            pod_affinity=None if together is None else _with_key(together, old, to),
+            pod_anti_affinity=None if apart is None else _with_key(apart, old, to),
         )
+    return replace(pod, spec=replace(spec, topology_spread_constraints=spreads, affinity=affinity))
+
+
+_Rules = TypeVar("_Rules", PodAffinity, PodAntiAffinity)
+
+
+def _with_key(rules: _Rules, old: str, to: str) -> _Rules:
+    required = rules.required_during_scheduling_ignored_during_execution
+    terms = tuple(replace(term, topology_key=to) if term.topology_key == old else term for term in required)
+    return replace(rules, required_during_scheduling_ignored_during_execution=terms)
+
+
+def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
+    """Yield each policy that a hard spread constraint ignores, its topology key, and the pod that honours it.
+
+    Such a constraint counts the domains of nodes on which the pod may not run.
+    """
+    constraints = pod.spec.topology_spread_constraints
+    for constraint in constraints:
+        if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
+            continue
+        ways: list[tuple[Policy, TopologySpreadConstraint]] = []
+        if constraint.node_taints_policy != _HONOR:
+            ways.append(("nodeTaintsPolicy", replace(constraint, node_taints_policy=_HONOR)))
+        if constraint.node_affinity_policy not in (None, _HONOR):
+            ways.append(("nodeAffinityPolicy", replace(constraint, node_affinity_policy=_HONOR)))
+        for policy, changed in ways:
+            others = tuple(changed if other is constraint else other for other in constraints)
+            spec = replace(pod.spec, topology_spread_constraints=others)
+            yield policy, constraint.topology_key, replace(pod, spec=spec)
 
 
 def _relaxed(pod: Pod, rules: PodAffinity | PodAntiAffinity | None) -> Iterator[tuple[str, Pod]]:

@@ -10,6 +10,7 @@ from kplan.documents import details as d
 from kplan.documents import remedy as r
 from kplan.framework.listers import Listers
 from kplan.planner.diagnosis import causes as c
+from kplan.planner.diagnosis.meant import SYSTEM_TAINTS
 from kplan.planner.diagnosis.sizing import largest_requester
 from kplan.reading.places import Step, path_of
 from kplan.rules.resources import PODS
@@ -17,9 +18,6 @@ from kplan.rules.volume_claims import claim_name
 
 Field = tuple[Step, ...]
 """A path into the pod's JSON."""
-
-SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", _REQUIRED)
@@ -108,7 +106,7 @@ def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return ()
 
 
-def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: PLR0911 - one case a kind, in one place
+def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one case a kind, in one place
     match remedy:
         case r.LowerRequest(change=change):
             return _container(pod, change.container, ("resources", "requests", change.resource))
@@ -120,6 +118,14 @@ def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: PLR0911 - one case
             return _NODE_AFFINITY
         case r.CorrectName(change=change) if change.what == r.RESOURCE:
             return _request(pod, change.old)
+        case r.CorrectName(change=change) if change.what == r.TOLERATION:
+            return _TOLERATIONS
+        case r.CorrectName(change=change) if change.what == r.TOPOLOGY_KEY:
+            return _rule(pod, change.of, change.old)
+        case r.SearchNamespace(change=change):
+            return _rule(pod, _TOGETHER, change.topology_key)
+        case r.HonorPolicy(change=change):
+            return _rule(pod, _SPREAD, change.topology_key)
         case r.RelaxRule(change=change):
             return _rule(pod, change.rule, change.topology_key)
         case _:

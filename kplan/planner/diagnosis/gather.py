@@ -9,8 +9,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import required_node_affinity
-from kplan.api.core import Pod
-from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew, UnmetAffinity
+from kplan.api.core import Node, Pod
+from kplan.documents.details import (
+    AffinityLabelMissing,
+    AntiAffinity,
+    Detail,
+    InsufficientResource,
+    SpreadLabelMissing,
+    TooMuchSkew,
+    UnmetAffinity,
+    UntoleratedTaint,
+)
 from kplan.documents.placement import Outcome
 from kplan.engine.arrays import RowArray
 from kplan.engine.node_matching import first_untolerated_hard_taints
@@ -21,7 +30,15 @@ from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import causes as c
-from kplan.planner.diagnosis.names import is_fact, nearest
+from kplan.planner.diagnosis.meant import (
+    MeantNamespace,
+    meant_pods,
+    meant_toleration,
+    meant_topology_key,
+    toleration_text,
+    untolerated,
+)
+from kplan.planner.diagnosis.names import is_fact, nearest, nearest_key
 from kplan.planner.explanation import details_at
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
@@ -159,7 +176,7 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
         codes = [column.code_of[value] for value in values if value in column.code_of]
         if not codes:
             keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
-            meant = nearest(values[0], column.values) if column.values else nearest(label, keys)
+            meant = nearest(values[0], column.values) if column.values else nearest_key(label, keys)
             known = tuple(sorted(column.values))
             yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
         has_label = np.isin(column.codes, codes)
@@ -219,6 +236,14 @@ class _Answer(msgspec.Struct, frozen=True):
     rows: RowArray
 
 
+class _Meant(msgspec.Struct, frozen=True):
+    """See `causes.NodesOut`."""
+
+    name: str = ""
+    instead: str = ""
+    runs_in: str = ""
+
+
 def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
     rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     counted = outcome.verdicts_count
@@ -259,6 +284,7 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
+    meant = _meant(answer, details, nodes.nodes[int(rows[closest])])
     return c.NodesOut(
         nodes=len(group),
         closest=nodes.names[int(rows[closest])],
@@ -267,24 +293,31 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
         details=tuple(details),
         largest=largest,
         domains=domains,
-        meant=_meant_pods(answer, details),
+        meant=meant.name,
+        instead=meant.instead,
+        runs_in=meant.runs_in,
     )
 
 
-def _meant_pods(answer: _Answer, details: Iterable[Detail]) -> str:
-    """Return the label of running pods, KEY=VALUE, that was probably meant when the pod's affinity matches no pod."""
-    if not any(isinstance(detail, UnmetAffinity) and not detail.domains_with_matching_pods for detail in details):
-        return ""
-    affinity = answer.info.pod.spec.affinity
-    rules = affinity.pod_affinity if affinity is not None else None
-    pods = answer.session.cluster.pods
-    for term in rules.required_during_scheduling_ignored_during_execution if rules is not None else ():
-        for key, value in term.label_selector.match_labels.items() if term.label_selector is not None else ():
-            known = pods.label_values(key)
-            meant = nearest(value, known) if value not in known else ""
-            if meant:
-                return f"{key}={meant}"
-    return ""
+def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
+    """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
+    pod, nodes = answer.info.pod, answer.session.cluster.nodes
+    for detail in details:
+        match detail:
+            case UntoleratedTaint():
+                taints = untolerated(pod, node)
+                if len(taints) == 1 and (guess := meant_toleration(pod, taints[0], nodes)) is not None:
+                    return _Meant(toleration_text(guess.to), instead=toleration_text(guess.old))
+            case SpreadLabelMissing() | AffinityLabelMissing():
+                return _Meant(meant_topology_key(detail.missing_label, nodes))
+            case UnmetAffinity() if not detail.domains_with_matching_pods:
+                for guess_of_pods in meant_pods(answer.session, answer.info):
+                    if isinstance(guess_of_pods, MeantNamespace):
+                        return _Meant(runs_in=guess_of_pods.namespace)
+                    return _Meant("=".join(guess_of_pods.to))
+            case _:
+                pass
+    return _Meant()
 
 
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:

@@ -17,6 +17,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return "" if best is None or ranks.count(best) > 1 else matches[ranks.index(best)]
 
 
+def nearest_key(key: str, known: Iterable[str]) -> str:
+    """Return the label key that was probably meant: one with the same name behind its prefix, else a similar one.
+
+    Names are compared without their prefix, or ``kubernetes.io/host`` would resemble ``kubernetes.io/os`` more than
+    ``kubernetes.io/hostname``.
+    """
+    keys = sorted(set(known))
+    prefix, _, name = key.rpartition("/")
+    alike = [other for other in keys if other.rpartition("/")[2] == name]
+    stable = [other for other in alike if ".beta." not in other]
+    if len(stable) == 1 or len(alike) == 1:
+        return (stable or alike)[0]
+    by_name = {other.rpartition("/")[2]: other for other in keys}
+    siblings = {other.rpartition("/")[2]: other for other in keys if other.rpartition("/")[0] == prefix}
+    meant = nearest(name, siblings)
+    return siblings[meant] if meant else by_name.get(nearest(name, by_name), "")
+
+
 def _rank(name: str, other: str) -> tuple[float, int]:
     """Return how similar two names are, then the length of their common prefix."""
     prefix = next((i for i, (left, right) in enumerate(zip(name, other, strict=False)) if left != right), len(name))

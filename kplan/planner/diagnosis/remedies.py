@@ -9,20 +9,19 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.api.tolerations import tolerations_tolerate
 from kplan.api.wellknown import CONTROL_PLANE
 from kplan.documents import remedy as r
-from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
+from kplan.engine.node_matching import first_untolerated_hard_taints
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import causes as c
-from kplan.planner.diagnosis import changes
-from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
+from kplan.planner.diagnosis import changes, corrections
 from kplan.planner.diagnosis.gather import resources_of
-from kplan.planner.diagnosis.names import is_fact
+from kplan.planner.diagnosis.meant import SYSTEM_TAINTS, untolerated
+from kplan.planner.diagnosis.names import is_fact, nearest_key
 from kplan.planner.diagnosis.near_misses import NearMisses
 from kplan.planner.diagnosis.replicas import ALONE, Replicas
-from kplan.planner.diagnosis.sizing import fewer, in_units, lower, smaller
+from kplan.planner.diagnosis.sizing import fewer, low_enough, lower, smaller
 from kplan.planner.diagnosis.surroundings import add, move, raise_priority, relax_and_add, uncordon
 from kplan.planner.diagnosis.trials import Trials
 from kplan.rules.volume_claims import claim_name
@@ -32,14 +31,8 @@ MOST = 5
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
-_FOR_SOME = 4.5
-"""Added to the size of a remedy that lets only some of the pending replicas run."""
-
 _SIMILAR = 0.6
 """Names of at least this similarity may be the same name, misspelt."""
-
-_SMALL = 0.5
-"""Lowering a request to no less than this share of it is a small change."""
 
 
 def remedies(
@@ -55,39 +48,69 @@ def remedies(
     """
     trials = Trials(session, result.pod)
     ranked = [(_size(trials, remedy), remedy) for remedy in _by_cause(trials, causes)]
-    ranked += [(0, remedy) for group in causes.out if group.meant for remedy in _beside(trials, group.meant)]
     if result.filter is not None and result.filter.pre_filter_status is None:
         misses = NearMisses(result.filter)
         ranked += _selector(trials, misses)
         ranked += [(_size(trials, remedy), remedy) for remedy in _by_filter(trials, misses, result, replicas)]
-    if replicas.pending > 1:
-        ranked = [_helping(trials, size, remedy, replicas.pending) for size, remedy in ranked]
-    ranked.sort(key=lambda item: item[0])
-    return tuple(dict.fromkeys(remedy for _, remedy in ranked))[:MOST]
+    offers = [(_for_all(trials, remedy, replicas.pending), size) for size, remedy in ranked]
+    helpful = [(not _helps_all(remedy), size, remedy) for remedy, size in offers]
+    helpful.sort(key=lambda item: item[:2])
+    ordered = tuple(dict.fromkeys(remedy for _, _, remedy in helpful))
+    return tuple(remedy for remedy in ordered if not _has_more_than_enough(remedy, ordered))[:MOST]
 
 
-def _helping(trials: Trials, size: float, remedy: r.Remedy, pending: int) -> tuple[float, r.Remedy]:
-    """Add to a remedy how many of the pending replicas it lets run; enlarge its size when these are not all."""
-    if remedy in trials.tried and not remedy.helps:
-        pod, session = trials.tried[remedy]()
-        if helped := trials.placed(pod, pending, session):
-            remedy = replace(remedy, helps=r.Helped(helped, pending))
-    if remedy.helps:
-        helps_all = remedy.helps.pods == remedy.helps.of
-    else:
-        helps_all = not isinstance(remedy, r.MovePod | r.RaisePriority)
-    return size if helps_all else size + _FOR_SOME, remedy
+def _for_all(trials: Trials, remedy: r.Remedy, pending: int) -> r.Remedy:
+    """Return a remedy with the number of the pending replicas that it lets run; a request low enough for all of them.
+
+    Without such a number, as for one pod, or for what is not tried, the remedy stays as it is.
+    """
+    if pending <= 1 or remedy.helps or not remedy.checked or isinstance(remedy, r.LowerReplicas | r.SplitReplicas):
+        return remedy
+    if remedy not in trials.tried:
+        return replace(remedy, helps=r.Helped(1, pending))
+    pod, session = trials.tried[remedy]()
+    helped = trials.placed(pod, pending, session)
+    if not helped:
+        return remedy
+    if helped < pending and isinstance(remedy, r.LowerRequest):
+        remedy, helped = low_enough(trials, remedy, pending) or (remedy, helped)
+    return replace(remedy, helps=r.Helped(helped, pending))
+
+
+def _helps_all(remedy: r.Remedy) -> bool:
+    """Return whether a remedy lets all pending replicas run, as far as is known."""
+    if isinstance(remedy, r.LowerReplicas):
+        return False
+    return not remedy.helps or remedy.helps.pods == remedy.helps.of
+
+
+def _has_more_than_enough(remedy: r.Remedy, others: Sequence[r.Remedy]) -> bool:
+    """Return whether a part of a remedy is a remedy by itself that helps as many pods."""
+    if not isinstance(remedy, r.RelaxRule) or not remedy.with_nodes:
+        return False
+    nodes, number = remedy.with_nodes, _number_helped(remedy)
+    return any(
+        (isinstance(other, r.AddNodes) and other.change.nodes <= nodes.nodes and _number_helped(other) >= number)
+        or (isinstance(other, r.RelaxRule) and not other.with_nodes and other.change == remedy.change)
+        for other in others
+    )
+
+
+def _number_helped(remedy: r.Remedy) -> int:
+    return remedy.helps.pods if remedy.helps else 1
 
 
 def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - one case a kind, in one place
     """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
-        case r.CorrectName() | r.RemoveGates():
+        case r.CorrectName() | r.RemoveGates() | r.SearchNamespace():
             return 0
         case r.Uncordon():
             return 1
         case r.LowerRequest():
-            return 2 if min(map(_retained_share, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
+            return 2
+        case r.HonorPolicy():
+            return 2.5
         case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
             return 6
         case r.RelaxRule(with_nodes=r.NodeAddition()):
@@ -112,10 +135,6 @@ def _is_for_others(trials: Trials, taint: str) -> bool:
     return taint.startswith(CONTROL_PLANE) or (
         key in resources_of(trials.live.cluster.nodes) and key not in trials.info.requests
     )
-
-
-def _retained_share(change: r.RequestChange) -> float:
-    return in_units(change.resource, change.to) / max(in_units(change.resource, change.old), 1)
 
 
 def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
@@ -185,16 +204,6 @@ def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
     yield r.CreateObject(change=missing, then=None, checked=False)
 
 
-def _beside(trials: Trials, meant: str) -> Iterator[r.Remedy]:
-    """Correct the label of a required pod affinity to the one that was probably meant."""
-    key, _, value = meant.partition("=")
-    for old, pod in changes.with_affinity_to(trials.pod, key, value):
-        node = trials.node_for(pod)
-        if node is not None:
-            change = r.NameChange(what="label", of="podAffinity", old=f"{key}={old}", to=meant)
-            yield r.CorrectName(change=change, then=node)
-
-
 def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
     misses = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
     for name in misses:
@@ -205,9 +214,12 @@ def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
 
 def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
     yield from uncordon(trials, misses)
+    yield from corrections.topology_keys(trials, misses)
+    yield from corrections.together(trials, misses)
     yield from _tolerate(trials, misses)
     yield from lower(trials, misses)
-    yield from _relax(trials, misses)
+    yield from corrections.policies(trials, misses)
+    yield from _relax(trials, misses, replicas.pending)
     if result.filter is not None and result.filter.rows is None:
         yield from add(trials, misses, replicas.pending)
     yield from move(trials, misses)
@@ -272,10 +284,9 @@ def _likely_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str,
         ordered = sorted(values, key=lambda value: (-_similarity(value, wanted), value))
         yield from ((key, value) for value in ordered[:_MOST_TRIED] if value != wanted)
     else:
-        keys = sorted({name for node in table.nodes for name in node.metadata.labels})
-        for name in difflib.get_close_matches(key, keys, n=1):
-            if wanted in table.label(name).code_of:
-                yield name, wanted
+        name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
+        if name and wanted in table.label(name).code_of:
+            yield name, wanted
     yield None
 
 
@@ -290,10 +301,12 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
-        taints = [
-            taint for taint in node.spec.taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
-        ]
+        taints = untolerated(trials.pod, node)
         if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
+            continue
+        correction = corrections.toleration(trials, taints)
+        if correction is not None:
+            yield correction
             continue
         tolerating = changes.tolerating(trials.pod, taints)
         goes_to = trials.node_for(tolerating)
@@ -302,7 +315,7 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
 
 
-def _relax(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
     pod = trials.pod
     ways: list[tuple[r.RuleChange, Pod]] = []
     if not misses.is_never_rejected_by(_SPREAD):
@@ -315,7 +328,7 @@ def _relax(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         if node is not None:
             yield trials.by_change(r.RelaxRule(change=change, then=node), relaxed)
         else:
-            yield from relax_and_add(trials, relaxed, change)
+            yield from relax_and_add(trials, relaxed, change, pending)
 
 
 def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kplan.api.core import Pod
+from kplan.api.apps import ReplicaSet, StatefulSet
+from kplan.api.core import Pod, ReplicationController
+from kplan.api.labels import Selector
+from kplan.api.meta import controller_of
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
+from kplan.engine.pod_table import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.volume_claims import claim_name
 
@@ -20,12 +24,15 @@ class Replicas(msgspec.Struct, frozen=True):
     kind: str
     placed: tuple[int, ...]  #: rows of the replicas that have a node
     pending: int  #: number of the others: the pod itself, and those after it, which end as it does
+    are_all: bool = True  #: the workload wants no others besides
 
     @property
     def total(self) -> int:
         """Number of wanted replicas."""
         return len(self.placed) + self.pending
 
+
+_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 
 ALONE = Replicas("", "Pod", (), 1)
 """A pod that is no replica of a workload."""
@@ -42,13 +49,54 @@ def replicas_of(
     more : row -> number of further replicas after that pod that are not created
     """
     origin, info = origins.get(row), session.cluster.pods.infos[row]
-    if origin is None or origin.kind == "Pod" or _has_own_claims(info.pod):
+    if origin is None:
+        return owned_replicas(session, row)
+    if origin.kind == "Pod" or _has_own_claims(info.pod):
         return ALONE
     namespace = info.namespace
     mine = [other for other in rows if session.cluster.pods.infos[other].namespace == namespace]
     placed = tuple(other for other in mine if session.cluster.node_of[other] != NOWHERE)
     pending = len(mine) - len(placed) + sum(more.get(other, 0) for other in mine)
     return Replicas(f"{origin.kind} {namespace}/{origin.name}", origin.kind, placed, pending)
+
+
+def owned_replicas(session: Session, row: int) -> Replicas:
+    """Return the replicas of the controller that owns a pod of the cluster, as far as they equal the pod."""
+    cluster, info = session.cluster, session.cluster.pods.infos[row]
+    owner = controller_of(info.pod.metadata)
+    if owner is None or owner.kind not in _OWNERS or _has_own_claims(info.pod):
+        return ALONE
+    rows = cluster.pods.rows_matching(PodMatch(((frozenset((info.namespace,)), Selector()),), skip_terminating=True))
+    mine = [other for other in rows.tolist() if cluster.pods.infos[other].controller == info.controller]
+    placed = tuple(other for other in mine if cluster.node_of[other] != NOWHERE)
+    pending = sum(
+        cluster.node_of[other] == NOWHERE and cluster.pods.infos[other].shape == info.shape
+        for other in mine
+        if not cluster.pods.infos[other].pod.spec.node_name
+    )
+    kind, name, wanted = _workload_of(session, info.namespace, owner.kind, owner.name)
+    return Replicas(f"{kind} {info.namespace}/{name}", kind, placed, max(pending, 1), wanted == len(placed) + pending)
+
+
+def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tuple[str, str, int]:
+    """Return kind, name and wanted replicas of a controller, or of the deployment that owns it; 0 where unknown."""
+    listers, key = session.listers, (namespace, name)
+    owner: ReplicaSet | StatefulSet | ReplicationController | None
+    if kind == "ReplicaSet":
+        owner = listers.replica_sets.get(key)
+        parent = None if owner is None else controller_of(owner.metadata)
+        if parent is not None and parent.kind == "Deployment":
+            wanted = (
+                deployment.spec.replicas
+                for deployment in listers.snapshot.deployments
+                if (deployment.metadata.namespace, deployment.metadata.name) == (namespace, parent.name)
+            )
+            return parent.kind, parent.name, next(wanted, None) or 0
+    elif kind == "StatefulSet":
+        owner = listers.stateful_sets.get(key)
+    else:
+        owner = listers.replication_controllers.get(key)
+    return kind, name, 0 if owner is None else owner.spec.replicas or 0
 
 
 def pending_replicas(session: Session, row: int, number: int) -> Replicas:

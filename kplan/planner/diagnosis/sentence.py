@@ -145,7 +145,7 @@ def _none_of(group: c.NodesOut) -> str:
         case d.UnreachableVolume() as detail:
             return f"reaches volume {detail.volume} of claim {detail.claim} ({_names(detail.requires)})"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return f"has label {detail.missing_label}, the topology key of its rule"
+            return f"has label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
         case _:
             return ""
 
@@ -250,7 +250,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.TooMuchSkew():
             return _skew(detail)
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-            return f"{have} no label {detail.missing_label}, the topology key of its rule"
+            return f"{have} no label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
         case d.UnmetAffinity():
             return f"{have} no pod beside which it must run ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
@@ -298,6 +298,9 @@ def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
     where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
     meant = f"; did you mean {group.meant}?" if group.meant else ""
+    if group.runs_in:
+        searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
+        where = f"such pods run in namespace {group.runs_in}, and the rule searches only {_names(searched)}"
     return f"{_terms(detail.terms)} per {detail.topology_key}; {where}{meant}"
 
 
@@ -310,7 +313,8 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
-        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)})"
+        meant = f"; it tolerates {group.instead}: did you mean {group.meant}?" if group.instead else ""
+        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)}{meant})"
     return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 

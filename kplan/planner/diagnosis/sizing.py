@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.admission import limitranger
 from kplan.admission.rejection import Rejection
@@ -22,10 +23,17 @@ from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
 _FIT = "NodeResourcesFit"
 _MEBI = 1 << 20
+_MILLI = 10
 _SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds whose number of replicas users set."""
 
 _FACTORS = (2, 3, 4)
+_SMALLEST_SHARE = 0.5
+"""A request is lowered to no less than this share of it: a container that needs it would hardly run with less."""
+
+_STEPS = 4
+"""How often the amount that is low enough for all replicas is narrowed down."""
+
 _MOST_SMALLER = 60
 """At most this many smaller replicas are tried."""
 
@@ -85,7 +93,7 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
         rest = 0 if container is None else _amount(container, resource) - amount
         if resource == MEMORY and rest > _MEBI:
             rest -= rest % _MEBI
-        if container is None or rest <= 0:
+        if container is None or rest <= 0 or rest < _amount(container, resource) * _SMALLEST_SHARE:
             return None
         old, to = str(container.resources.requests[resource]), quantity_text(resource, rest)
         lowered.append(r.RequestChange(container=container.name, resource=resource, old=old, to=to))
@@ -94,6 +102,40 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
     if node is None:
         return None
     return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
+
+
+def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.LowerRequest, int] | None:
+    """Lower a request further, until all pending replicas get a node.
+
+    Returns
+    -------
+    remedy, number : the remedy, and how many replicas it lets run; None where half of the request is too much
+    """
+    change = remedy.change
+    container = next((one for one in trials.pod.spec.containers if one.name == change.container), None)
+    if remedy.also or container is None:
+        return None
+    unit = _MEBI if change.resource == MEMORY else _MILLI if change.resource == CPU else 1
+    low = -(-_amount(container, change.resource) // 2)
+    high = in_units(change.resource, change.to)
+    best: r.LowerRequest | None = None
+    amount = -(-low // unit) * unit
+    for _ in range(_STEPS):
+        if amount <= 0 or amount >= high:
+            break
+        to = quantity_text(change.resource, amount)
+        pod = changes.with_request(trials.pod, container, change.resource, to)
+        all_fit = _is_within_limit_ranges(trials, pod) and trials.placed(pod, pending, trials.world()) == pending
+        if all_fit:
+            low, best = amount, replace(remedy, change=replace(change, to=to), then=None)
+        elif best is None:
+            return None
+        else:
+            high = amount
+        amount = (low + high) // 2 // unit * unit
+        if amount <= low:
+            break
+    return None if best is None else (best, pending)
 
 
 def _is_within_limit_ranges(trials: Trials, pod: Pod) -> bool:
@@ -130,14 +172,14 @@ def in_units(resource: str, quantity: str | float) -> int:
 
 def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
     """Scale the workload down to the replicas that have a node."""
-    if replicas.kind in _SCALED and replicas.placed and replicas.pending:
+    if replicas.kind in _SCALED and replicas.placed and replicas.pending and replicas.are_all:
         change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
         yield r.LowerReplicas(change=change, then=None)
 
 
 def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[r.Remedy]:
     """Run several times as many replicas, smaller by the same factor, so that the workload requests the same in all."""
-    if replicas.kind not in _SCALED or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
+    if replicas.kind not in _SCALED or not replicas.are_all or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
         return
     for factor in _FACTORS:
         number = replicas.total * factor

@@ -34,14 +34,16 @@ _MOST_PER_NODE = 50
 _MOST_POSITIONS = 50
 _MOST_PODS_FOR_ALL = 3000
 """In a cluster of more pods, new nodes are tried only for pods whose rules do not depend on other nodes."""
-_SYSTEM_CLASSES = "system-"
+_SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 
 
 def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Uncordon a node that is rejected for nothing else."""
     table = trials.live.cluster.nodes
     positions = misses.only(_CORDON, _TAINTS)
-    cordoned = [int(row) for row in misses.rows[positions] if table.unschedulable[row]]
+    on_purpose = _cordoned_by_question(trials)
+    rows = [int(row) for row in misses.rows[positions] if table.unschedulable[row]]
+    cordoned = [row for row in rows if table.names[row] not in on_purpose]
     for row in cordoned[:_MOST_TRIED]:
         name = table.names[row]
         if trials.node_for(trials.pod, trials.uncordoned(row)) == name:
@@ -49,6 +51,12 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             trials.tried[remedy] = partial(_uncordoned, trials, row)
             yield remedy
             return
+
+
+def _cordoned_by_question(trials: Trials) -> set[str]:
+    """Return the nodes that are cordoned because the question asks for it: uncordoning them would undo it."""
+    world = trials.live.listers.snapshot
+    return {change.what for change in world.changes if change.change == "cordon"} | trials.live.cordoned
 
 
 def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
@@ -65,22 +73,25 @@ def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
         if name is None:
             continue
         like = shape.like.metadata.name
-        number, helped = _enough_nodes(trials, shape, pending, alone=alone) if pending > 1 else (1, 1)
+        number, helped = _enough_nodes(trials, shape, trials.pod, pending, alone=alone) if pending > 1 else (1, 1)
         change = r.NodeAddition(nodes=number, like=like)
         helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
         yield r.AddNodes(change=change, then=name, helps=helps)
         return
 
 
-def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange) -> Iterator[r.Remedy]:
+def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange, pending: int) -> Iterator[r.Remedy]:
     """Relax a rule of the pod and also add a node like one of the cluster."""
     if len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
         return
     for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
         name = _added(trials, shape, relaxed, alone=False)
         if name is not None:
-            addition = r.NodeAddition(nodes=1, like=shape.like.metadata.name)
-            yield r.RelaxRule(change=change, with_nodes=addition, then=name)
+            like = shape.like.metadata.name
+            number, helped = _enough_nodes(trials, shape, relaxed, pending, alone=False) if pending > 1 else (1, 1)
+            helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
+            addition = r.NodeAddition(nodes=number, like=like)
+            yield r.RelaxRule(change=change, with_nodes=addition, then=name, helps=helps)
             return
 
 
@@ -91,12 +102,12 @@ def _added(trials: Trials, shape: NodeShape, pod: Pod, *, alone: bool) -> str | 
     return name if trials.node_for(pod, trials.with_nodes(nodes, daemons, alone=alone)) == name else None
 
 
-def _enough_nodes(trials: Trials, shape: NodeShape, pending: int, *, alone: bool) -> tuple[int, int]:
+def _enough_nodes(trials: Trials, shape: NodeShape, pod: Pod, pending: int, *, alone: bool) -> tuple[int, int]:
     """Return how many new nodes the pending replicas need, and how many of the replicas run then."""
     world = trials.live.listers.snapshot
 
     def placed(number: int, pods: int) -> int:
-        return trials.placed(trials.pod, pods, trials.with_nodes(*added_nodes(shape, number, world), alone=alone))
+        return trials.placed(pod, pods, trials.with_nodes(*added_nodes(shape, number, world), alone=alone))
 
     per_node = placed(1, min(pending, _MOST_PER_NODE))
     number = -(-pending // per_node) if per_node else 1
@@ -109,13 +120,21 @@ def _enough_nodes(trials: Trials, shape: NodeShape, pending: int, *, alone: bool
 def move(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Move another pod that fits elsewhere, so that this one gets its node."""
     cluster = trials.live.cluster
+    budgets = trials.budgets
     for other in islice(dict.fromkeys(_obstructing(trials, misses)), 2 * _MOST_TRIED):
+        if budgets.forbids(cluster.pods, other):
+            continue
         row = cluster.node_of[other]
         nodes = trials.moved(other)
         if nodes is not None:
             node, goes_to = nodes
             info = cluster.pods.infos[other]
-            change = r.MovedPod(pod=info.key, node=cluster.nodes.names[row], goes_to=goes_to)
+            change = r.MovedPod(
+                pod=info.key,
+                node=cluster.nodes.names[row],
+                goes_to=goes_to,
+                budgets=tuple(budgets.covering(cluster.pods, other)),
+            )
             yield r.MovePod(change=change, then=node)
             return
 
@@ -157,20 +176,35 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
     spec = trials.pod.spec
     if spec.preemption_policy == "Never" or (post_filter is not None and post_filter.nominated_row is not None):
         return
+    owner = controller_of(trials.pod.metadata)
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
     higher = [
         priority_class
         for priority_class in trials.live.listers.snapshot.priority_classes
         if priority_class.value > trials.info.priority
         and priority_class.preemption_policy != "Never"
-        and not priority_class.metadata.name.startswith(_SYSTEM_CLASSES)
+        and (is_daemon or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
     ]
-    higher.sort(key=lambda priority_class: (priority_class.value, priority_class.metadata.name))
+    higher.sort(
+        key=lambda priority_class: (
+            # Daemons that every node needs have the class that exists for them.
+            is_daemon and priority_class.metadata.name != _NODE_CRITICAL,
+            priority_class.value,
+            priority_class.metadata.name,
+        )
+    )
     for priority_class in higher[:_MOST_TRIED]:
         name, priority = priority_class.metadata.name, priority_class.value
         raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
         preemption = trials.victims_of(raised)
         if preemption is not None:
-            node, victims = preemption
-            change = r.PriorityChange(old=trials.info.priority, to=priority, priority_class=name, evicts=victims)
+            change = r.PriorityChange(
+                old=trials.info.priority,
+                to=priority,
+                priority_class=name,
+                evicts=preemption.victims,
+                budgets=preemption.budgets,
+            )
+            node = preemption.node
             yield r.RaisePriority(change=change, then=node)
             return

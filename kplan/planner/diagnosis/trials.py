@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -19,6 +19,8 @@ from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.planner.incoming import with_objects
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.preemption.budgets import Budgets
+from kplan.preemption.default_preemption import DefaultPreemption
 from kplan.rules.pod_info import PodInfo
 
 MOST_TRIALS = 32
@@ -29,6 +31,14 @@ MOST_PLACED = 160
 
 
 R = TypeVar("R", bound=r.RemedyBase)
+
+
+class Preempted(msgspec.Struct, frozen=True):
+    """The node that preemption nominates, its victims there, and the budgets that count one of them."""
+
+    node: str
+    victims: tuple[str, ...]
+    budgets: tuple[str, ...]
 
 
 class Trials:
@@ -58,7 +68,15 @@ class Trials:
         """Return a fork of the session, in which the pod is not nominated to a node."""
         session = self.live.fork(listers, nodes)
         session.nominator.drop(self.row)
+        for plugin in _preemptors(session):
+            plugin.budgets = self.budgets
         return session
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """The disruption budgets, with what they allow now."""
+        known = (plugin.budgets for plugin in _preemptors(self.live))
+        return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
 
     @cached_property
     def _same_world(self) -> Session:
@@ -70,15 +88,19 @@ class Trials:
         result = self._decide(world, pod, looks_for_victims=False)
         return None if result is None or result.row is None else world.cluster.nodes.names[result.row]
 
-    def victims_of(self, pod: Pod) -> tuple[str, tuple[str, ...]] | None:
-        """Return the node that preemption nominates for a pod, and its victims there; None for none."""
+    def victims_of(self, pod: Pod) -> Preempted | None:
+        """Return what preemption does for a pod; None where it helps on no node, or only against a budget."""
         result = self._decide(self._same_world, pod, looks_for_victims=True)
         post_filter = None if result is None else result.post_filter
         if post_filter is None or post_filter.nominated_row is None:
             return None
-        cluster = self._same_world.cluster
+        findings, cluster = post_filter.findings, self._same_world.cluster
+        if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
+            return None
+        budgets = self.budgets
+        covering = {name: None for victim in post_filter.victims for name in budgets.covering(cluster.pods, victim)}
         victims = tuple(cluster.pods.infos[victim].key for victim in post_filter.victims)
-        return cluster.nodes.names[post_filter.nominated_row], victims
+        return Preempted(cluster.nodes.names[post_filter.nominated_row], victims, tuple(covering))
 
     def _decide(self, session: Session, pod: Pod, *, looks_for_victims: bool) -> CycleResult | None:
         if self.left <= 0:
@@ -157,6 +179,11 @@ class Trials:
             cluster = Cluster.build(NodeTable([*known.nodes.nodes, *nodes]), [*known.pods.infos, *infos])
             _as_placed(cluster, known)
         return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
+
+
+def _preemptors(session: Session) -> Iterator[DefaultPreemption]:
+    for framework in session.frameworks.values():
+        yield from (plugin for plugin in framework.post_filter_plugins if isinstance(plugin, DefaultPreemption))
 
 
 def _as_placed(cluster: Cluster, known: Cluster) -> None:

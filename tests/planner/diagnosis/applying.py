@@ -89,6 +89,28 @@ def _ungate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, 
     assert [gate["name"] for gate in gates] == change["gates"]
 
 
+def _taint(text: str) -> tuple[str, str, str]:
+    label, _, effect = text.partition(":")
+    key, _, value = label.partition("=")
+    return key, value, effect
+
+
+def _term(waiting: dict[str, Any]) -> dict[str, Any]:
+    (term,) = waiting["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return term
+
+
+def _search(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    term = _term(waiting)
+    assert term["topologyKey"] == change["topologyKey"]
+    term["namespaces"] = [*term.get("namespaces", ()), change["namespace"]]
+
+
+def _honor(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    (constraint,) = waiting["spec"]["topologySpreadConstraints"]
+    constraint[change["policy"]] = "Honor"
+
+
 def _rename(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
     if change["what"] == "scheduler":
         waiting["spec"]["schedulerName"] = change["to"]
@@ -97,8 +119,16 @@ def _rename(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict
         requests[change["to"]] = requests.pop(change["from"])
     elif change["what"] == "label":
         key, _, value = change["to"].partition("=")
-        (term,) = waiting["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        term["labelSelector"]["matchLabels"][key] = value
+        labels = _term(waiting)["labelSelector"]["matchLabels"]
+        del labels[change["from"].partition("=")[0]]
+        labels[key] = value
+    elif change["what"] == "toleration":
+        key, value, effect = _taint(change["to"])
+        (toleration,) = (one for one in waiting["spec"]["tolerations"] if one["key"] == _taint(change["from"])[0])
+        toleration |= {"key": key, "effect": effect} | ({"value": value} if value else {})
+    elif change["what"] == "topologyKey":
+        (rule,) = waiting["spec"].get(change["of"]) or [_term(waiting)]
+        rule["topologyKey"] = change["to"]
     elif change["what"] == "PersistentVolumeClaim":
         waiting["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] = change["to"]
     else:
@@ -117,4 +147,6 @@ APPLY = {
     "add-nodes": _add,
     "raise-priority": _raise,
     "remove-gates": _ungate,
+    "search-namespace": _search,
+    "honor-policy": _honor,
 }

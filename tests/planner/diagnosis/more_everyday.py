@@ -32,8 +32,8 @@ ONLY_ONCE = {
 MORE = (
     Story(
         "no node has so much disk of its own",
-        [with_disk(node("a"), "10Gi"), with_disk(node("b"), "20Gi"), asking(web(), **{"ephemeral-storage": "50Gi"})],
-        ("it requests 50Gi ephemeral-storage, and the largest, b, has 20Gi",),
+        [with_disk(node("a"), "10Gi"), with_disk(node("b"), "20Gi"), asking(web(), **{"ephemeral-storage": "30Gi"})],
+        ("it requests 30Gi ephemeral-storage, and the largest, b, has 20Gi",),
         ("lower-request",),
     ),
     Story(
@@ -158,9 +158,9 @@ MORE = (
         "what runs first asks for too much",
         [
             node("a", cpu="2"),
-            web(initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "8"}}}]),
+            web(initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "3"}}}]),
         ],
-        ("it requests 8 cpu, and the largest, a, has 2",),
+        ("it requests 3 cpu, and the largest, a, has 2",),
         ("lower-request",),
     ),
     Story(
@@ -177,5 +177,65 @@ MORE = (
         ],
         (f"maxSkew 1 over {ZONE} (1 in x; only 1 of at least 2 domains exist)",),
         ("relax",),
+    ),
+    Story(
+        "a toleration misspells the key of a taint",
+        [
+            node("a", taints=[taint("example.com/dedicated", "ml")]),
+            web(tolerations=[{"key": "dedicated", "operator": "Exists"}]),
+        ],
+        ("it tolerates dedicated: did you mean example.com/dedicated?",),
+        ("correct-name",),
+        ("tolerate-taint",),
+        best="correct-name",
+    ),
+    Story(
+        "a toleration has the wrong effect",
+        [
+            node("a", taints=[taint("dedicated", "ml")]),
+            web(tolerations=[{"key": "dedicated", "value": "ml", "effect": "NoExecute"}]),
+        ],
+        ("did you mean dedicated=ml:NoSchedule?",),
+        best="correct-name",
+    ),
+    Story(
+        "a toleration is for other nodes",
+        [
+            node("a", taints=[taint("pool", "batch-1")]),
+            node("b", cpu="1", taints=[taint("pool", "batch-2")]),
+            pod("x", on="b", cpu="1"),
+            web(cpu="1", tolerations=[{"key": "pool", "value": "batch-2", "effect": "NoSchedule"}]),
+        ],
+        ("1 has a taint it does not tolerate (pool=batch-1:NoSchedule)",),
+        ("tolerate-taint",),
+        ("correct-name",),
+    ),
+    Story(
+        "the topology key of spreading is misspelt",
+        [
+            node("a", labels={ZONE: "x"}),
+            node("b", labels={ZONE: "y"}),
+            web(labels={"app": "web"}, **spread("kubernetes.io/zone", app="web")),
+        ],
+        (f"did you mean {ZONE}?",),
+        ("correct-name", "relax"),
+        best="correct-name",
+    ),
+    Story(
+        "the label key of the pods to be near to is misspelt",
+        [
+            node("a"),
+            pod("r", on="a", labels={"app.kubernetes.io/name": "redis"}),
+            web(**affinity("podAffinity", HOST, name="redis")),
+        ],
+        ("did you mean app.kubernetes.io/name=redis?",),
+        best="correct-name",
+    ),
+    Story(
+        "less than half of what it requests is free",
+        [node("a", cpu="4"), web(cpu="3"), pod("x", on="a", cpu="3")],
+        ("lacks cpu (requests 3, 1 free)",),
+        ("add-nodes",),
+        ("lower-request",),
     ),
 )

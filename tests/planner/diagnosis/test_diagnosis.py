@@ -70,7 +70,7 @@ def test_pods_that_end_alike_are_told_alike_in_a_plan():
 
 def test_only_so_many_different_pods_of_a_plan_are_tried_again():
     number = MOST_WITH_REMEDIES + 1
-    waiting = [pod(f"web-{index}", cpu=f"{index + 2}") for index in range(number)]
+    waiting = [pod(f"web-{index}", cpu=f"{index + 1001}m") for index in range(number)]
     plan = planner([node("a", cpu="1"), *waiting]).plan([f"default/web-{index}" for index in range(number)])
 
     assert all(placement.diagnosis for placement in plan.placements)
