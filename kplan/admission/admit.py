@@ -155,6 +155,10 @@ class Admitter:
         """Free the share of the quotas of a pod that is gone."""
         self.quotas.release(pod)
 
+    def release_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Free the share of the quotas of a claim that is gone."""
+        self.quotas.release_claim(claim)
+
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist or is being deleted.
 

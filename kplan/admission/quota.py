@@ -63,7 +63,7 @@ class QuotaLedger:
 
     def charge_claim(self, claim: PersistentVolumeClaim) -> None:
         """Count a new claim; raises Rejection, and counts nothing, where a quota does not allow it."""
-        usage = {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
+        usage = _whole_claim_usage(claim)
         self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
@@ -101,10 +101,17 @@ class QuotaLedger:
 
     def release(self, pod: Pod) -> None:
         """Subtract the usage of a pod that is gone."""
-        for quota, hard, used in self._quotas.get(pod.metadata.namespace, ()):
-            if not _matches(quota, pod):
+        self._release(pod.metadata.namespace, pod_usage(pod), pod)
+
+    def release_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Subtract the usage of a claim that is gone."""
+        self._release(claim.metadata.namespace, _whole_claim_usage(claim), claim)
+
+    def _release(self, namespace: str, usage: Usage, item: Scoped) -> None:
+        for quota, hard, used in self._quotas.get(namespace, ()):
+            if not _matches(quota, item):
                 continue
-            for name, amount in pod_usage(pod).items():
+            for name, amount in usage.items():
                 if name in hard and name in used:
                     used[name] = Quantity(max(used[name].nanos - amount.nanos, 0), used[name].format)
 
@@ -115,6 +122,10 @@ def pod_usage(pod: Pod) -> Usage:
         return {"count/pods": _ONE}
     requests, limits = stored_totals(pod)
     return {"count/pods": _ONE, **_compute_usage(requests, limits)}
+
+
+def _whole_claim_usage(claim: PersistentVolumeClaim) -> Usage:
+    return {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
 
 
 def claim_usage(claim: PersistentVolumeClaim) -> Usage:

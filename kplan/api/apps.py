@@ -126,6 +126,13 @@ class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
     rolling_update: RollingUpdateStatefulSet | None = None
 
 
+class ClaimRetentionPolicy(KubeStruct, frozen=True):
+    """What becomes of claims when their pod is scaled away, or the set deleted: Retain or Delete."""
+
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
 class StatefulSetSpec(KubeStruct, frozen=True):
     """How many numbered pods of which template."""
 
@@ -137,6 +144,7 @@ class StatefulSetSpec(KubeStruct, frozen=True):
     update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
     ordinals: StatefulSetOrdinals | None = None
     volume_claim_templates: tuple[VolumeClaimTemplate, ...] = ()
+    persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
 
 
 class StatefulSetStatus(KubeStruct, frozen=True):

@@ -32,6 +32,7 @@ class CSINodeDriver(KubeStruct, frozen=True):
     """A driver that is installed on a node."""
 
     name: str = ""
+    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 

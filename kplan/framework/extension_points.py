@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_c
 
 import msgspec
 
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.engine.arrays import Int64Array
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
@@ -53,6 +54,17 @@ class ReservedObjectsPlugin(Named, Protocol):
 
     def reserved_objects(self) -> ReservedObjects:
         """Return the objects that differ from the snapshot's once everything reserved is bound."""
+
+
+@runtime_checkable
+class ClaimBindingPlugin(Named, Protocol):
+    """Knows which volumes claims are bound to (optional)."""
+
+    def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a new claim, bound to a volume where its class does not wait for a pod and there is one for it."""
+
+    def bind_claims(self, pod: Pod, row: int) -> tuple[PersistentVolumeClaim, ...]:
+        """Provision what is reserved for a pod on its node, and return its claims that are bound from now on."""
 
 
 @runtime_checkable

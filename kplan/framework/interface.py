@@ -39,6 +39,7 @@ from kplan.framework.cycle_state import (
     Scope,
 )
 from kplan.framework.extension_points import (
+    ClaimBindingPlugin,
     ConstantScorePlugin,
     FilterPlugin,
     KeyedPlugin,
@@ -64,6 +65,7 @@ __all__ = [
     "SKIP",
     "SKIP_SHAPE",
     "SUCCESS",
+    "ClaimBindingPlugin",
     "ConstantScorePlugin",
     "CycleState",
     "FilterPlugin",

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from kplan.api.core import PersistentVolumeClaim
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.extenders import Extender
-from kplan.framework.interface import Handle, Plugin
+from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.framework.runtime import Framework
@@ -119,6 +120,23 @@ class Session:
     def framework_for(self, pod: PodInfo) -> Framework | None:
         """Return the framework of the profile that a pod names, or None."""
         return self.frameworks.get(pod.pod.spec.scheduler_name)
+
+    def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a new claim as it is after the volume controller has seen it: bound, unless it waits for a pod."""
+        for framework in self.frameworks.values():
+            for plugin in framework.reserve_plugins:
+                if isinstance(plugin, ClaimBindingPlugin):
+                    return plugin.bound_at_once(claim)
+        return claim
+
+    def bind_claims(self, pod: int, row: int) -> None:
+        """Write which volumes the claims of a pod are bound to, to the listers, before the pod is bound to its node."""
+        info = self.cluster.pods.infos[pod]
+        framework = self.framework_for(info) if info.pod.spec.volumes else None
+        for plugin in framework.reserve_plugins if framework is not None else ():
+            if isinstance(plugin, ClaimBindingPlugin):
+                for claim in plugin.bind_claims(info.pod, row):
+                    self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
 
     def find(self, key: str) -> int | None:
         """Return the row of the pod NAMESPACE/NAME, or None."""

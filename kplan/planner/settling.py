@@ -171,7 +171,7 @@ def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod]
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
     now = datetime.fromtimestamp(simulation.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    left = {pod.key: pod for pod in simulation.pods.values()}
+    standing_pods = {pod.key: pod for pod in simulation.pods.values()}
     pods: list[Pod] = []
 
     def standing(pod: ObservedPod) -> Pod:
@@ -182,9 +182,9 @@ def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod]
     for pod in world.pods:
         if pod.status.phase in _ENDED:
             pods.append(pod)
-        elif (observed := left.pop(pod.metadata.key, None)) is not None:
+        elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
             pods.append(standing(observed))
-    pods += map(standing, left.values())
+    pods += map(standing, standing_pods.values())
     created = {(pod.metadata.namespace, pod.metadata.name) for pod in pods}
     pods += [pod for pod in leaving if (pod.metadata.namespace, pod.metadata.name) not in created]
     listers = simulation.session.listers
@@ -192,11 +192,38 @@ def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod]
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
     added += [claim for claim in listers.device_claims if _has_its_pod(claim, uids)]
-    after = with_objects(dataclasses.replace(world, pods=tuple(pods)), added)
+    left = _without_deleted_claims(world, listers.persistent_volume_claims)
+    after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(
         after,
         replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
         stateful_sets=tuple(_settled_workload(obj, simulation) for obj in listers.stateful_sets.values()),
+    )
+
+
+def _without_deleted_claims(world: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
+    """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
+    gone = {
+        (claim.metadata.namespace, claim.metadata.name): claim
+        for claim in world.persistent_volume_claims
+        if (claim.metadata.namespace, claim.metadata.name) not in claims
+    }
+    if not gone:
+        return world
+    names = {claim.spec.volume_name for claim in gone.values()}
+    return dataclasses.replace(
+        world,
+        persistent_volume_claims=tuple(
+            claim
+            for claim in world.persistent_volume_claims
+            if (claim.metadata.namespace, claim.metadata.name) not in gone
+        ),
+        persistent_volumes=tuple(
+            replace(volume, status=replace(volume.status, phase="Released"))
+            if volume.metadata.name in names
+            else volume
+            for volume in world.persistent_volumes
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, Statefu
 from kplan.simulation.updates import Update
 from kplan.simulation.world import (
     count,
+    deletes_claims,
     eligible_nodes,
     wanted_daemon_set,
     wanted_deployment,
@@ -184,6 +185,7 @@ class Applying:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
         state.wanted = wanted_stateful_set(obj, before.current, revision, self._workloads.is_on)
+        state.deletes_claims = deletes_claims(obj)
         self._simulation.add_to_listers(obj)
         is_scaled = replace(state.wanted, update=before.update) != before
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)

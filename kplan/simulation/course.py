@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -101,6 +101,7 @@ class Course:
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
         self._maker = maker
+        maker.bind_at_once(session.bound_at_once)
         self._queue = RetryQueue(session)
         self._queue.now = now
         self._dirty: dict[str, Owner] = {}
@@ -189,7 +190,7 @@ class Course:
         self._circles.note(pod, owner, 1)
         self.enqueue(owner)
         self.messages[row] = ""
-        self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=wanted.because)
+        self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=_with_claims(wanted, self._maker.fresh_claims()))
         self._enter(row, info)
         return True
 
@@ -273,7 +274,7 @@ class Course:
         self.messages.pop(pod.row, None)
         self.outcomes.pop(pod.row, None)
         self.disruptions.leave(pod)
-        self._maker.release(info)
+        self._maker.release(info, owner, pod.index)
         self.session.pod_ids.pop(info.key, None)
         had_place = self.session.nominator.row_of(pod.row) is not None
         self.session.nominator.drop(pod.row)
@@ -291,6 +292,7 @@ class Course:
         pod = self.pods[row]
         owner = self.owner(row)
         self._circles.note(pod, owner, -1)
+        self.session.bind_claims(row, place)
         self.session.bind(row, place)
         node = self.session.cluster.nodes.names[place]
         pod = self.pods[row] = replace(pod, node=node, phase="Running", ready_since=self.now)
@@ -336,3 +338,10 @@ class Course:
         )
         if self.on_step is not None:
             self.on_step(len(self.steps))
+
+
+def _with_claims(wanted: Create, claims: Sequence[str]) -> str:
+    """Return why a pod is created, and with which new claims."""
+    if not claims:
+        return wanted.because
+    return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"

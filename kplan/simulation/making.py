@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from kplan.admission import Admitter
 from kplan.admission.admit import Named
 from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import StatefulSet
-from kplan.api.core import Pod, PodStatus, PodTemplateSpec
+from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
 from kplan.api.meta import OwnerReference
 from kplan.api.pod import PodMeta
@@ -20,10 +20,11 @@ from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.simulation.set_claims import SetClaims
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.workloads.claims import generated_claims, stateful_claims
+from kplan.workloads.claims import generated_claims
 from kplan.workloads.daemons import pinned, with_tolerations
 
 REVISION_LABEL = "controller-revision-hash"
@@ -51,6 +52,7 @@ class PodMaker:
         self._world = world
         self._listers = listers
         self._admitter = Admitter(world, minor=minor)
+        self._set_claims = SetClaims(world, listers, self._admitter)
         self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
         self._used_names: set[str] = set()
         self._numbers: dict[str, int] = {}
@@ -68,15 +70,20 @@ class PodMaker:
         name = self._name(owner, wanted)
         pod = model.pod
         metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
+        stateful_set = self._set_of(owner)
         if isinstance(owner, StatefulSetState):
-            labels = {**metadata.labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(wanted.index)}
-            metadata = replace(metadata, labels=labels)
+            metadata = replace(metadata, labels=_numbered(metadata.labels, name, wanted.index))
         elif isinstance(owner, JobState) and wanted.index is not None:
             metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
         pod = replace(pod, metadata=metadata)
+        if stateful_set is not None:
+            pod = self._set_claims.mounted(stateful_set, pod)
+            missing = self._set_claims.create(stateful_set, pod)
+            if missing:
+                return PodInfo(pod), missing
         if owner.ref.namespace in self._has_quota:
             pod, refusal = self._admit(pod, whole)
-        stored = self._with_claims(owner, pod)
+        stored = self._with_claims(pod)
         info = PodInfo(stored)
         if (
             stored.spec is model.pod.spec
@@ -92,7 +99,7 @@ class PodMaker:
         uid = f"{pod.metadata.key}#{self._number('uid')}"
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
         self._used_names.add(pod.metadata.key)
-        return PodInfo(self._with_claims(None, pod)), refusal
+        return PodInfo(self._with_claims(pod)), refusal
 
     def note_unseen(self, owner: Owner) -> None:
         """Warn that the snapshot has pods of a workload, but not the workload."""
@@ -106,11 +113,21 @@ class PodMaker:
         self._note(warnings)
         return words
 
-    def _set_of(self, owner: StatefulSetState) -> StatefulSet | None:
+    def _set_of(self, owner: Owner | None) -> StatefulSet | None:
+        if not isinstance(owner, StatefulSetState):
+            return None
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
-    def release(self, info: PodInfo) -> None:
-        """Free the name of a pod that is gone, and its share of the quotas."""
+    def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
+        """Free the name of a pod that is gone, and its share of the quotas; delete claims that go with it.
+
+        Parameters
+        ----------
+        index : its ordinal in its stateful set
+        """
+        stateful_set = self._set_of(owner)
+        if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
+            self._set_claims.delete(stateful_set, info.name)
         self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
             self._admitter.release(info.pod)
@@ -121,10 +138,15 @@ class PodMaker:
         if model is None:
             self._note(_unknown_revision(owner, wanted.revision))
             pod = self._from_template(owner, owner.template_of(wanted.revision), wanted)
+            stateful_set = self._set_of(owner)
+            if stateful_set is not None:
+                pod = self._set_claims.mounted(stateful_set, pod)
             refusal = ""
             if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
                 pod, refusal = self._admit(pod, whole)
-            model = self._models[key] = (PodInfo(pod), refusal)
+            model = PodInfo(pod), refusal
+            if not refusal or not isinstance(owner, StatefulSetState):
+                self._models[key] = model  # words about a pod of a stateful set have its own name
         return model
 
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
@@ -138,8 +160,12 @@ class PodMaker:
         labels = template.metadata.labels
         if isinstance(owner, StatefulSetState | DaemonSetState):
             labels = {**labels, REVISION_LABEL: wanted.revision}
+        name = owner.ref.name
+        if isinstance(owner, StatefulSetState):
+            name = self._name(owner, wanted)
+            labels = _numbered(labels, name, wanted.index)
         metadata = PodMeta(
-            name=owner.ref.name,
+            name=name,
             namespace=owner.ref.namespace,
             labels=labels,
             owner_references=(reference,),
@@ -173,23 +199,32 @@ class PodMaker:
         self._numbers[of] = self._numbers.get(of, 0) + 1
         return self._numbers[of]
 
-    def _with_claims(self, owner: Owner | None, pod: Pod) -> Pod:
-        """Create the claims that come with a pod: of its stateful set, for ephemeral volumes, and for devices."""
+    def fresh_claims(self) -> list[str]:
+        """Return the names of the claims that were created for stateful sets since the last call."""
+        return self._set_claims.take_fresh()
+
+    def bind_at_once(self, bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim]) -> None:
+        """Have new claims bound whose class does not wait for a pod."""
+        self._set_claims.bind = bind
+
+    def _with_claims(self, pod: Pod) -> Pod:
+        """Create the claims that controllers create for a new pod: for ephemeral volumes, and for devices."""
         claims = self._listers.persistent_volume_claims
-        if isinstance(owner, StatefulSetState) and (stateful_set := self._set_of(owner)) is not None:
-            pod, created = stateful_claims(stateful_set, pod, self._world)
-            for claim in created:
-                claims.setdefault((claim.metadata.namespace, claim.metadata.name), claim)
         if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
             return pod
         pod, generated = generated_claims(pod, self._world)
         for obj in generated:
             metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-            if type(obj).__name__ == "PersistentVolumeClaim":
-                claims[metadata.namespace, metadata.name] = obj  # type: ignore[assignment] # it is a claim
+            if isinstance(obj, PersistentVolumeClaim):
+                claims[metadata.namespace, metadata.name] = self._set_claims.bind(obj)
             elif isinstance(obj, ResourceClaim):
                 self._listers.device_claims.append(complete(obj, type_of(obj)))
         return pod
+
+
+def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str, str]:
+    """Return the labels of a pod of a stateful set."""
+    return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
 
 
 def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:

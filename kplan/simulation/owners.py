@@ -140,6 +140,7 @@ class StatefulSetState(Owner):
 
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
     has_revision: bool = False  #: its status names its revisions
+    deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         """See `Owner`."""
@@ -157,6 +158,11 @@ class StatefulSetState(Owner):
     def is_current(self, pod: ObservedPod) -> bool:
         """See `Owner`."""
         return pod.revision == self.wanted.update
+
+    def gives_up_claims_of(self, index: int | None) -> bool:
+        """Tell whether the claims of a pod that is gone are deleted, as the set is scaled below its ordinal."""
+        ordinals = range(self.wanted.start, self.wanted.start + self.wanted.replicas)
+        return self.deletes_claims and index is not None and index not in ordinals
 
     def complete(self) -> None:
         """Make the update revision the current one once all pods have it. Upstream: completeRollingUpdate."""

@@ -25,6 +25,7 @@ from kplan.simulation.jobs import JobState
 from kplan.simulation.making import REVISION_LABEL
 from kplan.simulation.observing import completion_index, next_ordinal, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
+from kplan.simulation.set_claims import DELETE
 from kplan.simulation.templates import Templates
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
@@ -71,6 +72,12 @@ def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn
         if is_on(MAX_UNAVAILABLE_GATE)
         else None,
     )
+
+
+def deletes_claims(obj: StatefulSet) -> bool:
+    """Tell whether claims of pods that are scaled away are deleted."""
+    policy = obj.spec.persistent_volume_claim_retention_policy
+    return policy is not None and policy.when_scaled == DELETE
 
 
 def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
@@ -247,6 +254,7 @@ class Workloads:
             {update: obj.spec.template},
             wanted=wanted_stateful_set(obj, current, update, self.is_on),
             has_revision=bool(obj.status.update_revision),
+            deletes_claims=deletes_claims(obj),
         )
         self._owners[ref.key] = state
         return state

@@ -43,8 +43,8 @@ KEPT_FIELDS = _words(
     phase pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
     qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
     scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes share_id start_time status
-    termination_grace_period time_added topology_key type unhealthy_pod_eviction_policy volume_binding_mode
-    volume_mode when_unsatisfiable
+    termination_grace_period time_added topology_key topology_keys type unhealthy_pod_eviction_policy
+    volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
 )
 

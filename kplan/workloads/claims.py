@@ -6,6 +6,8 @@ pkg/controller/resourceclaim.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import msgspec
 from msgspec.structs import replace
 
@@ -18,22 +20,34 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.storage_classes import with_default_class
 
 
-def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[PersistentVolumeClaim]]:
-    """Return the pod with its claims as volumes, and the claims among them that the cluster does not have yet."""
-    known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
+def stateful_claims(
+    obj: StatefulSet, pod: Pod, snapshot: Snapshot, known: Container[tuple[str, str]] | None = None
+) -> tuple[Pod, list[PersistentVolumeClaim]]:
+    """Return the pod with its claims as volumes, and the claims among them that the cluster does not have yet.
+
+    Of several claim templates with one name the last one counts. Upstream: getPersistentVolumeClaims, updateStorage.
+
+    Parameters
+    ----------
+    known : (namespace, name) of the claims that the cluster has; None for those of the snapshot
+    """
+    if not obj.spec.volume_claim_templates:
+        return pod, []
+    if known is None:
+        known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
     namespace = pod.metadata.namespace
+    selected = obj.spec.selector.match_labels if obj.spec.selector is not None else {}
     volumes: list[Volume] = []
     claims: list[PersistentVolumeClaim] = []
-    for template in obj.spec.volume_claim_templates:
+    for template in {template.metadata.name: template for template in obj.spec.volume_claim_templates}.values():
         name = f"{template.metadata.name}-{pod.metadata.name}"
         source = PersistentVolumeClaimVolumeSource(claim_name=name)
         volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
         if (namespace, name) not in known:
-            metadata = replace(template.metadata, name=name, namespace=namespace)
+            labels = {**template.metadata.labels, **selected}
+            metadata = replace(template.metadata, name=name, namespace=namespace, labels=labels)
             claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
             claims.append(with_default_class(claim, snapshot.storage_classes))
-    if not volumes:
-        return pod, []
     replaced = {volume.name for volume in volumes}
     others = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
     return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *others))), claims

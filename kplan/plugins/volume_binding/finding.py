@@ -148,6 +148,11 @@ class VolumeFinder:
         pending = np.ones(len(self.nodes), np.bool_) if failed is None else ~failed
         to_match = []
         for claim in claims:
+            reach = self.assumed.reach(claim)
+            if reach is not None:
+                finding.reject(pending & ~reach, NODE_CONFLICT)
+                pending &= reach
+                continue
             selected = self.assumed.selected_node(claim)
             if selected is None:
                 to_match.append(claim)

@@ -29,8 +29,8 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.volume_binding.assumed import AssumedVolumes
-from kplan.plugins.volume_binding.catalogue import ClaimIdentity, VolumeCatalogue, identity_of
+from kplan.plugins.volume_binding.assumed import AssumedVolumes, bound_to
+from kplan.plugins.volume_binding.catalogue import BindingError, ClaimIdentity, VolumeCatalogue, identity_of
 from kplan.plugins.volume_binding.details import BindingDetails
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
@@ -213,6 +213,41 @@ class VolumeBinding:
     def reserved_objects(self) -> ReservedObjects:
         """Return claims and volumes as they are once the reservations are bound."""
         return ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
+
+    def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a new claim, bound to the smallest volume that fits where its class does not wait for a pod.
+
+        Upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim.
+        """
+        if claim.spec.volume_name or self._waits_for_consumer(claim) is not False:
+            return claim
+        volumes = self.assumed.of_class(claim_class(claim))
+        try:
+            index = volumes.smallest(claim)
+        except BindingError:
+            return claim
+        if index == NO_VOLUME:
+            return claim
+        volumes.promise(index, identity_of(claim))
+        return bound_to(volumes.volumes[index], claim)
+
+    def bind_claims(self, pod: Pod, row: int) -> tuple[PersistentVolumeClaim, ...]:
+        """Provision volumes for a pod's claims on its node; return the claims that have an existing volume now."""
+        claims = self._claims(pod)
+        bound = []
+        for claim in () if isinstance(claims, str) else claims:
+            if is_fully_bound(claim):
+                continue
+            volume = self.assumed.promised_volume(claim)
+            if volume is not None:
+                bound.append(bound_to(volume, claim))
+            elif self.assumed.selected_node(claim) == self.nodes.names[row]:
+                self.assumed.provision(claim, self.finder.provisioning.reach(self._driver(claim), row))
+        return tuple(bound)
+
+    def _driver(self, claim: PersistentVolumeClaim) -> str:
+        storage_class = self.listers.storage_classes.get(claim_class(claim))
+        return "" if storage_class is None else storage_class.provisioner
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Undo what Reserve changed, last first: a pod may use a claim twice."""

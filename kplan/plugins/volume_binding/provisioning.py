@@ -33,6 +33,7 @@ class Provisioning:
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._nodes = nodes
         self._drivers = listers.csi_drivers
+        self._csi_nodes = listers.csi_nodes
         self._capacities = listers.snapshot.csi_storage_capacities
         self._allowed: dict[str, BoolArray] = {}
         self._largest: dict[str, Int64Array] = {}
@@ -44,6 +45,26 @@ class Provisioning:
         if nodes is None:
             nodes = self._allowed[name] = allowed(self._nodes, storage_class.allowed_topologies)
         return nodes
+
+    def reach(self, driver: str, row: int) -> BoolArray:
+        """Return which nodes reach a volume that a driver makes for a pod on a node, bool of shape (n_nodes,).
+
+        Those that agree with the node in the driver's topology keys; only the node itself for provisioners without a
+        CSI driver there, which make local volumes.
+        """
+        names = self._nodes.names
+        csi_node = self._csi_nodes.get(names[row])
+        known = next((entry for entry in csi_node.spec.drivers if entry.name == driver), None) if csi_node else None
+        if known is None:
+            only: BoolArray = np.zeros(len(names), np.bool_)
+            only[row] = True
+            return only
+        labels = [node.metadata.labels for node in self._nodes.nodes]
+        reach = np.ones(len(names), np.bool_)
+        for key in known.topology_keys:
+            value_here = labels[row].get(key)
+            reach &= np.fromiter((there.get(key) == value_here for there in labels), np.bool_, len(names))
+        return reach
 
     def has_space(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> BoolArray | None:
         """Return the nodes that reach enough storage for a claim, bool of shape (n_nodes,).

@@ -105,6 +105,15 @@ class ClassVolumes:
             chosen[is_unused] = np.where(is_reachable, index, NO_VOLUME)[is_unused]
         return chosen
 
+    def smallest(self, claim: PersistentVolumeClaim) -> int:
+        """Return the volume that a claim gets wherever its pod will run, or NO_VOLUME; raises BindingError."""
+        promised = self.promised_to(claim)
+        if promised:
+            return promised[0]
+        first = bisect_left(self.catalogue.nanos, claim_nanos(claim))
+        fits = np.flatnonzero(self.catalogue.suitable(requirements_of(claim))[first:] & self.free[first:])
+        return int(fits[0]) + first if len(fits) else NO_VOLUME
+
     def promised_to(self, claim: PersistentVolumeClaim) -> list[int]:
         """Return the volumes that are promised to a claim and meet its requirements, by name."""
         meta = claim.metadata

@@ -1,0 +1,95 @@
+"""The claims of stateful sets: created before the pod that mounts them, deleted as the retention policy says.
+
+Upstream: pkg/controller/statefulset/stateful_pod_control.go createPersistentVolumeClaims;
+pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim for classes that bind immediately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from msgspec.structs import replace
+
+from kplan.admission import Admitter
+from kplan.admission.rejection import Rejection
+from kplan.api.apps import StatefulSet
+from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.kinds import type_of
+from kplan.framework.listers import Listers
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.claims import stateful_claims
+
+DELETE = "Delete"
+
+
+def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """Return the claim, unbound."""
+    return claim
+
+
+class SetClaims:
+    """Creates and deletes the claims of stateful sets.
+
+    Parameters
+    ----------
+    listers : receives the claims
+    admitter : counts them in quotas
+    """
+
+    def __init__(self, world: Snapshot, listers: Listers, admitter: Admitter) -> None:
+        self._world = world
+        self._claims = listers.persistent_volume_claims
+        self._admitter = admitter
+        self._numbers = count(1)
+        self._fresh: list[str] = []
+        #: binds a new claim to a volume where its class does so at once
+        self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = same
+
+    def mounted(self, stateful_set: StatefulSet, pod: Pod) -> Pod:
+        """Return a pod with its claims as volumes, whether they exist or not."""
+        return stateful_claims(stateful_set, pod, self._world, self._claims)[0]
+
+    def create(self, stateful_set: StatefulSet, pod: Pod) -> str:
+        """Create the claims of a pod that do not exist yet; return why it cannot be created, "" where it can.
+
+        Claims that the API server accepts stay, whatever becomes of the others and of the pod.
+        """
+        pod, missing = stateful_claims(stateful_set, pod, self._world, self._claims)
+        problems = [self._create(claim) for claim in missing]
+        for volume in pod.spec.volumes:
+            source = volume.persistent_volume_claim
+            known = None if source is None else self._claims.get((pod.metadata.namespace, source.claim_name))
+            is_own = any(template.metadata.name == volume.name for template in stateful_set.spec.volume_claim_templates)
+            if is_own and known is not None and known.metadata.deletion_timestamp is not None:
+                problems.append(f"pvc {known.metadata.name} is being deleted")
+        problems = [problem for problem in problems if problem]
+        return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]" if problems else ""
+
+    def _create(self, claim: PersistentVolumeClaim) -> str:
+        metadata = claim.metadata
+        claim = complete(claim, type_of(claim))
+        try:
+            self._admitter.admit_claim(claim)
+        except Rejection as rejection:
+            words = f'persistentvolumeclaims "{metadata.name}" is forbidden: {rejection}'
+            return f"failed to create PVC {metadata.name}: {words}"
+        uid = f"{metadata.namespace}/{metadata.name}#{next(self._numbers)}"
+        claim = replace(claim, metadata=replace(claim.metadata, uid=uid))
+        self._claims[metadata.namespace, metadata.name] = self.bind(claim)
+        self._fresh.append(metadata.name)
+        return ""
+
+    def take_fresh(self) -> list[str]:
+        """Return the names of the claims that were created since the last call."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def delete(self, stateful_set: StatefulSet, pod_name: str) -> None:
+        """Delete the claims of a pod that is gone, as garbage collection does when they are owned by the pod."""
+        namespace = stateful_set.metadata.namespace
+        for template in stateful_set.spec.volume_claim_templates:
+            claim = self._claims.pop((namespace, f"{template.metadata.name}-{pod_name}"), None)
+            if claim is not None:
+                self._admitter.release_claim(claim)
