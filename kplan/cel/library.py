@@ -27,10 +27,15 @@ _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-compreh
 
 @cache
 def library() -> Any:
-    """Return the library, imported when it is first used."""
-    # Importing it takes longer than most commands without devices.
-    from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
+    """Return the library, imported when it is first used.
 
+    Raises UnsupportedError where it is not installed: it has no wheel for every platform.
+    """
+    try:
+        # Importing it takes longer than most commands without devices.
+        from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
+    except ImportError:
+        raise UnsupportedError("the library that evaluates it, cel-expr-python, is not installed here") from None
     return cel
 
 
