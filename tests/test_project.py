@@ -17,7 +17,7 @@ import yaml
 import kplan
 
 HERE = Path(__file__).parents[1]
-PACKED = ("kplan", "tests", "fixtures", "completions", "docs", ".ci")
+PACKED = ("kplan", "tests", "fixtures", "completions", "docs", "templates", ".ci", ".github")
 #: What a checkout does not hold but a directory in which somebody works does.
 LITTER = shutil.ignore_patterns(
     "__pycache__", "*.egg-info", ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist"
@@ -45,7 +45,7 @@ def test_a_source_distribution_holds_all_that_the_repository_does(packed: set[st
         if path.is_file() and not ignored.search(str(path))
     }
     top = {"README.md", "LICENSE", "pyproject.toml", "MANIFEST.in", ".pre-commit-config.yaml"}
-    top |= {"CHANGELOG.md", "CONTRIBUTING.md"}
+    top |= {"CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", ".dockerignore", "action.yml", ".pre-commit-hooks.yaml"}
     assert (wanted | top) - packed == set()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,26 +76,66 @@ def test_the_script_says_how_it_is_used(tmp_path: Path):
     assert "usage:" in found.stderr
 
 
-def test_the_action_gives_the_script_what_the_job_says(tmp_path: Path):
-    action = yaml.safe_load((CI / "action.yml").read_text())
-    assert {each["shell"] for each in action["runs"]["steps"]} == {"bash"}
-    (tmp_path / "huge.yaml").write_text(TOO_LARGE)
-    inputs = {"snapshot": "demo", "manifests": f"{FITS}\n\n./huge.yaml\n", "package": "kplan"}
-    assert {name for name, each in action["inputs"].items() if each["required"]} == set(inputs)
-    known = {f"${{{{ inputs.{name} }}}}": value for name, value in inputs.items()}
-    env = {**programs(tmp_path), "GITHUB_ACTION_PATH": str(CI), "GITHUB_ACTIONS": "true"}
-    for step in action["runs"]["steps"]:
-        given = {
-            name: known.get(text, text.replace("${{ runner.temp }}", str(tmp_path)))
-            for name, text in step["env"].items()
-        }
-        command = ["bash", "-eo", "pipefail", "-c", step["run"]]
-        found = subprocess.run(command, env={**env, **given}, cwd=tmp_path, capture_output=True, text=True, check=False)
+def act(tmp_path: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of the action as its second step does."""
+    action = yaml.safe_load((HERE / "action.yml").read_text())
+    (step,) = [step for step in action["runs"]["steps"] if step.get("id") == "kplan"]
+    known = {name: given.get("default", "") for name, given in action["inputs"].items()} | inputs
+    environment = {**programs(tmp_path), "GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(tmp_path / "output")}
+    for name, text in step["env"].items():
+        value = re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: known[match[1]], text)
+        environment[name] = value.replace("${{ runner.temp }}", str(tmp_path))
+    script = re.sub(r"^PATH=\S+ ", "", step["run"]).replace("$GITHUB_ACTION_PATH", str(HERE))
+    command = ["bash", "-eo", "pipefail", "-c", script]
+    return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert found.returncode == 1, found.stderr
-    assert found.stdout.startswith("::error file=huge.yaml,line=4,title=kplan%3A Pod default/huge (Unschedulable)::")
-    for output in action["outputs"].values():
-        assert Path(output["value"].replace("${{ runner.temp }}", str(tmp_path))).is_file()
+
+def test_the_action_annotates_what_fits_nowhere_and_leaves_failing_to_its_last_step(tmp_path: Path):
+    (tmp_path / "huge.yaml").write_text(TOO_LARGE)
+    found = act(tmp_path, snapshot="demo", manifests=f"{FITS}\n\n./huge.yaml\n")
+
+    assert found.returncode == 0, found.stderr
+    assert "::error file=huge.yaml,line=4,title=kplan%3A Pod default/huge (Unschedulable)::" in found.stdout
+    assert (tmp_path / "output").read_text() == "code=1\nfailed=true\n"
+    outputs = yaml.safe_load((HERE / "action.yml").read_text())["outputs"]
+    reports = [output["value"].replace("${{ runner.temp }}", str(tmp_path)) for output in outputs.values()]
+    assert [path for path in reports if path.startswith("/") and not Path(path).is_file()] == []
+
+
+def test_the_action_compares_with_another_revision(tmp_path: Path):
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=tmp_path, check=True)
+
+    (tmp_path / "deploy").mkdir()
+    manifest = tmp_path / "deploy" / "pod.yaml"
+    manifest.write_text(TOO_LARGE.replace('"60"', '"1"'))
+    git("init", "--quiet", "--initial-branch=main")
+    git("add", "deploy")
+    git("commit", "--quiet", "--message=It fits")
+    manifest.write_text(TOO_LARGE)
+    found = act(tmp_path, snapshot="demo", manifests="deploy", against="main", **{"fail-on": "regression"})
+
+    assert found.returncode == 0, found.stderr
+    assert (tmp_path / "output").read_text() == "code=1\nfailed=true\n"
+    assert "huge" in (tmp_path / "kplan" / "kplan.md").read_text()
+
+
+def test_a_comment_on_the_pull_request_is_made_once_and_then_kept_up_to_date(tmp_path: Path):
+    report, calls = tmp_path / "kplan.md", tmp_path / "calls"
+    report.write_text("## kplan\n" + "ä" * 70_000)
+    gh = tmp_path / "bin" / "gh"
+    environment = {**programs(tmp_path), "REPOSITORY": "o/r", "NUMBER": "7", "REPORT": str(report)}
+    for earlier in ("", "123"):
+        # What it is called with, and the comment that is there.
+        lines = f'echo "$@" >> "{calls}"\ncase "$*" in *--paginate*) echo "{earlier}";; esac\n'
+        gh.write_text(f"#!/usr/bin/env bash\n{lines}")
+        gh.chmod(0o755)
+        command = ["bash", str(CI / "comment.sh")]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+
+    said = [re.sub(r"body=@\S+", "body=@FILE", line) for line in calls.read_text().splitlines()]
+    assert said[1] == "api repos/o/r/issues/7/comments --field body=@FILE --silent"
+    assert said[3] == "api --method PATCH repos/o/r/issues/comments/123 --field body=@FILE --silent"
 
 
 def test_the_page_about_pipelines_names_every_job():
@@ -103,7 +144,7 @@ def test_the_page_about_pipelines_names_every_job():
     assert [each.name for each in CI.iterdir() if f"(../fixtures/ci/{each.name})" not in page] == []
 
 
-@pytest.mark.parametrize("name", ["action.yml", "github.yaml", "gitlab.yaml", "pre-commit.yaml"])
+@pytest.mark.parametrize("name", ["argocd-presync.yaml", "github.yaml", "gitlab.yaml", "pre-commit.yaml"])
 def test_jobs_are_valid_yaml(name: str):
     assert isinstance(yaml.safe_load((CI / name).read_text()), dict)
 
@@ -120,6 +161,6 @@ def test_the_hook_calls_kplan_with_options_that_it_has(tmp_path: Path):
     assert invoke(*args, huge).exit_code == 1
 
 
-@pytest.mark.parametrize("name", ["action.yml", "gitlab.yaml", "Jenkinsfile"])
+@pytest.mark.parametrize("name", ["gitlab.yaml", "Jenkinsfile"])
 def test_jobs_call_the_script(name: str):
     assert "check.sh" in (CI / name).read_text()
