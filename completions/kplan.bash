@@ -49,6 +49,7 @@ _kplan() {
     case "$previous" in
         --runs) return ;;
         --rollout) _kplan_words auto always never; return ;;
+        --selector|-l) return ;;
         --filename|-f) _kplan_files; return ;;
         --kustomize|-k) _kplan_files; return ;;
         --namespace|-n) _kplan_names namespaces; return ;;
@@ -84,7 +85,6 @@ _kplan() {
         --top) return ;;
         --max-listed) return ;;
         --fail-on) return ;;
-        --selector|-l) return ;;
         --max-rounds) return ;;
         --save) _kplan_files; return ;;
         --max) return ;;
@@ -108,11 +108,11 @@ _kplan() {
     esac
     case "$path" in
         "kplan") words="place preempt plan capacity drain pods explain diff show schema completion snapshot config --version --debug -h --help" ;;
-        "kplan place") words="--runs --rollout --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan place") words="--runs --rollout --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan preempt") words="--settle-preemption --follow --no-follow --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --all-namespaces -A --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
@@ -133,8 +133,9 @@ _kplan() {
         return
     fi
     case "$path" in
-        "kplan place") _kplan_names pods ;;
+        "kplan place") _kplan_names pods workloads ;;
         "kplan preempt") _kplan_names pods ;;
+        "kplan capacity") _kplan_names workloads ;;
         "kplan drain") _kplan_names nodes ;;
         "kplan explain") _kplan_names pods workloads ;;
         "kplan diff") _kplan_names pods ;;

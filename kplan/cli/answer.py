@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import typer
 
+from kplan.cli.arguments import STANDARD_INPUT, object_named, split_arguments
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
 
-_POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-_FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
-_STANDARD_INPUT = "-"
 _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
 
@@ -65,7 +61,7 @@ def ask(
 
     Parameters
     ----------
-    what : manifests, or pods of the snapshot as NAMESPACE/NAME
+    what : manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one
     run_cronjobs : cron jobs among other manifests start a run now
 
     Raises
@@ -74,8 +70,8 @@ def ask(
         For invalid flags or input.
     """
     manifests = manifests or ManifestFlags()
-    files, names = split_arguments(what or (), manifests.filename or ())
-    _check(cluster, manifests, scheduler, files)
+    files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
+    _check(cluster, manifests, scheduler, files, names_pods=bool(names))
     from kplan.config.loading import read_configuration
     from kplan.config.releases import chosen_release, nearest, parse_gates, with_gates
 
@@ -84,7 +80,7 @@ def ask(
     # The configuration is checked before the cluster is read, unless its rules depend on the cluster's version.
     config = read_configuration(scheduler.scheduler_config or None, release) if release else None
     live = cluster.live(
-        stdin_is_free=_STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
+        stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
     )
     changes = requested_changes(cluster)
     snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
@@ -117,44 +113,43 @@ def ask(
     incoming = None if loaded is None else _incoming(loaded, planner)
     if incoming is not None:
         planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
-    return Question(planner, [*(incoming.pods if incoming else ()), *names], loaded, bool(names), run_cronjobs)
+    named: list[PodLike] = []
+    for name in names:
+        planner, pods = _pods_of(name, planner, manifests.namespace or cluster.default_namespace(), verbosity)
+        named += pods
+    return Question(planner, [*(incoming.pods if incoming else ()), *named], loaded, bool(names), run_cronjobs)
 
 
-def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the manifests and the pods among arguments: a name of an existing file, or with its ending, is a manifest.
+def _pods_of(name: str, planner: Planner, namespace: str, verbosity: VerbosityFlags) -> tuple[Planner, list[PodLike]]:
+    """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
+    meant = object_named(name, namespace, planner.world)
+    if meant.kind == "Pod":
+        return planner, [meant.key]
+    from kplan.planner.own_workloads import next_pod
+    from kplan.planner.workload_pods import living_pods
 
-    Raises UsageError for a name that is neither.
-    """
-    files: list[str] = [*filenames]
-    names: list[str] = []
-    for argument in what:
-        is_file = argument == _STANDARD_INPUT or argument.endswith(_FILE_ENDINGS) or _exists(argument)
-        is_pod = not is_file and _POD.fullmatch(argument) is not None
-        if not is_file and not is_pod and "/" not in argument:
-            raise UsageError(
-                f"{argument}: no such file or directory",
-                hint="check the path, or name a pod of the snapshot as NAMESPACE/NAME",
-            )
-        (names if is_pod else files).append(argument)
-    return files, names
-
-
-def _exists(path: str) -> bool:
-    """Tell whether a file exists; False for an invalid name."""
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
+    pods = living_pods(planner.world, *meant)
+    if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
+        return planner, [*waiting]
+    next_one, claims = next_pod(planner, *meant)
+    if not verbosity.quiet:
+        say(f"{name} has no pending pod; this is where its next one would go")
+    return planner.with_additions(claims) if claims else planner, [next_one]
 
 
 def _check(
-    cluster: ChangedClusterFlags, manifests: ManifestFlags, scheduler: SchedulerFlags, files: Sequence[str]
+    cluster: ChangedClusterFlags,
+    manifests: ManifestFlags,
+    scheduler: SchedulerFlags,
+    files: Sequence[str],
+    *,
+    names_pods: bool,
 ) -> None:
-    if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(_STANDARD_INPUT) > 1:
+    if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if files or manifests.kustomize:
         return
-    options = {"--namespace": manifests.namespace, "--replicas": manifests.replicas}
+    options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}
     options["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
     for option, value in options.items():
         if value not in ("", None):

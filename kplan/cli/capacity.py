@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.arguments import STANDARD_INPUT, object_named, split_arguments
 from kplan.cli.capacity_questions import CapacityQuestions, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
@@ -17,7 +19,8 @@ from kplan.cli.plan import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
-_STANDARD_INPUT = "-"
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
 
 
 @with_flags
@@ -25,8 +28,8 @@ def capacity(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            help="Manifests (file, directory, - for standard input) of workloads.",
+            metavar="FILE|KIND/[NS/]NAME",
+            help="Manifests (file, directory, - for standard input), or workloads of the cluster.",
             show_default=False,
         ),
     ] = None,
@@ -63,19 +66,19 @@ def capacity(
     Replicas are placed one after another, as kube-scheduler would, until one does not fit. With --replicas N, if fewer
     than N fit, shows which nodes to add and exits with 1 (--fail-on).
     """
-    files, names = split_arguments(what or (), manifests.filename or ())
+    files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     has_manifests = bool(files or manifests.kustomize)
-    if names or not (has_manifests or other.may_ask_without_manifests):
-        hint = "name a manifest: kplan capacity web.yaml"
-        raise UsageError(f"{names[0]} is not a manifest" if names else "nothing to count", hint=hint)
-    if [*files, cluster.snapshot, other.shapes].count(_STANDARD_INPUT) > 1:
+    if not (names or has_manifests or other.may_ask_without_manifests):
+        hint = "name a manifest or a workload: kplan capacity web.yaml, kplan capacity deploy/shop/cart"
+        raise UsageError("nothing to count", hint=hint)
+    if [*files, cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
         hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
         raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
     other.refuse(
         {
-            "FILE": has_manifests,
+            "FILE": bool(has_manifests or names),
             "--replicas": manifests.replicas is not None,
             "--mix": bool(mix),
             "--preempt": preempt,
@@ -101,11 +104,14 @@ def capacity(
         alone = dataclasses.replace(planner.snapshot, pods=())
         minor = planner.release.number
         loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=minor)
-    if len(shares) == 1 and loaded and len(loaded.pods) == 1 and not verbosity.quiet:
+    workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), planner.world)
+    n_counted = len(workloads) + (len(loaded.pods) if loaded else 0)
+    if len(shares) == 1 and n_counted == 1 and not verbosity.quiet:
         tell_no_effect("--mix", "one number is no mix; give one for each workload")
     questions = CapacityQuestions(
         planner,
         loaded,
+        workloads,
         {"wanted": manifests.replicas, "limit": most},
         fail_on,
         shown_nodes(output),
@@ -113,12 +119,33 @@ def capacity(
         verbosity=verbosity,
     )
     if other.headroom:
-        document = questions.headroom(sweeping)
+        document = questions.headroom(sweeping, "" if other.all_namespaces else manifests.namespace)
     elif other.shrink:
         document = questions.shrink(other)
     else:
         document = questions.count(shares, other, preempt=preempt)
     emit(document, output, verbosity, loaded)
+
+
+def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
+    """Return the workloads of the cluster that arguments name, as KIND/NAMESPACE/NAME."""
+    from kplan.planner.workload_pods import living_pods, workloads_called
+
+    workloads = []
+    for name in names:
+        meant = object_named(name, namespace, world)
+        if meant.kind == "Pod":
+            near = workloads_called(world, meant.key)
+            hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
+            raise UsageError(f"{name} is neither a manifest nor a workload", hint=hint)
+        if meant.kind == "DaemonSet":
+            raise UsageError(
+                f"DaemonSet {meant.key} has one pod per node, so there are no replicas to count",
+                hint=f"kplan explain ds/{meant.key} shows its pods",
+            )
+        living_pods(world, *meant)
+        workloads.append(f"{meant.kind}/{meant.key}")
+    return workloads
 
 
 def _shares(text: str) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from kplan.cli.flags import VerbosityFlags
 from kplan.cli.no_effect import tell_no_effect
@@ -18,6 +19,7 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Report
+    from kplan.planner.capacity import Template
     from kplan.planner.placement import NodesShown
     from kplan.planner.planner import Planner
     from kplan.workloads.manifests import Manifests
@@ -34,6 +36,12 @@ class OtherQuestions:
         typer.Option(
             "--headroom",
             help="How many more replicas of each workload fit, each alone; without FILE: of all in the cluster.",
+        ),
+    ] = False
+    all_namespaces: Annotated[
+        bool,
+        typer.Option(
+            "--all-namespaces", "-A", help="With --headroom: workloads of all namespaces (default without --namespace)."
         ),
     ] = False
     lose: Annotated[
@@ -94,6 +102,8 @@ class OtherQuestions:
     def refuse(self, arguments: Mapping[str, bool]) -> None:
         """Raise UsageError for options that the question does not use."""
         option = self.option
+        if self.all_namespaces and not self.headroom:
+            raise UsageError("--all-namespaces is for --headroom", hint="add --headroom, or leave it out")
         for name, is_on in {"--force": self.force, "--delete-emptydir-data": self.delete_emptydir_data}.items():
             if is_on and not self.shrink:
                 raise UsageError(f"{name} is for --shrink", hint="add --shrink, or leave it out")
@@ -124,6 +134,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
 
     planner: Planner
     manifests: Manifests | None  #: one replica of each workload; None without manifests
+    workloads: Sequence[str]  #: workloads of the cluster, as KIND/NAMESPACE/NAME
     limits: Limits
     fail_on: Sequence[Condition] | None  #: None for the question's default
     shown: NodesShown  #: nodes to show
@@ -131,19 +142,32 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
     verbosity: VerbosityFlags
 
     def count(self, shares: Sequence[int], other: OtherQuestions, *, preempt: bool) -> Report:
-        """Count the replicas that fit, of all workloads in turn; with --lose and --zones those that survive a loss."""
+        """Count the replicas that fit, of all workloads in turn; with --lose and --zones those that survive a loss.
+
+        Those of manifests come first.
+        """
         from kplan.planner.templates import templates_of
 
-        assert self.manifests is not None  # noqa: S101 - the question is refused without
         planner = self.planner
-        counted = templates_of(
-            self.manifests, planner.snapshot, shares=shares, minor=planner.release.number, **self.limits
-        )
-        planner = planner.with_world(planner.snapshot, counted.objects, counted.warnings)
+        templates: list[Template] = []
+        if self.manifests is not None:
+            n_of_manifests = len(self.manifests.pods) if self.workloads else len(shares)
+            counted = templates_of(
+                self.manifests,
+                planner.snapshot,
+                shares=shares[:n_of_manifests],
+                minor=planner.release.number,
+                **self.limits,
+            )
+            planner = planner.with_world(planner.snapshot, counted.objects, counted.warnings)
+            templates += counted.templates
+        if self.workloads:
+            planner, own = self._own_templates(planner, shares[len(templates) :])
+            templates += own
         words = "trying {:,}" if other.lose or other.zones else "{:,} fit so far"
         with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
             answer = planner.capacity(
-                counted.templates,
+                templates,
                 preempt=preempt,
                 lose=other.lose,
                 zones=other.zones,
@@ -158,8 +182,26 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
             tell_no_effect("--shapes", "what stops the next replica is nothing that a node helps with")
         return document
 
-    def headroom(self, sweeping: SweepFlags) -> Report:
-        """Count how many more replicas of each workload fit."""
+    def _own_templates(self, planner: Planner, shares: Sequence[int]) -> tuple[Planner, list[Template]]:
+        """Return the templates of workloads of the cluster, and a planner with the claims of their replicas."""
+        from kplan.planner.own_workloads import next_replicas
+        from kplan.planner.templates import most_replicas
+
+        if shares and len(shares) != len(self.workloads):
+            hint = "give one number for each workload, in the order of the arguments"
+            raise UsageError("--mix has another number of parts than there are workloads", hint=hint)
+        most = most_replicas(planner.snapshot, **self.limits)
+        templates = []
+        for key, share in zip(self.workloads, shares or [1] * len(self.workloads), strict=True):
+            template, claims = next_replicas(planner, key, most)
+            name = key.partition("/")[2]
+            is_unique = [other.endswith(f"/{name}") for other in self.workloads].count(True) == 1
+            templates.append(replace(template, name=name if is_unique else key, share=share))
+            planner = planner.with_additions(claims) if claims else planner
+        return planner, templates
+
+    def headroom(self, sweeping: SweepFlags, namespace: str) -> Report:
+        """Count how many more replicas of each workload fit; without workloads of all in a namespace, empty for any."""
         from kplan.planner.headroom import base_of_manifests, headroom_report
 
         planner, templates = self.planner, None
@@ -169,6 +211,8 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
             return headroom_report(
                 planner,
                 templates,
+                among=self.workloads,
+                namespace=namespace,
                 fail_on=self.fail_on,
                 nodes=self.shown,
                 ask_all=partial(sweeping.ask_all, planner),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.arguments import node_names
 from kplan.cli.changes import has_documents
 from kplan.cli.choosing import read_selector
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
@@ -30,7 +31,7 @@ _GLOB = "*?["
 def drain(
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NODE", help="Names of nodes, or globs.", show_default=False),
+        typer.Argument(metavar="NODE", help="Names of nodes, or globs; also node/NODE.", show_default=False),
     ] = None,
     *,
     selector: Annotated[
@@ -65,6 +66,9 @@ def drain(
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Also evict pods with emptyDir volumes.")
     ] = False,
+    ignore_daemonsets: Annotated[  # noqa: ARG001 - for the habit
+        bool, typer.Option("--ignore-daemonsets", help="Taken as in kubectl; kplan always leaves their pods alone.")
+    ] = True,
     disable_eviction: Annotated[
         bool,
         typer.Option(
@@ -105,7 +109,10 @@ def drain(
     planner = question.planner
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     names = chosen_nodes(
-        planner.world, nodes or (["*"] if is_separate and not selector and not zone else ()), selector, zone
+        planner.world,
+        node_names(nodes or ()) or (["*"] if is_separate and not selector and not zone else ()),
+        selector,
+        zone,
     )
     if is_separate:
         from kplan.planner.drains import drains_report, label_of, together

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.arguments import object_named, spelled_out
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
 @with_flags
 def explain(
     what: Annotated[
-        str,
+        list[str] | None,
         typer.Argument(
             metavar="NS/POD|KIND/[NS/]NAME",
-            help="A pod, pending or running, or a workload such as deploy/shop/cart.",
+            help="A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     *,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace, where the argument does not name one.")
@@ -74,32 +76,12 @@ def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str
     return keys
 
 
-def pods_named(what: str, namespace: str, world: Snapshot) -> list[str]:
-    """Return the pods that a text names, as NAMESPACE/NAME.
+def pods_named(what: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
+    """Return the pods that arguments name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`."""
+    from kplan.planner.workload_pods import pods_of
 
-    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists.
-
-    Parameters
-    ----------
-    namespace : namespace where the text names none
-
-    Raises
-    ------
-    UsageError, NotFoundError
-        When the text names neither a pod nor a workload, or one that does not exist.
-    """
-    from kplan.planner.workload_pods import kind_named, pods_of
-    from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-
-    first, *rest = what.split("/")
-    kind = kind_named(first) if rest else ""
-    if what in world.pod_by_key or (rest and not kind and len(rest) == 1):
-        return [what]
-    if not rest:
-        return [f"{namespace or DEFAULT_NAMESPACE}/{what}"]
-    if not kind or len(rest) > 2:
-        raise UsageError(
-            f"{what} names neither a pod nor a workload", hint="name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
-        )
-    where = rest[0] if len(rest) == 2 else namespace or DEFAULT_NAMESPACE
-    return [f"{where}/{rest[-1]}"] if kind == "Pod" else pods_of(world, kind, where, rest[-1])
+    keys: list[str] = []
+    for text in spelled_out(what):
+        meant = object_named(text, namespace, world)
+        keys += [meant.key] if meant.kind == "Pod" else pods_of(world, *meant)
+    return list(dict.fromkeys(keys))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import Question, ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.changes import RolloutMode, RolloutOption, change_document
+from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
     ManifestFlags,
     OutputFlags,
@@ -21,7 +23,7 @@ from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import counted
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
-from kplan.errors import UsageError
+from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +40,8 @@ def place(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE|NS/POD",
-            help="Manifests (file, directory, - for standard input), or pending pods of the cluster.",
+            metavar="FILE|NS/POD|KIND/[NS/]NAME",
+            help="Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
             show_default=False,
         ),
     ] = None,
@@ -47,6 +49,7 @@ def place(
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
     run_cronjobs: RunCronJobsOption = False,
+    choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
     cluster: ChangedClusterFlags,
@@ -60,15 +63,18 @@ def place(
     the workload is scaled or rolled out as its controller does it, or left alone if nothing changes. Exits with 1 if
     a pod is unschedulable, gated or would preempt others (--fail-on).
     """
-    if not what and not manifests.filename and not manifests.kustomize:
-        raise UsageError(
-            "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
-        )
+    manifests, namespace = manifests.or_pods_of_namespace(what)
+    is_chosen = bool(choice.all_namespaces or choice.selector or namespace)
+    if not what and not manifests.filename and not manifests.kustomize and not is_chosen:
+        hint = "name a manifest, a pod or a workload: kplan place web.yaml; or choose pending pods with -n, -l or -A"
+        raise UsageError("nothing to place", hint=hint)
     sweeping.check()
     fail_on = fail_on_of(output, "place")
     formats = formats_of(output)
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    if is_chosen and not question.pods:
+        question = _pending(question, choice, namespace)
     if runs is not None:
         from kplan.planner.odds_of_pods import InOrder
 
@@ -98,6 +104,18 @@ def place(
     with_map = wants_map(output, formats)
     document = plan.report(fail_on=fail_on, nodes_of=nodes_of, max_listed=output.max_listed, with_map=with_map)
     emit(document, output, verbosity, question.manifests)
+
+
+def _pending(question: Question, choice: PodChoiceFlags, namespace: str) -> Question:
+    """Return the question about the chosen pending pods; raises NotFoundError where there are none."""
+    planner = question.planner
+    known = planner.world.pod_by_key
+    keys = choice.keys_of((known[key] for key in planner.pending_keys()), namespace)
+    if not keys:
+        where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""
+        hint = "name a pod as NAMESPACE/NAME, or a manifest: kplan place web.yaml"
+        raise NotFoundError(f"no such pending pod{where}", hint=hint)
+    return replace(question, pods=keys, names_pods=True)
 
 
 def nodes_to_show(

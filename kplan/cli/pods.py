@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import split_arguments, text_width, write_out
+from kplan.cli.answer import text_width, write_out
+from kplan.cli.arguments import split_arguments
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import as_data, check_template

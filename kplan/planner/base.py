@@ -33,6 +33,7 @@ from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.sequence import Replay, Run
 from kplan.planner.standing import standing
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
+from kplan.planner.workload_pods import workloads_called
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.several import listed
 from kplan.rules.pod_info import PodInfo
@@ -324,7 +325,7 @@ class Base:
         if row is None:
             if (pod := self.world.pod_by_key.get(key)) and (error := has_ended(pod)):
                 raise error
-            raise no_pod(key, [info.key for info in infos])
+            raise no_pod(key, [info.key for info in infos], workloads_called(self.world, key))
         if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
             raise UsageError(
                 f"pod {key} already runs on node {infos[row].pod.spec.node_name}",

@@ -62,6 +62,8 @@ def headroom_report(
     base: Base,
     templates: Sequence[Template] | None = None,
     *,
+    among: Sequence[str] = (),
+    namespace: str = "",
     wanted: int | None = None,
     limit: int | None = None,
     fail_on: Sequence[Condition] | None = None,
@@ -72,7 +74,9 @@ def headroom_report(
 
     Parameters
     ----------
-    templates : None for every workload of the snapshot
+    templates : None for workloads of the snapshot
+    among : the workloads of the snapshot, as KIND/NAMESPACE/NAME; empty for all of them
+    namespace : their namespace; empty for all
     wanted : how many more replicas of each workload should fit
     limit : each count stops here; None for `wanted`, or for `DEFAULT_HEADROOM` where replicas are placed one by one
     fail_on : what makes the verdict a failure; None for the defaults, which need `wanted`
@@ -82,11 +86,15 @@ def headroom_report(
     stop_at = wanted if limit is None else limit
     running = {own_workload.key: own_workload.running for own_workload in own_workloads(base)}
     if templates is None:
-        questions = [HeadroomQuestion(key, n, stop_at, nodes) for key, n in running.items()]
+        counted_keys = among or [key for key in running if not namespace or key.split("/")[1] == namespace]
+        questions = [HeadroomQuestion(key, running.get(key, 0), stop_at, nodes) for key in counted_keys]
     else:
         questions = [_question(template, running, stop_at, nodes) for template in templates]
     if not questions:
-        raise UsageError("the snapshot has no workload", hint="name a manifest: kplan capacity --headroom web.yaml")
+        where = f" in namespace {namespace}" if namespace else ""
+        raise UsageError(
+            f"the snapshot has no workload{where}", hint="name a manifest: kplan capacity --headroom web.yaml"
+        )
     workloads = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import controller_of
-from kplan.errors import NotFoundError
+from kplan.documents.placement import Origin
+from kplan.errors import NotFoundError, UsageError
 from kplan.planner.base import Base
 from kplan.planner.capacity import Template
+from kplan.planner.incoming import IncomingPod
 from kplan.planner.templates import replicas_of
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create
@@ -76,6 +78,26 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     info, refused = maker.make(owner, Create("", revision, index), whole)
     pods, claims = replicas_of(info.pod, 0 if refused else most, world)
     return Template(key, tuple(map(PodInfo, pods)), 1, refused, len(pods) > 1), claims
+
+
+def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[IncomingPod, list[msgspec.Struct]]:
+    """Return the pod that a workload of the snapshot would create next, and its claims.
+
+    Raises
+    ------
+    NotFoundError
+        When the snapshot holds neither its template nor a pod of it.
+    UsageError
+        For a daemon set, whose pods are tied to nodes.
+    """
+    if kind == _DAEMONS:
+        raise UsageError(
+            f"DaemonSet {namespace}/{name} has no pending pod: its pods are on their nodes",
+            hint=f"kplan explain ds/{namespace}/{name} shows them; kplan place FILE asks about its manifest",
+        )
+    template, claims = next_replicas(base, f"{kind}/{namespace}/{name}", 1)
+    origin = Origin(base.snapshot.source, kind=kind, name=name)
+    return IncomingPod(template.replicas[0].pod, origin, template.refused), claims
 
 
 def _owner(base: Base, key: str) -> Owner:

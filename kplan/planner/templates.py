@@ -72,7 +72,7 @@ def templates_of(
     _check_countable(manifests, shares)
     incoming = admit_manifests(manifests, snapshot, minor=minor)
     world = with_objects(snapshot, incoming.objects)
-    most = _most_replicas(snapshot, wanted, limit)
+    most = most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
     names = Counter(f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in incoming.pods)
     templates = []
@@ -128,7 +128,7 @@ def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list
     return pods, [complete(claim, type_of(claim)) for claim in claims]
 
 
-def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:
+def most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:
     """Return a number of replicas that is never smaller than the count, plus the first one that does not fit."""
     known = [number for number in (wanted, limit) if number is not None]
     if known:

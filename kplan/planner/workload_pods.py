@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 
 from kplan.api.core import Pod
@@ -14,6 +15,9 @@ from kplan.snapshot.model import Snapshot
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
 _ENDED = frozenset({"Succeeded", "Failed"})
+_NEAR = 0.8
+"""How alike a name must be that was probably meant, from 0 to 1."""
+
 _Key = tuple[str, str, str]
 
 
@@ -34,6 +38,23 @@ def kind_named(text: str) -> str:
 
 
 def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
+    """Return the pods of a workload that have not ended, as NAMESPACE/NAME; parameters as for `living_pods`.
+
+    Raises
+    ------
+    NotFoundError
+        When neither the workload nor a pod of it exists.
+    UsageError
+        When it has no pods.
+    """
+    pods = living_pods(snapshot, kind, namespace, name)
+    if not pods:
+        hint = f"kplan place {workload_name(kind, namespace, name)} shows where its next pod would go"
+        raise UsageError(f"{kind} {namespace}/{name} has no pods that run or wait", hint=hint)
+    return [pod.metadata.key for pod in pods]
+
+
+def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[Pod]:
     """Return the pods of a workload that have not ended, by name, pending pods first.
 
     Parameters
@@ -44,44 +65,46 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
     ------
     NotFoundError
         When neither the workload nor a pod of it exists.
-    UsageError
-        When it has no pods.
     """
     wanted = (kind, namespace, name)
     owners = _owners(snapshot)
     pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
-    if pods:
-        pods.sort(key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
-        return [pod.metadata.key for pod in pods]
-    held = getattr(snapshot, POD_MAKERS[kind].attribute)
-    there = {obj.metadata.key: obj for obj in held}
-    key = f"{namespace}/{name}"
-    if key not in there:
-        raise NotFoundError(
-            f"the snapshot has no {kind} {key}",
-            hint=meant([key], there) or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are",
-        )
-    raise UsageError(
-        f"{kind} {key} has no pods that run or wait", hint="ask for its manifest: kplan place FILE, kplan pods FILE"
-    )
+    if not pods:
+        key = f"{namespace}/{name}"
+        held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}
+        if key not in held:
+            near = workloads_called(snapshot, key)
+            hint = f"did you mean {', '.join(near)}?" if near else meant([key], snapshot.pod_by_key)
+            hint = hint or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are"
+            raise NotFoundError(f"the snapshot has no {kind} {key}", hint=hint)
+    return sorted(pods, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+
+
+def workload_name(kind: str, namespace: str, name: str) -> str:
+    """Return a workload as kubectl takes it, ``deploy/shop/cart``."""
+    return f"{_SHORT.get(kind, kind.lower())}/{namespace}/{name}"
 
 
 def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
-    """Return the workloads of a name as kubectl takes them, ``deploy/shop/cart``.
+    """Return the workloads of a name, or else of names that are near, as kubectl takes them: ``deploy/shop/cart``.
 
     Parameters
     ----------
-    key : NAMESPACE/NAME; where the namespace has no such workload, those of other namespaces count
+    key : NAMESPACE/NAME; where the namespace has no workload of the name, those of other namespaces count
     """
     namespace, _, name = key.partition("/")
-    called = [
-        (obj.metadata.namespace, _SHORT.get(kind.name, kind.name.lower()))
+    workloads = [
+        (kind.name, obj.metadata.namespace, obj.metadata.name)
         for kind in POD_MAKERS.values()
         for obj in getattr(snapshot, kind.attribute)
-        if obj.metadata.name == name
+        if controller_of(obj.metadata) is None
     ]
-    own = [workload for workload in called if workload[0] == namespace]
-    return [f"{kind}/{where}/{name}" for where, kind in own or called]
+    called = [workload for workload in workloads if workload[2] == name]
+    called = [workload for workload in called if workload[1] == namespace] or called
+    if not called:
+        near = difflib.get_close_matches(key, {f"{where}/{other}" for _, where, other in workloads}, cutoff=_NEAR)
+        called = [workload for workload in workloads if f"{workload[1]}/{workload[2]}" in near]
+    return [workload_name(*workload) for workload in called]
 
 
 def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:

@@ -113,7 +113,7 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
         (("--lose", "1", "--preempt"), "--preempt does not go with --lose"),
         (("--lose", "1", "--headroom"), "--headroom and --lose are two questions"),
         (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
-        (("shop/voucher-api",), "shop/voucher-api is not a manifest"),
+        (("shop/voucher-api",), "shop/voucher-api is neither a manifest nor a workload"),
     ],
 )
 def test_what_cannot_be_counted_is_said(web: Path, options: tuple[str, ...], problem: str) -> None:

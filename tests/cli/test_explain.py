@@ -87,7 +87,7 @@ def test_a_pod_is_named_as_kubectl_takes_it(what: str, said: str) -> None:
         (("cart", "-n", "shop"), "did you mean deploy/shop/cart?"),
         (("shop/cart",), "did you mean deploy/shop/cart?"),
         (("voucher-api",), "did you mean shop/voucher-api?"),
-        (("deploy/cart",), "did you mean shop/cart?"),
+        (("deploy/cart",), "did you mean deploy/shop/cart?"),
     ],
 )
 def test_what_is_not_there_is_answered_with_a_workload_or_a_namespace_that_has_the_name(
@@ -130,8 +130,8 @@ def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
 def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(
-        "kind: Node\napiVersion: v1\nmetadata: {name: n}\n---\n"
-        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: n}\nstatus: {phase: Succeeded}\n"
+        "kind: Node\napiVersion: v1\nmetadata: {name: node}\n---\n"
+        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: node}\nstatus: {phase: Succeeded}\n"
     )
     found = invoke(command, "default/done", "-s", path)
     assert (found.exit_code, found.stdout) == (2, "")

@@ -81,4 +81,4 @@ def test_a_workload_that_is_not_there_is_answered_with_the_nearest() -> None:
     with pytest.raises(NotFoundError) as caught:
         pods_of(kplan.load_snapshot("demo"), "Deployment", "shop", "crt")
 
-    assert caught.value.hint.startswith("did you mean shop/cart")
+    assert caught.value.hint.startswith("did you mean deploy/shop/cart")

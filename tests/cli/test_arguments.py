@@ -1,0 +1,143 @@
+"""Arguments mean what kubectl's do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import invoke
+from tests.cli.test_place import WEB
+from tests.report.documents import node, pod
+
+
+def _pods(*args: str) -> list[str]:
+    found = invoke(*args, "-o", "json")
+    return [placement["pod"]["name"] for placement in json.loads(found.stdout)["placements"]]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("po", "llm-eval", "-n", "ml"),
+        ("pod/llm-eval", "-n", "ml"),
+        ("pods", "ml/llm-eval"),
+        ("po/ml/llm-eval",),
+        ("llm-eval", "-n", "ml"),
+    ],
+)
+def test_a_pod_is_named_in_any_of_the_ways_of_kubectl(args: tuple[str, ...]) -> None:
+    assert _pods("explain", *args) == ["llm-eval"]
+    assert _pods("place", *args) == ["llm-eval"]
+
+
+def test_several_of_a_kind_are_named_after_it() -> None:
+    pods = _pods("explain", "deploy", "shop/cart", "shop/search", "po", "ml/llm-eval")
+
+    assert {name.split("-")[0] for name in pods} == {"cart", "search", "llm"}
+
+
+@pytest.mark.parametrize("args", [("explain", "deploy"), ("place", "po"), ("explain", "po", "deploy", "shop/cart")])
+def test_a_kind_alone_names_nothing(args: tuple[str, ...]) -> None:
+    found = invoke(*args)
+
+    assert found.exit_code == 2
+    assert "which one?" in found.stderr
+
+
+def test_a_file_goes_before_a_kind_and_a_kind_before_a_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job").write_text(WEB)
+
+    assert _pods("place", "job")[0].startswith("web-")
+
+
+@pytest.mark.parametrize(
+    "args", [("node/general-a-1",), ("no/general-a-1",), ("node", "general-a-1"), ("nodes/gen*-a-1",)]
+)
+def test_a_node_is_named_in_any_of_the_ways_of_kubectl(args: tuple[str, ...]) -> None:
+    plain = invoke("drain", "general-a-1", "-o", "name")
+
+    assert invoke("drain", *args, "--ignore-daemonsets", "-o", "name").stdout == plain.stdout
+
+
+def test_a_workload_without_pending_pods_is_asked_for_its_next_one() -> None:
+    found = invoke("place", "deploy/cart", "-n", "shop")
+
+    assert found.stdout.startswith("shop/cart-86d4vc9n2-1 -> general-a-2")
+    assert "its next one" in found.stderr
+    assert _pods("place", "Deployment/shop/cart", "-q") == ["cart-86d4vc9n2-1"]
+
+
+def test_a_workload_with_pending_pods_is_asked_for_these(tmp_path: Path) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "daily", "namespace": "default", "uid": "1"}}
+    owned = pod("daily-x7", cpu="1")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "daily", "uid": "1", "controller": True}
+    ]
+    template = {"template": {"spec": {**pod("any")["spec"], "restartPolicy": "Never"}}}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all([node("a"), {**job, "spec": template}, owned]))
+
+    assert _pods("place", "job/daily", "-s", str(cluster)) == ["daily-x7"]
+
+
+def test_pods_of_daemon_sets_have_nodes_of_their_own() -> None:
+    found = invoke("place", "ds/kube-system/kube-proxy")
+
+    assert found.exit_code == 2
+    assert "kplan explain ds/kube-system/kube-proxy" in found.stderr
+
+
+def test_pending_pods_are_chosen_as_in_kubectl() -> None:
+    assert len(_pods("place", "-A")) == 5
+    assert _pods("place", "-n", "shop") == ["flash-sale", "voucher-api"]
+    assert invoke("place", "-n", "nowhere").exit_code == 2
+
+
+def test_replicas_of_a_workload_of_the_cluster_are_counted_as_those_of_its_manifest(tmp_path: Path) -> None:
+    one = json.loads(invoke("capacity", "deploy/shop/cart", "-o", "json").stdout)
+    headroom = json.loads(invoke("capacity", "--headroom", "deploy/cart", "-n", "shop", "-o", "json").stdout)
+    mixed = json.loads(
+        invoke("capacity", "deploy/shop/cart", "deploy/shop/search", "--mix", "2:1", "-o", "json").stdout
+    )
+    web = tmp_path / "web.yaml"
+    web.write_text(WEB)
+    both = invoke("capacity", web, "deploy/shop/cart", "--mix", "1:3")
+
+    assert [workload["fits"] for workload in headroom["workloads"]] == [one["summary"]["fits"]]
+    assert [template["share"] for template in mixed["templates"]] == [2, 1]
+    assert both.exit_code == 0, both.stderr
+    assert "--mix" in invoke("capacity", "deploy/shop/cart", "deploy/shop/search", "--mix", "1:2:3").stderr
+
+
+def test_headroom_is_that_of_one_namespace_or_of_all() -> None:
+    shop, everywhere, again = (
+        json.loads(invoke("capacity", "--headroom", *args, "-o", "json").stdout)["workloads"]
+        for args in (("-n", "shop"), ("-A",), ("-A", "-n", "shop"))
+    )
+
+    assert {workload["workload"].split("/")[1] for workload in shop} == {"shop"}
+    assert len(shop) < len(everywhere) == len(again)
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (("place", "shop/cart"), "deploy/shop/cart"),
+        (("explain", "shop/chekout"), "deploy/shop/checkout"),
+        (("explain", "sts/shop/cart"), "deploy/shop/cart"),
+        (("capacity", "shop/cart"), "deploy/shop/cart"),
+        (("capacity", "deploy/shop/serch"), "deploy/shop/search"),
+        (("preempt", "deploy/shop/flash-sale"), "shop/flash-sale"),
+    ],
+)
+def test_a_hint_names_the_workload_that_was_meant(args: tuple[str, ...], hint: str) -> None:
+    found = invoke(*args)
+
+    assert found.exit_code == 2
+    assert f"did you mean {hint}?" in found.stderr
