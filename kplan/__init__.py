@@ -11,9 +11,12 @@ Names are looked up when first used, so that ``import kplan`` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+# As in typing, which is not loaded here: a signal in the first milliseconds would show a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
     from kplan.config import load_scheduler_config
     from kplan.errors import (

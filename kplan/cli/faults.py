@@ -13,13 +13,13 @@ import typer
 from typer.core import TyperGroup
 
 from kplan import __version__
+from kplan.cli import signals
 from kplan.cli.conversion import convert_quickly
 from kplan.cli.pipelines import remember_formats, tell_refusal
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 from kplan.visible import visible
 
 FAILED = 2
-_INTERRUPTED = 130
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
 _USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -53,16 +53,21 @@ class KplanGroup(TyperGroup):
             return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
         except _USAGE as error:
             raise _print_usage_error(error) from None
+        # Help and the version are printed here.
+        except BrokenPipeError:
+            raise typer.Exit(0) from None
+        except KplanError as error:
+            _print_error(error)
+            raise typer.Exit(FAILED) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         remember_formats(())
+        signals.end_in_order()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
-            doing = next(iter(getattr(interrupt, "__notes__", ())), "")
-            say(f"interrupted while {doing}" if doing else "interrupted")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise _say_interrupted(interrupt) from None
         except BrokenPipeError:
             silence_output()
             raise typer.Exit(0) from None
@@ -71,8 +76,16 @@ class KplanGroup(TyperGroup):
         except Exception as error:
             if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
                 raise
+            if (signal := signals.received()) is not None:
+                raise _say_interrupted(signal) from None
             _print_error(error)
             raise typer.Exit(FAILED) from None
+
+
+def _say_interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
+    doing = next(iter(getattr(interrupt, "__notes__", ())), "")
+    say(f"interrupted while {doing}" if doing else "interrupted")
+    return typer.Exit(signals.exit_code(interrupt))
 
 
 def _print_usage_error(error: Any) -> typer.Exit:

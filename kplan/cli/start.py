@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from kplan.cli import collector
+from kplan.cli import signals
+
+signals.end_at_once()
+
+from kplan.cli import collector  # noqa: E402 - an interrupt while anything is imported shows no traceback
+from kplan.cli.streams import open_streams  # noqa: E402
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
@@ -18,18 +23,21 @@ def run_as_plugin() -> None:
 
 def complete_for_kubectl() -> None:
     """Print what kubectl offers for the words after ``kubectl kplan``."""
+    open_streams()
     import typer
 
+    from kplan.cli.answer import write_out
     from kplan.cli.kubectl_completion import complete
     from kplan.cli.main import app
 
-    sys.stdout.write(complete(typer.main.get_command(app), sys.argv[1:]))
+    write_out(complete(typer.main.get_command(app), sys.argv[1:]))
 
 
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name."""
     collector.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
+    open_streams()
     from kplan.cli.faults import FAILED, say_traceback
     from kplan.cli.main import app
 
@@ -39,4 +47,6 @@ def run(name: str = "kplan") -> None:
         say_traceback(error)
         sys.exit(FAILED)
     finally:
+        signals.end_at_once()
+        signals.finish()
         collector.end()

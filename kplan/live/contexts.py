@@ -7,6 +7,7 @@ from pathlib import Path
 from kplan.live.kubeconfig import existing_paths
 from kplan.live.kubeconfig_file import read_kubeconfig
 from kplan.live.options import LiveOptions
+from kplan.live.small_files import read_small
 
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -28,6 +29,6 @@ def context_namespace(options: LiveOptions) -> str:
         context = config.contexts.get(options.context or config.current_context)
         return context.namespace if context else ""
     try:
-        return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
+        return read_small(str(_POD_NAMESPACE)).decode().strip()
     except (OSError, ValueError):
         return ""

@@ -23,6 +23,7 @@ import msgspec
 from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig_file import Cluster, ExecConfig
 from kplan.live.secrets import Secrets
+from kplan.live.small_files import read_small
 
 #: Time limits of a plugin in seconds; a plugin that asks the user has longer.
 LIMIT_SECONDS = 60.0
@@ -135,8 +136,8 @@ def _authority(cluster: Cluster) -> str:
 
     if cluster.certificate_authority_data or not cluster.certificate_authority:
         return cluster.certificate_authority_data
-    with contextlib.suppress(OSError):
-        return base64.b64encode(Path(cluster.certificate_authority).read_bytes()).decode()
+    with contextlib.suppress(OSError, ValueError):
+        return base64.b64encode(read_small(cluster.certificate_authority)).decode()
     return ""
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import functools
 import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -30,6 +28,7 @@ from kplan.live.body import BodyTooLargeError, read_body
 from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.extender_answers import Fields, Value, read_answer
 from kplan.live.faults import reason_of
+from kplan.live.tls import TlsFiles
 from kplan.visible import without_account
 
 _OK = 200
@@ -195,31 +194,11 @@ def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:
 
 
 def _tls_context(tls: ExtenderTLSConfig, *, verifies: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not verifies:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if tls.ca_data:
-        context.load_verify_locations(cadata=tls.ca_data.decode())
-    elif tls.ca_file:
-        context.load_verify_locations(cafile=tls.ca_file)
-    if tls.cert_data or tls.cert_file:
-        _load_client_certificate(context, tls)
+    authority = tls.ca_data or tls.ca_file or None
+    certificate, key = tls.cert_data or tls.cert_file or None, tls.key_data or tls.key_file or None
+    TlsFiles(authority, certificate, key).load_into(context)
     return context
-
-
-def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    """Load certificate and key; OpenSSL reads only files, so data in memory passes through a private one."""
-    if not tls.cert_data:
-        context.load_cert_chain(tls.cert_file, tls.key_file or None, _no_password)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        pem = Path(folder) / "client.pem"
-        pem.touch(mode=0o600)
-        pem.write_bytes(tls.cert_data + b"\n" + tls.key_data)
-        context.load_cert_chain(pem, password=_no_password)
-
-
-def _no_password() -> str:
-    """Prevent OpenSSL from asking for a password on the terminal."""
-    return ""

@@ -12,10 +12,8 @@ import binascii
 import functools
 import json
 import os
-import shutil
-import tempfile
+import ssl
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +25,8 @@ from kplan.live.exec_plugin import Credential, run_plugin
 from kplan.live.kubeconfig_file import AuthInfo, Cluster, Kubeconfig, read_kubeconfig
 from kplan.live.options import LiveOptions
 from kplan.live.secrets import Secrets, address
+from kplan.live.small_files import read_small
+from kplan.live.tls import Pem, TlsFiles
 
 if TYPE_CHECKING:
     import urllib3
@@ -46,7 +46,7 @@ class Access(msgspec.Struct, frozen=True):
     authorization: Authorization  #: returns the value of the header of that name; empty for none
     impersonation: tuple[tuple[str, str], ...] = ()  #: headers that impersonate another user
     secrets: Secrets = msgspec.field(default_factory=Secrets)  #: texts that no message may contain
-    files: _PrivateFiles | None = None  #: certificates that exist as long as connections may need them
+    tls: TlsFiles = TlsFiles()  #: certificates of both sides, and the key
 
     @property
     def server(self) -> str:
@@ -64,15 +64,20 @@ class Access(msgspec.Struct, frozen=True):
         Raises KubeconfigError when a proxy or a certificate cannot be used.
         """
         from kubernetes.client.rest import RESTClientObject
+        from urllib3.util.ssl_ import create_urllib3_context
 
         self.configuration.connection_pool_maxsize = connections
         try:
-            return RESTClientObject(self.configuration).pool_manager
+            pool = RESTClientObject(self.configuration).pool_manager
+            context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if self.verifies_tls else ssl.CERT_NONE)
+            self.tls.load_into(context)
         except Exception:  # noqa: BLE001 - settings of proxies and certificates raise many errors
             raise KubeconfigError(
                 f"the connection settings of {self.name} cannot be used",
                 hint="look at proxy-url and the certificates in the kubeconfig; a SOCKS proxy needs PySocks",
             ) from None
+        pool.connection_pool_kw["ssl_context"] = context
+        return pool
 
     def headers(self) -> Iterator[tuple[str, str]]:
         """Yield the headers for authentication; an exec plugin runs again when its token has expired."""
@@ -145,7 +150,9 @@ def _from_pod(options: LiveOptions) -> Access:
                 "the token of the pod's account cannot be read", hint="is it still mounted in this container?"
             ) from None
 
-    return Access("in-cluster", configuration, authorization, _impersonation(options, AuthInfo()))
+    tls = TlsFiles(authority=configuration.ssl_ca_cert or None)
+    configuration.ssl_ca_cert = None
+    return Access("in-cluster", configuration, authorization, _impersonation(options, AuthInfo()), tls=tls)
 
 
 def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
@@ -168,20 +175,14 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
         configuration.tls_server_name = cluster.tls_server_name
     if cluster.proxy_url:
         _set_proxy(configuration, cluster.proxy_url, where)
-    files = _PrivateFiles(where)
-    configuration.ssl_ca_cert = files.path(
-        "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority
-    )
+    authority = _pem(where, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     authorization, credential = _sign_in(user, user_name, cluster, secrets, options)
     if credential is not None and credential.certificate:
-        configuration.cert_file = files.write(credential.certificate.encode())
-        configuration.key_file = files.write(credential.key.encode())
+        tls = TlsFiles(authority, credential.certificate.encode(), credential.key.encode())
     else:
-        configuration.cert_file = files.path(
-            "client-certificate", user.client_certificate_data, user.client_certificate
-        )
-        configuration.key_file = files.path("client-key", user.client_key_data, user.client_key)
-    return Access(context, configuration, authorization, _impersonation(options, user), secrets, files)
+        certificate = _pem(where, "client-certificate", user.client_certificate_data, user.client_certificate)
+        tls = TlsFiles(authority, certificate, _pem(where, "client-key", user.client_key_data, user.client_key))
+    return Access(context, configuration, authorization, _impersonation(options, user), secrets, tls)
 
 
 def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
@@ -229,39 +230,16 @@ def _set_proxy(configuration: Any, url: str, where: str) -> None:
         configuration.proxy_headers = urllib3.make_headers(proxy_basic_auth=account)
 
 
-class _PrivateFiles:
-    """Private files for certificates and keys in the kubeconfig itself, as OpenSSL reads only files."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._directory = ""
-
-    def path(self, what: str, data: str, path: str) -> str | None:
-        """Return a file with base64 data, else the path; None without either."""
-        if data:
-            try:
-                return self.write(base64.b64decode(data, validate=False))
-            except (binascii.Error, ValueError):
-                raise KubeconfigError(f"{self._where} cannot be used: {what}-data is not base64", hint=_HINT) from None
-        if path and not Path(path).is_file():
-            raise KubeconfigError(f"{self._where} cannot be used: no such file: {path} ({what})", hint=_HINT)
-        return path or None
-
-    def write(self, content: bytes) -> str:
-        """Write a file that only this user can read, and return its path."""
+def _pem(where: str, what: str, data: str, path: str) -> Pem | None:
+    """Return what base64 data hold, else the path; None without either."""
+    if data:
         try:
-            if not self._directory:
-                self._directory = tempfile.mkdtemp(prefix="kplan-")
-                # Also at the end of the program.
-                weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
-            with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
-                file.write(content)
-        except OSError as error:
-            raise KubeconfigError(
-                f"{self._where} cannot be used: no room for a temporary file: {error.strerror}",
-                hint="OpenSSL reads certificates and keys from files; TMPDIR says where they are put",
-            ) from None
-        return file.name
+            return base64.b64decode(data, validate=False)
+        except (binascii.Error, ValueError):
+            raise KubeconfigError(f"{where} cannot be used: {what}-data is not base64", hint=_HINT) from None
+    if path and not Path(path).is_file():
+        raise KubeconfigError(f"{where} cannot be used: no such file: {path} ({what})", hint=_HINT)
+    return path or None
 
 
 def _sign_in(
@@ -303,8 +281,7 @@ class _Plugin:
 
 def _read_token(path: str, name: str, secrets: Secrets) -> str:
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            token = file.read(1 << 20).strip()
+        token = read_small(path).decode().strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=_HINT) from None

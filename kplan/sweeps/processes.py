@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -29,6 +30,9 @@ def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
 
 
 _FORK = "fork"
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+"""End a process without a word; whoever asked it says what there is to say."""
+
 _planner: list[Planner] = []
 """The planner of a worker process."""
 
@@ -79,6 +83,11 @@ def _ask(
         except KplanError:
             _raise_first(futures)
             raise
+        except BaseException:
+            # Nobody waits for answers any more: not for those of a process that was sent no signal, either.
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -90,6 +99,9 @@ def _raise_first(futures: dict[Future[Any], list[int]]) -> None:
 
 
 def _set_planner(planner: Planner) -> None:
+    for name in _SIGNALS:
+        if callable(signal.getsignal(getattr(signal, name))):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     _planner[:] = [planner]
 
 

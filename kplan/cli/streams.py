@@ -1,0 +1,81 @@
+"""Standard output and error, in whatever state the program finds them: closed, full, cut off or in another encoding.
+
+Results are in UTF-8 everywhere, as those of kubectl; their formats say so themselves. That a message cannot be shown
+changes neither the answer nor the exit code.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from typing import TYPE_CHECKING
+
+from kplan.errors import KplanError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_LAST_STANDARD = 2
+
+
+def open_streams() -> None:
+    """Replace `sys.stdout` and `sys.stderr` by streams of which no state leads to a traceback."""
+    is_closed = sys.stdout is None
+    _fill_closed()
+    sys.stdout = _text(_Result(1, "w", closefd=False, is_closed=is_closed), "utf-8")
+    encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
+    sys.stderr = _text(_Messages(_LAST_STANDARD, "w", closefd=False), encoding)
+
+
+def _text(raw: io.FileIO, encoding: str) -> io.TextIOWrapper:
+    buffered = io.BufferedWriter(raw)
+    by_line = raw.isatty() or isinstance(raw, _Messages)
+    return io.TextIOWrapper(buffered, encoding=encoding, errors="backslashreplace", line_buffering=by_line)
+
+
+def _fill_closed() -> None:
+    """Open the null device where a standard stream is closed: the next file would get its number and its text."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the only parameter
+    os.close(descriptor)
+
+
+class _Messages(io.FileIO):
+    """Standard error; what it does not take is lost."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write what can be written."""
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        return memoryview(data).nbytes if written is None else written
+
+
+class _Result(io.FileIO):
+    """Standard output; a closed pipe is a `BrokenPipeError`, and any other failure a `KplanError`, each raised once."""
+
+    def __init__(self, descriptor: int, mode: str, *, closefd: bool, is_closed: bool) -> None:
+        super().__init__(descriptor, mode, closefd=closefd)
+        self._is_closed = is_closed
+        self._is_lost = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write some of the data; wait where the other end takes none at the moment."""
+        if self._is_lost:
+            return memoryview(data).nbytes
+        self._is_lost = True
+        if self._is_closed:
+            raise KplanError("standard output is closed")
+        try:
+            # A stream that takes nothing at the moment answers with None.
+            while (written := super().write(data)) is None:
+                select.select([], [self], [])
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise KplanError(f"cannot write to standard output: {error.strerror}") from error
+        self._is_lost = False
+        return written
