@@ -16,6 +16,14 @@ class PluginError(Exception):
         """Return the error of a plugin that failed in Score."""
         return PluginError(f'running Score plugins: plugin "{plugin}" failed with: {text}')
 
+    @staticmethod
+    def invalid_score(plugin: str, score: int) -> PluginError:
+        """Return the error of a plugin whose score is not between 0 and 100."""
+        text = (
+            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, 100] after normalizing'
+        )
+        return PluginError(f"applying score defaultWeights on Score plugins: {text}")
+
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
     """The combined result of all PreFilter plugins."""

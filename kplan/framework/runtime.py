@@ -41,6 +41,8 @@ from kplan.framework.plugin_cache import PluginCache
 from kplan.framework.shape_cache import ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
+MAX_NODE_SCORE = 100
+
 
 class Framework:
     """One profile, with its plugins in the order of their extension points."""
@@ -69,6 +71,7 @@ class Framework:
             if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
         self._normalizers = {plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())}
+        self._out_of_tree = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
         self._cache = PluginCache(
             self.cluster,
             self.weights,
@@ -238,7 +241,19 @@ class Framework:
                 scores = self._normalizers[name].normalize_score(cycle, scores)
             outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
             outcome.total = outcome.total + self.weights[name] * scores
+        if self._out_of_tree:
+            self._check_scores(outcome)
         return outcome
+
+    def _check_scores(self, outcome: ScoreOutcome) -> None:
+        """Raise PluginError for a score below 0 or above 100; plugins of kplan have none."""
+        for part in outcome.parts:
+            if part.name not in self._out_of_tree:
+                continue
+            scores = part.scores[outcome.rows] if part.is_full else part.scores
+            wrong = scores[(scores < 0) | (scores > MAX_NODE_SCORE)]
+            if len(wrong):
+                raise PluginError.invalid_score(part.name, int(wrong[0]))
 
     def run_post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Run PostFilter plugins until one succeeds, fails or finds the pod unresolvable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -38,6 +39,7 @@ from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.several import listed
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot, missing_warning
+from kplan.snapshot.objects import as_snapshot, decode_pod
 
 if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
@@ -62,7 +64,7 @@ class Base:
 
     Parameters
     ----------
-    snapshot : the cluster
+    snapshot : the cluster, or what `kplan.load_snapshot` loads: a path, or ``demo``
     config : None for kube-scheduler's defaults
     kubernetes : decide as this minor, such as ``1.34``; None or ``auto`` for the minor that the configuration was
         loaded for, else the server's, else the newest
@@ -83,7 +85,7 @@ class Base:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: Snapshot | str | Path,
         config: SchedulerConfiguration | None = None,
         *,
         kubernetes: str | None = None,
@@ -104,7 +106,7 @@ class Base:
         if start_index < 0:
             raise UsageError(f"start_index {start_index} is below 0", hint="give the number of a node, from 0")
         self.on_progress: Progress | None = None  #: called while an answer is computed
-        self.snapshot = snapshot
+        self.snapshot = snapshot = as_snapshot(snapshot)
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
         self.is_release_explicit = kubernetes not in (None, AUTO) or (config is not None and config.is_release_explicit)
@@ -273,7 +275,7 @@ class Base:
                 continue
             row = first + len(added)
             rows.append(row)
-            added.append(PodInfo(self.as_stored(pod.pod if isinstance(pod, IncomingPod) else _decoded(pod))))
+            added.append(PodInfo(self.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod))))
             if isinstance(pod, IncomingPod):
                 origins[row] = pod.origin
                 if pod.refused:
@@ -395,11 +397,3 @@ make_picklable()
 
 def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
     return cls(snapshot, **settings)
-
-
-def _decoded(pod: Pod | Mapping[str, Any]) -> Pod:
-    if isinstance(pod, Pod):
-        return pod
-    from kplan.snapshot.objects import decode_pod
-
-    return decode_pod(pod)

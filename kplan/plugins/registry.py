@@ -19,6 +19,7 @@ from kplan.errors import UsageError
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
+from kplan.plugins.guarding import guarded
 from kplan.plugins.image_locality import ImageLocality
 from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kplan.plugins.node_affinity import NodeAffinity
@@ -109,7 +110,7 @@ def out_of_tree(plugins: Iterable[PluginClass]) -> dict[str, frozenset[str]]:
 
 def plugin_factory(others: Iterable[PluginClass] = ()) -> PluginFactory:
     """Return a function that creates a profile's plugins, in-tree ones and those of `others`."""
-    return partial(_make_plugins, {**PLUGINS, **{plugin.name: plugin for plugin in others}})
+    return partial(_make_plugins, {**PLUGINS, **{plugin.name: guarded(plugin) for plugin in others}})
 
 
 def _make_plugins(plugin_classes: Mapping[str, PluginClass], profile: Profile, handle: Handle) -> dict[str, Plugin]:

@@ -29,7 +29,7 @@ from kplan.documents.base import ClusterChange, InputWarning, MissingKind
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """A cluster at one instant: every object that scheduling reads, by kind, in the order in which they were read.
 
@@ -87,10 +87,15 @@ class Snapshot:
     warnings: tuple[Warning, ...] = ()
     missing: tuple[MissingKind, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
-    whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
-    versions: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, compare=False)
+    versions: Mapping[str, int] = field(default_factory=dict, compare=False)
     unredacted: tuple[str, ...] = ()
     changes: tuple[ClusterChange, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return what a person wants to know at a glance: there may be thousands of objects."""
+        counts = ", ".join(f"{n} {KINDS_BY_ATTRIBUTE[name].resource}" for name, n in self.counts().items())
+        return f"<Snapshot {self.source}: {counts or 'empty'}>"
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
         """Return the objects of a kind, by the name of its attribute."""

@@ -1,8 +1,9 @@
-"""Decoding of single objects: a pod from a dict."""
+"""Pods and snapshots as Python programs pass them: objects, dicts and paths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from kplan.api.core import Pod
@@ -11,11 +12,24 @@ from kplan.api.kinds import kind_of
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.snapshot.checks import QuantityCheck
 from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.times import time_problems
 
 
-def decode_pod(obj: Mapping[str, Any]) -> Pod:
-    """Decode a pod, with an API server's defaults where it has no uid.
+def as_snapshot(source: object) -> Snapshot:
+    """Return a snapshot as it is, or load that of a path or ``demo``; raises UsageError for anything else."""
+    if isinstance(source, Snapshot):
+        return source
+    if not isinstance(source, str | Path):
+        hint = 'for example kplan.Planner(kplan.load_snapshot("demo"))'
+        raise UsageError(f"expected a snapshot, got {type(source).__name__}", hint=hint)
+    from kplan.snapshot.load import load_snapshot
+
+    return load_snapshot(source)
+
+
+def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
+    """Decode a pod, with an API server's defaults where it has no uid; a `Pod` is returned as it is.
 
     Raises
     ------
@@ -24,6 +38,8 @@ def decode_pod(obj: Mapping[str, Any]) -> Pod:
     UsageError
         When it is no object.
     """
+    if isinstance(obj, Pod):
+        return obj
     if not isinstance(obj, Mapping):
         raise UsageError(f"{obj!r} is no pod", hint="name a pod as NAMESPACE/NAME, or give it as a dict")
     kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
@@ -34,7 +50,8 @@ def decode_pod(obj: Mapping[str, Any]) -> Pod:
         pod = convert(dict(obj), Pod)
     except DecodeError as error:
         raise ManifestError(error.problems) from None
-    problems = [*QuantityCheck(refuses_odd=False).problems(pod, kind), *time_problems(pod)]
+    problems = [] if pod.spec.containers else [Problem("a pod needs a container", json_path="$.spec.containers")]
+    problems += [*QuantityCheck(refuses_odd=False).problems(pod, kind), *time_problems(pod)]
     if problems:
         raise ManifestError(problems)
     completed: Pod = complete(pod, kind)

@@ -1,0 +1,79 @@
+"""Plugins of other people: whatever goes wrong in one is an error that names it, and what it returns is checked.
+
+Plugins of kplan are trusted, and run without these checks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from kplan.engine.verdicts import Verdicts
+from kplan.errors import KplanError
+
+PluginLike = TypeVar("PluginLike")
+_METHODS = (
+    "__init__",
+    "pre_enqueue",
+    "sort_key",
+    "pre_filter",
+    "filter",
+    "post_filter",
+    "pre_score",
+    "score",
+    "normalize_score",
+    "reserve",
+    "unreserve",
+    "permit",
+    "reads",
+    "constant_score",
+    "score_details",
+)
+
+
+def guarded(plugin: PluginLike) -> PluginLike:
+    """Return a subclass of a plugin whose methods raise KplanError instead of anything else.
+
+    A factory that is no class is returned as it is.
+    """
+    if not isinstance(plugin, type):
+        return plugin
+    name = getattr(plugin, "name", plugin.__name__)
+    methods = {method: _guard(name, method, getattr(plugin, method)) for method in _METHODS if hasattr(plugin, method)}
+    return cast("PluginLike", type(plugin.__name__, (plugin,), {**methods, "is_out_of_tree": True}))
+
+
+def _guard(plugin: str, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            result = function(*args, **options)
+        except KplanError:
+            raise
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise KplanError(
+                f"plugin {plugin} failed in {method}: {cause}",
+                hint="this is the plugin's own error; in Python, its traceback stands above this one",
+            ) from error
+        if problem := _problem(method, result, args):
+            raise KplanError(f"plugin {plugin}: {method} returned {problem}", hint="docs/plugins.md has the rules")
+        return result
+
+    return call
+
+
+def _problem(method: str, result: Any, args: tuple[Any, ...]) -> str:
+    """Return what is wrong with what a method returned; empty if it is of the right kind."""
+    if method == "filter" and not isinstance(result, Verdicts):
+        return f"{type(result).__name__}, expected Verdicts"
+    if method not in ("score", "normalize_score"):
+        return ""
+    n_wanted = len(args[2])  # the view, or the raw scores
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "iu":
+        kind = f"an array of {result.dtype}" if isinstance(result, np.ndarray) else type(result).__name__
+        return f"{kind}, expected an array of integers"
+    return "" if result.shape == (n_wanted,) else f"{result.shape} scores, expected {n_wanted}: one for each node"

@@ -1,0 +1,89 @@
+"""A plugin of somebody else that goes wrong is named, and its answers are checked."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import kplan
+from kplan.errors import KplanError
+from kplan.framework.interface import CycleState, Handle, Scope
+from tests.plugins.test_registry import configuration, planner, pod
+
+
+class Scoring:
+    """Scores what the test wants."""
+
+    name: ClassVar[str] = "Scoring"
+    scope: ClassVar[Scope] = Scope.NODE
+    answer: ClassVar[Any] = None
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def score(self, cycle: CycleState, nodes: Any) -> Any:
+        return self.answer() if callable(self.answer) else self.answer
+
+
+def asked(answer: Any, base: type = Scoring) -> kplan.Placement:
+    plugin = type("Scoring", (base,), {"answer": staticmethod(answer) if callable(answer) else answer})
+    return planner(configuration("Scoring"), plugin).place(pod("red"))
+
+
+def test_an_exception_names_the_plugin_and_its_method_and_keeps_its_cause() -> None:
+    with pytest.raises(KplanError, match="plugin Scoring failed in score: ZeroDivisionError: ") as caught:
+        asked(lambda: 1 // 0)
+
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (None, "score returned NoneType, expected an array of integers"),
+        ([1, 2, 3], "score returned list, expected an array of integers"),
+        (np.array([0.5, 1, 2]), "score returned an array of float64, expected an array of integers"),
+        (np.array([1, 2]), "expected 3: one for each node"),
+    ],
+)
+def test_scores_are_integers_one_for_each_node(answer: Any, problem: str) -> None:
+    with pytest.raises(KplanError, match="plugin Scoring: score returned") as caught:
+        asked(answer)
+
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("score", [-1, 101])
+def test_a_score_out_of_range_ends_the_cycle_as_in_kube_scheduler(score: int) -> None:
+    placement = asked(np.array([0, 100, score]))
+
+    assert (placement.outcome, placement.node) == ("Error", None)
+    assert f'plugin "Scoring" returns an invalid score {score}, it should in the range of [0, 100]' in placement.message
+
+
+def test_raw_scores_may_be_any_where_the_plugin_brings_them_into_range() -> None:
+    class Normalizing(Scoring):
+        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+            return 100 * scores // scores.max()
+
+    assert asked(np.array([5, 5000, 50]), Normalizing).node == "b"
+
+
+def test_a_filter_answers_with_verdicts() -> None:
+    class Filtering(Scoring):
+        def filter(self, cycle: CycleState, nodes: Any) -> Any:
+            return [True] * len(nodes)
+
+    with pytest.raises(KplanError, match="plugin Scoring: filter returned list, expected Verdicts"):
+        asked(np.array([1, 2, 3]), Filtering)
+
+
+def test_a_plugin_that_cannot_be_created_is_named() -> None:
+    class Broken(Scoring):
+        def __init__(self, args: Any, handle: Handle) -> None:
+            raise TypeError("no args")
+
+    with pytest.raises(KplanError, match="plugin Scoring failed in __init__: TypeError: no args"):
+        asked(np.array([1, 2, 3]), Broken)
