@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Count, Document, Positive
 from kplan.documents.placement import Origin
+from kplan.documents.remedy import Remedy
 
 
 class StepEvent(enum.StrEnum):
@@ -50,6 +51,8 @@ class WorkloadState(enum.StrEnum):
     COMPLETE = "complete"
     STUCK = "stuck"
     """It lacks pods that it wants, and cannot get them."""
+    BLOCKED = "blocked"
+    """Pods of it stay that were to leave, because they may not be evicted."""
     UNCHANGED = "unchanged"
 
 
@@ -100,9 +103,10 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     ----------
     desired : pods that it wants
     updated : pods of the current template
-    ready : pods that run; one that is bound is ready at once
+    ready : pods that run, those of an older template included; one that is bound is ready at once
     pending : pods without a node
-    state : complete, stuck, or unchanged: its manifest equals the object in the cluster, and none of its pods moves
+    state : complete, stuck, blocked, or unchanged: its manifest equals the object in the cluster, and no pod moves
+    blocked : pods that were to leave and may not be evicted
     because : what holds it up
     pod : NAMESPACE/NAME of the pod that holds it up; empty for none
     unseen : fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
@@ -119,6 +123,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     ready: Count
     pending: Count
     state: WorkloadState
+    blocked: Count = 0
     because: str = ""
     pod: str = ""
     unseen: tuple[str, ...] = ()
@@ -151,6 +156,8 @@ class Obstacle(Document, frozen=True, kw_only=True):
     pod : NAMESPACE/NAME
     words : those of the eviction API, or of kubectl
     budgets : the budgets that cover the pod
+    ready : it is ready; of a pod that is not, a budget requires less
+    remedies : what lets it be evicted, each of them tried
     """
 
     pod: str
@@ -158,3 +165,45 @@ class Obstacle(Document, frozen=True, kw_only=True):
     workload: str
     words: str
     budgets: tuple[BudgetAtRest, ...] = ()
+    ready: bool = True
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def is_by_budget(self) -> bool:
+        """Whether the eviction API refuses, and not kubectl before it."""
+        return not self.words.startswith("cannot delete ")
+
+
+class RefusedNode(Document, frozen=True, kw_only=True):
+    """A node that kubectl drain refuses to empty: it cordons the node, and evicts no pod.
+
+    Attributes
+    ----------
+    pods : because of these
+    stays : how many pods stay in all, which would have had to leave
+    flags : flags of kubectl drain with which it goes on
+    """
+
+    node: str
+    pods: tuple[str, ...]
+    stays: Count
+    flags: tuple[str, ...]
+
+
+class Forced(Document, frozen=True, kw_only=True):
+    """What the same drain does with further flags.
+
+    Attributes
+    ----------
+    flags : those of kubectl drain that it takes for the nodes that are refused
+    placed : pods that go to other nodes
+    pending : pods that find no place because of it
+    gone : pods that no controller recreates
+    blocked : pods that may not be evicted even so
+    """
+
+    flags: tuple[str, ...]
+    placed: Count
+    pending: tuple[str, ...]
+    gone: tuple[str, ...]
+    blocked: tuple[str, ...]

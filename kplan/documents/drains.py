@@ -22,6 +22,8 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     blocked : pods that may not be evicted
     evicted : pods that no controller recreates
     preempted : pods that are evicted for others
+    state : drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied
+    budgets : NAMESPACE/NAME of the disruption budgets that block
     because : the first reason, in words, where something is pending or blocked
     pod : NAMESPACE/NAME of the pod with that reason
     counted : the events that --fail-on lists
@@ -35,6 +37,8 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     blocked: Count
     evicted: Count
     preempted: Count
+    state: Literal["drainable", "pending", "blocked"] = "drainable"
+    budgets: tuple[str, ...] = ()
     because: str = ""
     pod: str = ""
     counted: tuple[Counted, ...] = ()

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Count, Document, Percent, Positive, Report
-from kplan.documents.change import Obstacle, PodAtRest, Step, WorkloadChange
+from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
@@ -140,6 +140,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     workloads : what becomes of those that the change is about, in the order given, then of those that it moves
     blocked : NAMESPACE/NAME -> why a pod may not be evicted
     obstacles : the same pods with the budgets that cover them
+    refused_nodes : nodes that kubectl drain refuses to empty
+    forced : what the flags would change that kubectl asks for there; absent where it refuses no node
     """
 
     kind: Literal["PlanReport"] = "PlanReport"
@@ -158,6 +160,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     workloads: tuple[WorkloadChange, ...] = ()
     blocked: dict[str, str] = {}
     obstacles: tuple[Obstacle, ...] = ()
+    refused_nodes: tuple[RefusedNode, ...] = ()
+    forced: Forced | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

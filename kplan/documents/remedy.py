@@ -294,6 +294,47 @@ class SplitReplicas(RemedyBase, frozen=True, kw_only=True, tag="split-replicas")
     change: ReplicaSplit
 
 
+class MoreReplicas(RemedyBase, frozen=True, kw_only=True, tag="more-replicas"):
+    """Run more replicas first, so that a disruption budget lets one go."""
+
+    change: ReplicasChange
+
+
+class BudgetChange(Document, frozen=True, kw_only=True):
+    """A field of a disruption budget.
+
+    Attributes
+    ----------
+    budget : NAMESPACE/NAME
+    old : the field as it is, such as ``minAvailable: 3``; empty where it is not set
+    to : the field as it has to be
+    """
+
+    budget: str
+    old: str = named(name="from")
+    to: str
+
+
+class ChangeBudget(RemedyBase, frozen=True, kw_only=True, tag="change-budget"):
+    """Change what a disruption budget asks for."""
+
+    change: BudgetChange
+
+
+class RolloutChange(Document, frozen=True, kw_only=True):
+    """How a rollout goes, such as ``maxUnavailable: 1`` instead of ``maxUnavailable: 0``."""
+
+    workload: str
+    old: str = named(name="from")
+    to: str
+
+
+class AllowUnavailable(RemedyBase, frozen=True, kw_only=True, tag="allow-unavailable"):
+    """Let a rollout delete old pods before the new ones run."""
+
+    change: RolloutChange
+
+
 Remedy = (
     LowerRequest
     | SearchNamespace
@@ -310,5 +351,8 @@ Remedy = (
     | RaisePriority
     | LowerReplicas
     | SplitReplicas
+    | MoreReplicas
+    | ChangeBudget
+    | AllowUnavailable
 )
 """Every remedy; the tag ``kind`` tells them apart in JSON."""

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.documents.base import InputWarning
-from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
+from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
@@ -34,6 +34,21 @@ from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 from kplan.workloads.started import not_started, with_runs
 
 
+class Again(Protocol):
+    """Carries a change out once more."""
+
+    def __call__(
+        self, other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None
+    ) -> ChangePlan:
+        """Return the change of a cluster.
+
+        Parameters
+        ----------
+        options : of the drain; None for its own
+        decisions : collects the decisions
+        """
+
+
 @dataclass(frozen=True)
 class ChangePlan:
     """A change, carried out until nothing moves."""
@@ -44,6 +59,10 @@ class ChangePlan:
     blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod cannot be evicted
     obstacles: tuple[Obstacle, ...] = ()  #: the same pods, with the disruption budgets that cover them
     left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
+    refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
+    options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
+    #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
+    again: Again | None = field(default=None, repr=False, compare=False)
 
     @property
     def started_from(self) -> Cluster:
@@ -219,8 +238,25 @@ def drain(
     if decisions is not None:
         decisions.watch_all(simulation)
     if lost:
-        return lose(simulation, origin, nodes)
-    return empty(simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+        change = lose(simulation, origin, nodes)
+    else:
+        change = empty(
+            simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
+        )
+
+    def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
+        return drain(
+            other,
+            nodes,
+            lost=lost,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options or change.options,
+            decisions=decisions,
+        )
+
+    return dataclasses.replace(change, again=again)
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:
@@ -254,7 +290,15 @@ def empty(
     because = "is not drained, because a node before it cannot be emptied"
     left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
     return _at_rest(
-        ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles), left_out=left_out)
+        ChangePlan(
+            simulation,
+            base,
+            blocked=work.blocked,
+            obstacles=tuple(work.obstacles),
+            left_out=left_out,
+            refused_nodes=tuple(work.refused),
+            options=options or DrainOptions(),
+        )
     )
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, InputWarning, Verdict
-from kplan.documents.change import WorkloadChange
+from kplan.documents.change import Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
-from kplan.documents.plan import PlanReport, PodChange
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.queue import enqueue
@@ -25,9 +25,11 @@ from kplan.planner.fates import Fate, Fates
 from kplan.planner.listing import abridged, listed
 from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
+from kplan.planner.unblocking import with_remedies
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
 
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
@@ -83,7 +85,29 @@ def change_report(
         after=change.after,
         workloads=_with_origins(change.workloads, pods.origins),
         blocked=dict(change.blocked),
-        obstacles=change.obstacles,
+        obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
+        refused_nodes=change.refused_nodes,
+        forced=_forced(base, change),
+    )
+
+
+def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
+    """Return what the flags would change without which kubectl drain refuses nodes."""
+    if not change.refused_nodes or change.again is None:
+        return UNSET
+    flags = tuple(dict.fromkeys(flag for node in change.refused_nodes for flag in node.flags))
+    options = DrainOptions(
+        force=FORCE in flags or change.options.force,
+        delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
+        disable_eviction=change.options.disable_eviction,
+    )
+    fates = Fates(base, change.again(base, options=options))
+    return Forced(
+        flags=flags,
+        placed=sum(fate.action is Action.MOVED for fate in fates.all),
+        pending=tuple(fate.pod for fate in fates.all if fate.action is Action.PENDING and not fates.is_old(fate.pod)),
+        gone=tuple(fate.pod for fate in fates.all if fate.action is Action.EVICTED),
+        blocked=fates.blocked,
     )
 
 

@@ -119,10 +119,11 @@ def _outcome(
     blamed = {pod.object for pod in counted}
     waiting = [fate.came for fate in fates.all if fate.action is Action.PENDING and fate.came is not None]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(waiting), None))
-    if pending is not None:
-        pod, because = pending.key, fates.message_of(pending)
-    elif change.obstacles:
+    own = [pod for pod in waiting if not fates.is_old(pod.key)]
+    if change.obstacles:
         pod, because = change.obstacles[0].pod, change.obstacles[0].words
+    elif pending is not None:
+        pod, because = pending.key, fates.message_of(pending)
     else:
         pod = because = ""
     return DrainOutcome(
@@ -134,6 +135,12 @@ def _outcome(
         blocked=len(change.obstacles),
         evicted=summary.evicted,
         preempted=summary.victims,
+        state="blocked" if change.obstacles else "pending" if own else "drainable",
+        budgets=tuple(
+            dict.fromkeys(
+                budget.name for obstacle in change.obstacles if obstacle.is_by_budget for budget in obstacle.budgets
+            )
+        ),
         because=because,
         pod=pod,
         counted=tuple(counted),

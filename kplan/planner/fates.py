@@ -105,6 +105,11 @@ class Fates:
         """Return the scheduler's last message about a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
 
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """The pods that may not be evicted."""
+        return tuple(self._change.blocked)
+
     def summary(self) -> PlanSummary:
         """Count the pods by what happens to them."""
         actions = Counter(fate.action for fate in self.all)
@@ -138,7 +143,7 @@ class Fates:
                 counted = Counted(fate.came.key, self.outcome_of(fate.came))
                 condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
                 yield Happened(PENDING, counted)
-                yield Happened(condition, counted, self._is_old(fate.came.key))
+                yield Happened(condition, counted, self.is_old(fate.came.key))
         for pod in self._simulation.pods.values():
             if not pod.node and not pod.is_new:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
@@ -150,13 +155,14 @@ class Fates:
                 )
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
-            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self._is_old(name))
+            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self.is_old(name))
         for name, victim in self._simulation.violations:
-            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self._is_old(name))
+            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
         for obstacle in self._change.obstacles:
             yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
 
-    def _is_old(self, pod: str) -> bool:
+    def is_old(self, pod: str) -> bool:
+        """Return whether what happens to a pod is not the doing of the change: it was pending before, or makes way."""
         return pod in self._elsewhere
 
 

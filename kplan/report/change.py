@@ -6,12 +6,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from kplan.documents.change import Change, Obstacle, Step, StepEvent, WorkloadChange, WorkloadState
+from kplan.documents.change import (
+    Change,
+    Forced,
+    Obstacle,
+    RefusedNode,
+    Step,
+    StepEvent,
+    WorkloadChange,
+    WorkloadState,
+)
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.changes import workload_of, workload_title
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, State
 from kplan.report.words import count
 
@@ -119,11 +129,13 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
             yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
             yield Preformatted("the API server answers", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
-            yield Heading(
-                (f"{workload_title(workload)}: ", Span(f"stuck after {workload.ready} of {workload.desired}", "bad"))
-            )
+            yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
             yield Preformatted(workload.pod or "its controller gets", workload.because)
-    yield from _obstacles(document.obstacles)
+    yield from _obstacles(document)
+
+
+def _stuck(workload: WorkloadChange) -> str:
+    return f"stuck, {workload.ready} of {workload.desired} ready"
 
 
 def _is_quiet(workload: WorkloadChange) -> bool:
@@ -131,28 +143,32 @@ def _is_quiet(workload: WorkloadChange) -> bool:
 
 
 def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
-    moved = (
-        "moved"
-        if workload.change is Change.NONE and workload.state is not WorkloadState.UNCHANGED
-        else _WORDS[workload.change]
-    )
-    style: Style = "bad" if workload.state is WorkloadState.STUCK or workload.refused else "good"
+    is_moved = workload.change is Change.NONE and workload.state in (WorkloadState.COMPLETE, WorkloadState.STUCK)
+    moved = "moved" if is_moved else _WORDS[workload.change]
+    is_bad = workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or bool(workload.refused)
+    style: Style = "bad" if is_bad else "good"
+    state = f"{count(workload.blocked, 'pod')} blocked" if workload.blocked else workload.state.value
     return (
         workload_title(workload),
         "refused" if workload.refused else moved,
         str(workload.desired),
         str(workload.ready),
         str(workload.pending),
-        Span(workload.state, style),
+        Span(state, style),
     )
 
 
-def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
+def _obstacles(document: PlanReport) -> Iterator[Block]:
+    obstacles = document.obstacles
     if not obstacles:
         return
     yield Heading((Span(f"{count(len(obstacles), 'pod')} may not be evicted", "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
+    for node in document.refused_nodes:
+        yield line(refused_text(node), is_item=True)
+    if document.forced:
+        yield line(forced_text(document.forced), is_item=True)
     texts: set[str] = set()
     for obstacle in obstacles:
         text = obstacle_text(obstacle)
@@ -161,19 +177,41 @@ def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
             yield line(text, is_item=True)
 
 
+def refused_text(node: RefusedNode) -> str:
+    """Return what kubectl does with a node that it refuses to empty."""
+    pods = "its only pod" if node.stays == 1 else f"none of the {node.stays} pods"
+    evicts = f"does not evict {pods}" if node.stays == 1 else f"evicts {pods} there"
+    return f"kubectl drain cordons {node.node} but {evicts}: it asks for {' '.join(node.flags)} first"
+
+
+def forced_text(forced: Forced) -> str:
+    """Return what the missing flags would change."""
+    ends = [f"{count(forced.placed, 'pod')} would move"] if forced.placed else []
+    for pods, words in (
+        (forced.gone, "would be gone for good"),
+        (forced.pending, "would stay pending"),
+        (forced.blocked, "could not be evicted even so"),
+    ):
+        if pods:
+            ends.append(f"{listing(pods)} {words}")
+    return f"with {' '.join(forced.flags)}: {', '.join(ends) or 'nothing would change'}"
+
+
 def obstacle_text(obstacle: Obstacle) -> str:
     """Return what it takes for a pod to be evicted; empty where no budget covers it."""
     if len(obstacle.budgets) > 1:
         names = listing([budget.name for budget in obstacle.budgets])
         return f"{obstacle.pod} is selected by {names}; let only one of them select it"
-    if not obstacle.budgets:
+    if not obstacle.budgets or not obstacle.is_by_budget:
         return ""
     budget = obstacle.budgets[0]
-    missing = budget.desired + 1 - budget.healthy
-    return (
-        f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}: with "
-        f"{count(max(missing, 1), 'more healthy pod')} elsewhere, or a budget that requires fewer, one may be evicted"
-    )
+    has = f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}"
+    if not obstacle.ready:
+        has += f"; {obstacle.pod} is not ready, and may go once the budget is met"
+    if obstacle.remedies:
+        return f"{has}. What would help: {'; or '.join(remedy_text(remedy) for remedy in obstacle.remedies)}"
+    missing = max(budget.desired - budget.healthy + obstacle.ready, 1)
+    return f"{has}: it takes {count(missing, 'more healthy pod')} elsewhere, or a budget that requires fewer"
 
 
 def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
@@ -206,7 +244,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
         # Where a pod of its own holds it up, there is a case for that pod.
         elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
-            words = f"stuck after {workload.ready} of {workload.desired}: {workload.because}"
+            words = f"{_stuck(workload)}: {workload.because}"
             yield _of_workload(workload, "failed" if counted else "skipped", "Refused", words)
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "changes nothing")

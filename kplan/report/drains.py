@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
+from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
@@ -58,14 +59,25 @@ def node_marks(document: DrainsReport) -> dict[str, Span]:
 
 
 def _sentence(document: DrainsReport) -> str:
-    n_stay, what = len(_that_stay(document)), _what(document)
-    if not n_stay:
-        return f"Any one {what} can be drained: yes, each of {len(document.drains)}"
-    return f"Any one {what} can be drained: no, {n_stay} of {len(document.drains)} cannot"
+    stay, what, number = _that_stay(document), _what(document), len(document.drains)
+    if not stay:
+        return f"Any one {what} can be drained: yes, each of {number}"
+    blocked = sum(drain.state == "blocked" for drain in stay)
+    left = f"{len(stay) - blocked} of {number} {'leaves' if len(stay) - blocked == 1 else 'leave'} pods pending"
+    if not blocked:
+        return f"Any one {what} can be emptied, but {left}"
+    rest = f", {left}" if len(stay) > blocked else ""
+    return f"Any one {what} can be drained: no, {blocked} of {number} cannot{rest}"
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
-    answer = Span("yes", "good") if drain.may_go else Span("no", "bad")
+    answer = (
+        Span("no", "bad")
+        if drain.state == "blocked"
+        else Span("yes", "good")
+        if drain.may_go
+        else Span("yes, but" if drain.pending else "no", "bad")
+    )
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     return (drain.name, answer, *(str(number) for number in numbers))
 
@@ -75,7 +87,8 @@ def _trouble(drain: DrainOutcome) -> str:
     if drain.pending:
         parts.append(f"{count(drain.pending, 'pod')} {'finds' if drain.pending == 1 else 'find'} no place")
     if drain.blocked:
-        parts.append(f"{count(drain.blocked, 'pod')} cannot be evicted")
+        by = f" because of {listing(drain.budgets)}" if drain.budgets else ""
+        parts.append(f"{count(drain.blocked, 'pod')} cannot be evicted{by}")
     return ", ".join(parts) or "something in --fail-on happens"
 
 

@@ -132,5 +132,11 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.SplitReplicas(change=c):
             amounts = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
             return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each requesting {amounts}"
+        case r.MoreReplicas(change=c):
+            return f"first run {count(c.to, 'replica')} of {c.workload} instead of {c.old}"
+        case r.ChangeBudget(change=c):
+            return f"set {c.to} in budget {c.budget}" + (f" instead of {c.old}" if c.old else "")
+        case r.AllowUnavailable(change=c):
+            return f"set {c.to} in the rollout of {c.workload} instead of {c.old}"
         case _:
             assert_never(remedy)

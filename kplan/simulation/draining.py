@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kplan.api.core import Pod
-from kplan.documents.change import BudgetAtRest, Obstacle, StepEvent
+from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
@@ -18,6 +18,8 @@ from kplan.simulation.start import QUIET
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
+_ENDED = ("Succeeded", "Failed")
+FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
 
 class DrainOptions(msgspec.Struct, frozen=True):
@@ -37,6 +39,7 @@ class Drain:
         #: NAMESPACE/NAME of pods that cannot be evicted -> the message of the eviction API or of kubectl
         self.blocked: dict[str, str] = {}
         self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
+        self.refused: list[RefusedNode] = []  #: nodes that kubectl refuses to empty
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
@@ -58,17 +61,49 @@ class Drain:
 
     def obstacle(self, pod: ObservedPod) -> str:
         """Return why kubectl does not delete a pod, or the API does not evict it; empty where nothing prevents it."""
-        options = self._options
+        words = self._words_of_kubectl(pod)
+        return words or ("" if self._options.disable_eviction else self._simulation.disruptions.refusal(pod))
+
+    def _words_of_kubectl(self, pod: ObservedPod) -> str:
+        """Return why kubectl does not even try; empty where it does."""
+        missing = self._missing_flags(pod)
+        if not missing:
+            return ""
         owner = self._simulation.owner(pod.row)
-        if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
+        if owner is not None and FORCE in missing:
             return f'cannot delete daemonsets.apps "{owner.ref.name}" not found'
-        if not options.delete_emptydir_data and any(
-            volume.empty_dir is not None for volume in self._pod(pod).spec.volumes
-        ):
-            return LOCAL_STORAGE
-        if not options.force and owner is None:
-            return DECLARES_NO_CONTROLLER
-        return "" if options.disable_eviction else self._simulation.disruptions.refusal(pod)
+        return LOCAL_STORAGE if DELETE_EMPTYDIR_DATA in missing else DECLARES_NO_CONTROLLER
+
+    def _missing_flags(self, pod: ObservedPod) -> tuple[str, ...]:
+        """Return the flags without which kubectl does not delete a pod. Upstream: filters.go."""
+        if pod.phase in _ENDED:
+            return ()
+        owner = self._simulation.owner(pod.row)
+        is_orphan = owner is None or owner.ref.kind == "DaemonSet"
+        has_data = any(volume.empty_dir is not None for volume in self._pod(pod).spec.volumes)
+        wanted = (
+            (FORCE, is_orphan, self._options.force),
+            (DELETE_EMPTYDIR_DATA, has_data, self._options.delete_emptydir_data),
+        )
+        return tuple(flag for flag, is_needed, has_flag in wanted if is_needed and not has_flag)
+
+    def _without_refused(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
+        """Return the pods on nodes that kubectl empties: one pod that it does not delete, and it evicts none there.
+
+        Upstream: staging/src/k8s.io/kubectl/pkg/cmd/drain/drain.go deleteOrEvictPodsSimple.
+        """
+        missing = {pod.row: self._missing_flags(pod) for pod in pods}
+        refused = dict.fromkeys(pod.node for pod in pods if missing[pod.row])
+        for node in refused:
+            there = [pod for pod in pods if pod.node == node]
+            culprits = [pod for pod in there if missing[pod.row]]
+            self._note_blocked(culprits)
+            flags = {flag for pod in culprits for flag in missing[pod.row]}
+            names = tuple(pod.key for pod in culprits)
+            self.refused.append(
+                RefusedNode(node=node, pods=names, stays=len(there), flags=tuple(sorted(flags, reverse=True)))
+            )
+        return [pod for pod in pods if pod.node not in refused]
 
     def one_by_one(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods one after the other, each when nothing moves any more.
@@ -86,7 +121,7 @@ class Drain:
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
-        waiting = list(pods)
+        waiting = self._without_refused(pods)
         while waiting:
             still = [pod for pod in waiting if not self._try(pod, settles=False)]
             self._simulation.run()
@@ -154,5 +189,9 @@ class Drain:
                 for budget in self._simulation.disruptions.covering(pod)
             )
             workload = f"Pod/{pod.key}" if owner is None else owner.workload.key
-            self.obstacles.append(Obstacle(pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets))
+            self.obstacles.append(
+                Obstacle(
+                    pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets, ready=pod.is_ready
+                )
+            )
             self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)

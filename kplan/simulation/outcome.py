@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
+from kplan.documents.change import Change, PodAtRest, Step, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
@@ -70,13 +70,16 @@ def _describe(
     kind, namespace, name = key.split("/", 2)
     pods = _pods(simulation, owner, row)
     current = [pod for pod, theirs in pods if theirs is None or theirs.is_current(pod)]
-    ready = sum(pod.is_ready for pod in current)
+    ready = sum(pod.is_ready for pod, _ in pods)
     pending = [pod for pod, _ in pods if not pod.node]
     desired = _desired(owner, len(pods))
     is_complete = len(pods) == len(current) == ready == desired
+    blocked = {step.pod: step.because for step in simulation.steps if _is_blocked(step, key)}
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
     if change is Change.NONE and not _was_moved(simulation, key):
         state = WorkloadState.UNCHANGED
+    if blocked and not pending:
+        state = WorkloadState.BLOCKED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     refusal = _refusal(owner)
     missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
@@ -90,7 +93,8 @@ def _describe(
         ready=ready,
         pending=len(pending) + missing,
         state=state,
-        because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal,
+        blocked=len(blocked),
+        because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal or _first(blocked),
         pod="" if stuck is None else stuck.key,
     )
 
@@ -131,4 +135,12 @@ def _refusal(owner: Owner | DeploymentState | None) -> str:
 
 
 def _was_moved(simulation: Simulation, key: str) -> bool:
-    return any(step.workload == key and step.pod for step in simulation.steps)
+    return any(step.workload == key and step.pod and step.event is not StepEvent.BLOCKED for step in simulation.steps)
+
+
+def _is_blocked(step: Step, key: str) -> bool:
+    return step.event is StepEvent.BLOCKED and step.workload == key
+
+
+def _first(blocked: Mapping[str, str]) -> str:
+    return next(iter(blocked.values()), "")
