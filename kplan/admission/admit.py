@@ -30,6 +30,7 @@ from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300
+_DEFAULT_ACCOUNT = "default"
 _TOPOLOGY_LABELS = (REGION, ZONE)
 _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has."""
@@ -43,6 +44,9 @@ class Whole(Protocol):
 
     def unaccountable(self) -> str:
         """Return which reference makes a mirror pod forbidden."""
+
+    def account(self) -> str:
+        """Return the name of its service account; "" for a mirror pod, which has none."""
 
     def invalid(self, pod: Pod, minor: int) -> str:
         """Return what is invalid in it after the plugins changed it to `pod`, for a minor such as 36."""
@@ -95,9 +99,9 @@ class Admitter:
         self.quotas = QuotaLedger(snapshot, standing)
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
-        self._knows_all_namespaces = bool(snapshot.namespaces) and not any(
-            missing.resource == "namespaces" for missing in snapshot.missing
-        )
+        self._accounts = {obj.metadata.key for obj in snapshot.service_accounts}
+        self._knows_all_accounts = _knows_all(standing or snapshot, "service_accounts", "serviceaccounts")
+        self._knows_all_namespaces = _knows_all(snapshot, "namespaces", "namespaces")
 
     def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:
         """Return one new pod after admission; an admitted pod counts in the quotas."""
@@ -111,7 +115,8 @@ class Admitter:
             self.check_namespace(pod.metadata.namespace, warnings)
             if whole is not None and (unaccountable := whole.unaccountable()):
                 raise Rejection(unaccountable)  # noqa: TRY301 - as the plugins do
-            for stage in self._changes(pod, warnings):
+            account = whole.account() if whole is not None else ""
+            for stage in self._changes(pod, account, warnings):
                 stages += [stage] if stage.pod is not pod else []
                 pod = stage.pod
             name = pod.metadata.name
@@ -180,12 +185,13 @@ class Admitter:
         namespace = self._namespaces.get(name)
         return enforced(namespace.metadata.labels if namespace is not None else {}, self._minor)
 
-    def _changes(self, pod: Pod, warnings: list[Warning]) -> Iterator[Stage]:
+    def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
         """Yield the pod after each plugin."""
         for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
             pod = limitranger.apply_defaults(pod, (limit_range,))
             metadata = limit_range.metadata
             yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
+        self._check_account(pod.metadata.namespace, account)
         pod = set_priority(pod, self._snapshot.priority_classes, warnings)
         name = pod.spec.priority_class_name
         yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
@@ -195,6 +201,17 @@ class Admitter:
         yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
         yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
+    def _check_account(self, namespace: str, name: str) -> None:
+        """Refuse a pod whose service account does not exist, where all accounts are known.
+
+        A controller makes the account ``default`` in every namespace.
+        """
+        if name in ("", _DEFAULT_ACCOUNT) or not self._knows_all_accounts:
+            return
+        if f"{namespace}/{name}" not in self._accounts:
+            words = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+            raise Rejection(words)
+
     def _copy_topology_labels(self, pod: Pod) -> Pod:
         """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""
         node = self._snapshot.node_by_name.get(pod.spec.node_name)
@@ -202,6 +219,12 @@ class Admitter:
             return pod
         copied = {key: node.metadata.labels[key] for key in _TOPOLOGY_LABELS if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
+
+
+def _knows_all(snapshot: Snapshot, attribute: str, resource: str) -> bool:
+    """Tell whether a snapshot holds every object of a kind: it holds some, and nothing says that it lacks others."""
+    is_missing = any(missing.resource == resource for missing in snapshot.missing)
+    return bool(snapshot.objects(attribute)) and not is_missing
 
 
 def _name_before_storing(pod: Pod) -> str:

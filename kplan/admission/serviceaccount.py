@@ -1,6 +1,6 @@
 """ServiceAccount: a pod's account and token, and what mirror pods must not use (plugin/pkg/admission/serviceaccount).
 
-Whether a pod's account exists is not checked: snapshots hold no service accounts.
+Whether a pod's account exists is checked in :mod:`kplan.admission.admit`, where the snapshot holds service accounts.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ def mirror_problem(pod: Object) -> str:
     if any("serviceAccountToken" in source for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
+
+
+def account_of(pod: Object) -> str:
+    """Return the name of a pod's service account; "" for a mirror pod, which this plugin leaves alone."""
+    if _MIRROR in pod.get("metadata", {}).get("annotations", {}):
+        return ""
+    spec = pod.get("spec", {})
+    return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")
 
 
 def _secrets(spec: Object) -> Iterator[str]:

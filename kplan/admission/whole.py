@@ -11,7 +11,7 @@ from typing import Any
 from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import Policy, violations
-from kplan.admission.serviceaccount import mirror_problem
+from kplan.admission.serviceaccount import account_of, mirror_problem
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
@@ -29,6 +29,10 @@ class WholeTemplate:
     def unaccountable(self) -> str:
         """Return why its pods are forbidden as mirror pods; "" where they are not."""
         return mirror_problem(self._template)
+
+    def account(self) -> str:
+        """Return the name of the service account of its pods; "" for mirror pods."""
+        return account_of(self._template)
 
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
         """Return the API server's answer to an invalid pod after admission; "" where it is valid."""

@@ -84,6 +84,7 @@ __all__ = [
     "ScopeSelector",
     "ScopedResourceSelectorRequirement",
     "Service",
+    "ServiceAccount",
     "ServiceSpec",
 ]
 
@@ -291,6 +292,15 @@ class LimitRange(ApiObject, frozen=True):
 
     metadata: PlainMeta = PlainMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class ServiceAccount(ApiObject, frozen=True):
+    """The identity of a pod; admission refuses pods whose account is not there."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "ServiceAccount"
+
+    metadata: PlainMeta = PlainMeta()
 
 
 class ScopedResourceSelectorRequirement(KubeStruct, frozen=True):

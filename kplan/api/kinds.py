@@ -126,6 +126,7 @@ KINDS: tuple[Kind, ...] = (
         is_namespaced=False,
     ),
     Kind("", "ResourceQuota", core.ResourceQuota, "resource_quotas", "resourcequotas", is_namespaced=True),
+    Kind("", "ServiceAccount", core.ServiceAccount, "service_accounts", "serviceaccounts", is_namespaced=True),
     Kind("", "LimitRange", core.LimitRange, "limit_ranges", "limitranges", is_namespaced=True),
     Kind("node.k8s.io", "RuntimeClass", node.RuntimeClass, "runtime_classes", "runtimeclasses", is_namespaced=False),
     Kind(

@@ -69,6 +69,7 @@ class Snapshot:
     csi_storage_capacities: tuple[storage.CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[storage.VolumeAttachment, ...] = ()
     resource_quotas: tuple[core.ResourceQuota, ...] = ()
+    service_accounts: tuple[core.ServiceAccount, ...] = ()
     limit_ranges: tuple[core.LimitRange, ...] = ()
     runtime_classes: tuple[node.RuntimeClass, ...] = ()
     resource_claims: tuple[resource.ResourceClaim, ...] = ()

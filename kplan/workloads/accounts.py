@@ -1,4 +1,4 @@
-"""Service accounts that pods name: whether they exist is unknown, because snapshots hold none.
+"""Service accounts that pods name: whether they exist is unknown where the snapshot holds none.
 
 Upstream: plugin/pkg/admission/serviceaccount refuses pods whose account is not there.
 """
@@ -15,21 +15,19 @@ _DEFAULT = "default"
 """The account that every namespace gets."""
 
 
-def account_warnings(
-    pods: Iterable[tuple[str, dict[str, Any]]], brought: set[tuple[str, str]]
-) -> Iterator[InputWarning]:
+def account_warnings(pods: Iterable[tuple[str, dict[str, Any]]], created: set[str]) -> Iterator[InputWarning]:
     """Yield a warning for each service account that pods name and that the same manifests do not create.
 
     Parameters
     ----------
     pods : namespace and spec of each pod
-    brought : namespace and name of the accounts that the same manifests create
+    created : NAMESPACE/NAME of the accounts that the same manifests create
     """
-    known = set(brought)
+    known = set(created)
     for namespace, spec in pods:
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT
-        if name == _DEFAULT or (namespace, name) in known:
+        if name == _DEFAULT or f"{namespace}/{name}" in known:
             continue
-        known.add((namespace, name))
-        message = "snapshots hold no service accounts; the API server refuses pods that name it unless it is there"
+        known.add(f"{namespace}/{name}")
+        message = "the snapshot holds no service accounts; the API server refuses pods that name one that is not there"
         yield InputWarning("UnknownServiceAccount", object_name("ServiceAccount", namespace, name), message)

@@ -22,7 +22,7 @@ from kplan.admission.workload_defaults import default_job
 from kplan.api import decode
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
-from kplan.api.core import Pod, PodTemplateSpec
+from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.errors import ManifestError, Problem
@@ -182,9 +182,10 @@ def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
         for workload in reader.workloads
         if workload.kind != "PodTemplate" and not _is_live(workload, reader.snapshot)
     )
-    return account_warnings(
-        ((workload.namespace, workload.template.get("spec", {})) for workload in new), reader.accounts
-    )
+    if reader.snapshot.service_accounts:  # admission then knows which pods it refuses
+        return iter(())
+    created = {obj.metadata.key for obj in reader.objects if isinstance(obj, ServiceAccount)}
+    return account_warnings(((workload.namespace, workload.template.get("spec", {})) for workload in new), created)
 
 
 def _is_live(workload: ManifestWorkload, snapshot: Snapshot) -> bool:
@@ -205,7 +206,6 @@ class _Reader:
         self.objects: list[msgspec.Struct] = []
         self.warnings: list[InputWarning] = []
         self.skipped: Counter[str] = Counter()
-        self.accounts: set[tuple[str, str]] = set()
         self.drawn: set[tuple[str, str]] = set()
         self.minor = NEWEST
         self.takes_others = True
@@ -225,9 +225,6 @@ class _Reader:
         workload = workload_type(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
         if target is None:
-            if (item.api_version, item.kind) == ("v1", "ServiceAccount"):
-                metadata = judged.content["metadata"]
-                self.accounts.add((metadata["namespace"], metadata.get("name", "")))
             self.skipped[item.kind] += 1
             return
         try:

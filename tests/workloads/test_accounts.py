@@ -52,3 +52,18 @@ def test_the_default_account_and_one_that_comes_along_are_not() -> None:
 def test_a_workload_that_runs_already_has_its_account() -> None:
     assert _warned_objects(_deployment("web")) == ["ServiceAccount/default/robot"]
     assert _warned_objects(_deployment("web"), held=(_deployment("web"),)) == []
+
+
+def _refusals(*manifests: Object, held: tuple[Object, ...]) -> list[str]:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    return [pod.refusal for pod in kplan.Planner(kplan.load_snapshot([node, *held])).pods(list(manifests))]
+
+
+def test_where_the_snapshot_holds_accounts_a_pod_without_its_account_is_forbidden() -> None:
+    words = 'pods "a" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    others = (_account("other"), _account("robot", "elsewhere"))
+    assert _warned_objects(_pod("a", serviceAccountName="robot"), held=others) == []
+    assert _refusals(_pod("a", serviceAccountName="robot"), held=others) == [words]
+    assert _refusals(_pod("a", serviceAccountName="robot"), held=(*others, _account("robot"))) == [""]
+    assert _refusals(_pod("a", serviceAccountName="robot"), _account("robot"), held=others) == [""]
+    assert _refusals(_pod("a"), held=others) == [""]
