@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
     from kplan.planner.planner import Planner
-    from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
     from kplan.workloads.changes import WrittenWorkload
 
@@ -58,9 +57,16 @@ def change_document(
     output: OutputFlags,
     fail_on: Sequence[Condition],
     replicas: int | None,
+    to_rest: bool = False,
 ) -> PlanReport | None:
-    """Return the report about manifests if any of them are in the cluster already; None where all are new."""
-    update = requested_update(question, replicas)
+    """Return the report about manifests if any of them are in the cluster already; None where all are new.
+
+    Parameters
+    ----------
+    to_rest : return the report also where all are new, and work off the queue even where the manifests change nothing,
+        as for two answers that are compared
+    """
+    update = requested_update(question, replicas, even_new=to_rest)
     if update is None:
         return None
     base, written = update
@@ -79,7 +85,7 @@ def change_document(
         covers_all=has_documents(formats),
         origins=_origins(question.manifests),
     )
-    change = carry_out(base, written, rollout=rollout.value, decisions=decisions)
+    change = carry_out(base, written, rollout=rollout.value, decisions=decisions, to_rest=to_rest)
     with_map = wants_map(output, formats)
     return change_report(
         base,
@@ -93,10 +99,12 @@ def change_document(
     )
 
 
-def requested_update(question: Question, replicas: int | None) -> tuple[Planner, list[WrittenWorkload]] | None:
+def requested_update(
+    question: Question, replicas: int | None, *, even_new: bool = False
+) -> tuple[Planner, list[WrittenWorkload]] | None:
     """Return the workloads to apply, and a planner with the other objects applied; None where all are new."""
     planner, manifests = question.planner, question.manifests
-    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
+    if manifests is None or question.names_pods or not (even_new or has_updates(question)):
         return None
     from kplan.planner.incoming import accepted_objects
     from kplan.simulation.updates import CHANGED_IN_PLACE
@@ -129,8 +137,11 @@ def _origins(manifests: Manifests | None) -> dict[str, Origin]:
     }
 
 
-def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
-    """Tell whether the cluster has any of the workloads; single pods do not count."""
+def has_updates(question: Question) -> bool:
+    """Tell whether the cluster has any of the workloads of the manifests; single pods do not count."""
+    manifests, snapshot = question.manifests, question.planner.snapshot
+    if manifests is None:
+        return False
     workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
     if not workloads:
         return False

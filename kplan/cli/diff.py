@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import Question, ask, emit, formats_of
-from kplan.cli.changes import RolloutMode, change_document
+from kplan.cli.changes import RolloutMode, change_document, has_updates
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -173,7 +173,9 @@ def _answers(
     from kplan.planner.plan import Plan
     from kplan.planner.utilisation import cluster_usage
 
-    answers = [_ask(question, manifests, output) for question in questions]
+    # Both sides run the same course: what only one of them set in motion would look like a difference.
+    is_change = any(has_updates(question) for question in questions)
+    answers = [_ask(question, manifests, output, is_change=is_change) for question in questions]
     chosen: dict[str, set[str]] = {}
     for answer in answers:
         if not isinstance(answer, Report):
@@ -195,13 +197,22 @@ def _answers(
     return compared[0], compared[1]
 
 
-def _ask(question: Question, manifests: ManifestFlags, output: OutputFlags) -> Plan | QueuePlan | Report:
+def _ask(
+    question: Question, manifests: ManifestFlags, output: OutputFlags, *, is_change: bool
+) -> Plan | QueuePlan | Report:
     """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
-    change = change_document(
-        question, "plan", rollout=RolloutMode.AUTO, output=output, fail_on=(), replicas=manifests.replicas
-    )
-    if change is not None:
-        return change
+    if is_change:
+        change = change_document(
+            question,
+            "plan",
+            rollout=RolloutMode.AUTO,
+            output=output,
+            fail_on=(),
+            replicas=manifests.replicas,
+            to_rest=True,
+        )
+        if change is not None:
+            return change
     if question.manifests is None and not question.names_pods:
         return question.planner.plan_queue()
     return question.planner.plan(question.pods)

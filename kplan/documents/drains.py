@@ -18,7 +18,8 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     name : the node, or the value of the label that the nodes share
     may_go : nothing happens that --fail-on lists
     placed : pods that are placed on other nodes, preempted ones included
-    pending : pods that find no place
+    pending : pods that find no place because of it
+    waiting : pods that find no place in any case: they were pending before, or make way for such pods
     blocked : pods that may not be evicted
     evicted : pods that no controller recreates
     preempted : pods that are evicted for others
@@ -34,6 +35,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     may_go: bool
     placed: Count
     pending: Count
+    waiting: Count = 0
     blocked: Count
     evicted: Count
     preempted: Count

@@ -26,6 +26,9 @@ class Action(enum.StrEnum):
     """Pending at the end."""
 
 
+CausedBy = Literal["change", "waiting"]
+
+
 class PodChange(Document, frozen=True, kw_only=True):
     """What becomes of one pod.
 
@@ -42,6 +45,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     reason : kube-scheduler's message for a pod that stays pending
     attempt : index of the last placement about it; null when it was not tried
     because : why it left its node, where no other pod took its place
+    caused_by : change: what is asked about; waiting: pods that were pending before, so that it happens without it, too
     """
 
     action: Action
@@ -55,6 +59,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     reason: str = ""
     attempt: Count | None = None
     because: str = ""
+    caused_by: CausedBy = "change"
 
 
 class Usage(Document, frozen=True, kw_only=True):

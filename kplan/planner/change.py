@@ -150,6 +150,8 @@ def carry_out(
     additions: Sequence[msgspec.Struct] = (),
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
+    *,
+    to_rest: bool = False,
 ) -> ChangePlan:
     """Apply workloads one after the other, each until nothing moves.
 
@@ -157,11 +159,12 @@ def carry_out(
     ----------
     additions : other objects that are applied with them
     decisions : collects the decisions about the pods of new workloads
+    to_rest : first try the pending pods of the cluster, until nothing moves, so that this happens whatever changes
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
     simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
-    return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions)
+    return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions, to_rest=to_rest)
 
 
 class Updates(msgspec.Struct, frozen=True):
@@ -186,13 +189,22 @@ def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Au
 
 
 def follow(
-    simulation: Simulation, base: Base, updates: Updates, rollout: Rollout, decisions: Decisions | None = None
+    simulation: Simulation,
+    base: Base,
+    updates: Updates,
+    rollout: Rollout,
+    decisions: Decisions | None = None,
+    *,
+    to_rest: bool = False,
 ) -> ChangePlan:
     """Apply manifests to a fresh simulation, each until nothing moves."""
     applying = Applying(simulation, base.world.nodes, rollout)
     applied: list[Applied] = []
     if decisions is not None and decisions.covers_all:
         decisions.watch_all(simulation)
+    if to_rest:
+        simulation.retry_pending()
+        simulation.run()
     for update in updates.all:
         n_before = len(simulation.steps)
         manifest = applying.apply(update)

@@ -188,6 +188,7 @@ class ChangedPods:
             reason=self.fates.message_of(came) if came is not None and waits else "",
             attempt=None if came is None else self._placement(came),
             because="" if gone is None or by is not None else gone.because,
+            caused_by=self.fates.caused_by(fate),
         )
 
     def _placement(self, pod: ObservedPod) -> int | None:

@@ -22,7 +22,7 @@ from kplan.documents.diff import (
     UsageDifference,
 )
 from kplan.documents.placement import PlacementReport, PodPlacement
-from kplan.documents.plan import Action, PlanReport
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.errors import UsageError
 from kplan.planner.diff_facts import fact_differences, fits_of, rule_of
@@ -61,6 +61,8 @@ class _Pods(msgspec.Struct, frozen=True):
     fates: dict[str, Fate] = {}
     placements: dict[str, PodPlacement] = {}
     victims: frozenset[str] = frozenset()
+    #: pods to which something happens because of others that were pending before, whatever is asked about
+    waiting: frozenset[str] = frozenset()
 
 
 def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
@@ -86,8 +88,13 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     facts = fact_differences(before.report, after.report)
     counted: list[Counted] = []
     if REGRESSION in fail_on:
-        counted += _worse(pods, added, capacity)
-        counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in facts if fact.worse]
+        counted += _worse(
+            (pod for pod in pods if pod.pod not in now.waiting),
+            (victim for victim in added if victim not in now.waiting),
+            capacity,
+        )
+        worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
+        counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in worse]
     if WARNING in fail_on:
         counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
@@ -193,7 +200,15 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
             fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
         if change.attempt is not None:
             placements[change.pod] = report.placements[change.attempt]
-    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods))
+    own = {_workload_of(change) for change in report.changes if change.caused_by == "change"}
+    waiting = {change.pod for change in report.changes if change.caused_by == "waiting"}
+    waiting |= {_workload_of(change) for change in report.changes if change.caused_by == "waiting"} - own
+    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), frozenset(waiting))
+
+
+def _workload_of(change: PodChange) -> str:
+    kind, _, name = change.workload.partition("/")
+    return f"{kind}/{change.pod.partition('/')[0]}/{name}"
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:

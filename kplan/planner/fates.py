@@ -12,7 +12,7 @@ from msgspec import structs
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.placement import Outcome
-from kplan.documents.plan import Action, PlanSummary
+from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan
 from kplan.planner.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of
@@ -89,6 +89,13 @@ class Fates:
             if fate.gone.by in keys or fate.gone.pod in self._waited:
                 keys.add(fate.came.key)
         return keys
+
+    def caused_by(self, fate: Fate) -> CausedBy:
+        """Return whether the change, or pods that were pending before it, bring a fate about."""
+        is_waiting = (fate.came is not None and fate.came.key in self._elsewhere) or (
+            fate.gone is not None and (fate.gone.pod in self._waited or fate.gone.by in self._elsewhere)
+        )
+        return "waiting" if is_waiting else "change"
 
     def outcome_of(self, pod: ObservedPod) -> PendingOutcome:
         """Return the last outcome of a pod without a node."""

@@ -97,6 +97,15 @@ class QueuePlan(Answer):
             outcome=_PENDING_OUTCOMES[None if decision is None else decision.outcome],
             reason=KEEPS_BEING_EVICTED if is_circling and target is None else reason,
             attempt=attempt,
+            caused_by="waiting" if not self._waited.isdisjoint((first, by)) else "change",
+        )
+
+    @cached_property
+    def _waited(self) -> frozenset[int | None]:
+        """The pods of the cluster that were pending before the question."""
+        known = len(self.before.node_of)
+        return frozenset(
+            queued.pod for queued in self.run.queue if queued.pod < known and queued.pod not in self.pods.origins
         )
 
     def _workload(self, pod: int) -> str:

@@ -59,8 +59,13 @@ def change_sentence(document: PlanReport) -> str:
     if document.command == "drain":
         if not document.changes and not document.obstacles:
             return "No pod has to move"
-        stuck = sum(workload.state is WorkloadState.STUCK for workload in document.workloads)
-        return ", ".join(_ends(document.changes, stuck, document))
+        own = [change for change in document.changes if change.caused_by == "change"]
+        owners = {workload_of(change) for change in own}
+        stuck = sum(
+            workload.state is WorkloadState.STUCK and workload_title(workload) in owners
+            for workload in document.workloads
+        )
+        return (", ".join(_ends(own, stuck, document)) or "No pod has to move") + beside_text(document)
     subjects = [
         workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
     ]
@@ -68,12 +73,22 @@ def change_sentence(document: PlanReport) -> str:
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
     own = [change for change in document.changes if _is_of(change, names)]
-    others = Counter(change.action for change in document.changes if not _is_of(change, names))
+    others = Counter(
+        change.action for change in document.changes if not _is_of(change, names) and change.caused_by == "change"
+    )
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
     ends = _ends(own, stuck, document) if own or document.obstacles or stuck else ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
-    return f"{sentence}; other pods: {', '.join(beside)}" if beside else sentence
+    sentence += f"; other pods: {', '.join(beside)}" if beside else ""
+    return sentence + beside_text(document)
+
+
+def beside_text(document: PlanReport) -> str:
+    """Return what happens in any case, because pods were pending before; empty for nothing."""
+    actions = Counter(change.action for change in document.changes if change.caused_by == "waiting")
+    ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
+    return f"; pods that waited before: {', '.join(ends)}" if ends else ""
 
 
 def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:
@@ -88,7 +103,7 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     numbers = (
         (len(document.obstacles), "blocked"),
         (counts[Action.EVICTED], "gone for good"),
-        (document.summary.victims, "preempted"),
+        (sum(change.by is not None for change in changes), "preempted"),
     )
     return ends + [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
 

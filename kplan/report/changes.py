@@ -76,9 +76,9 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
     """Return the pods in groups: new pods of a workload, and others by how they end."""
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in changes:
-        fate: tuple[str, ...] = ()
+        fate: tuple[str, ...] = (change.caused_by,)
         if change.from_node is not None or change.by is not None:
-            fate = (change.action, str(change.by), change.outcome, change.reason, change.because)
+            fate = (change.caused_by, change.action, str(change.by), change.outcome, change.reason, change.because)
         groups.setdefault((workload_of(change), *fate), []).append(change)
     return list(groups.values())
 
@@ -153,6 +153,8 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
         parts.append(f"rollout, {first.because}" if _is_rolled_out(document, first) else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
+    if first.caused_by == "waiting" and first.from_node is None and _tells_apart(document):
+        parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
     words = Counter(_PENDING.get(change.outcome, change.reason) for change in pending)
     if is_daemon(first) and pending:
@@ -162,6 +164,11 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if is_wide and first.recreated_as not in (None, first.pod):
         parts.append(f"recreated as {first.recreated_as}")
     return ", ".join(parts)
+
+
+def _tells_apart(document: PlanReport) -> bool:
+    """Return whether a change is asked about, so that not everything happens because pods wait."""
+    return document.command == "drain" or any(change.caused_by == "change" for change in document.changes)
 
 
 def _is_rolled_out(document: PlanReport, change: PodChange) -> bool:

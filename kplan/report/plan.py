@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
@@ -13,6 +14,7 @@ from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.change import (
+    beside_text,
     change_cases,
     change_sentence,
     is_change,
@@ -69,13 +71,22 @@ def plan_sentence(document: PlanReport) -> str:
     summary = document.summary
     if not document.changes:
         return "Nothing to do: no pod is pending"
-    stay = "stays pending" if summary.pending == 1 else "stay pending"
-    counts = ((summary.moved, "moved"), (summary.evicted, "gone for good"), (summary.pending, stay))
-    parts = [f"{summary.placed} placed", *(f"{number} {word}" for number, word in counts if number)]
+    own = [change for change in document.changes if change.caused_by == "change"]
+    further = sum(unlisted.pods for unlisted in document.unlisted)
+    is_apart = bool(own) and len(own) < len(document.changes) and not further
+    actions = Counter(change.action for change in own)
+    numbers = (
+        (actions[Action.PLACED], actions[Action.MOVED], actions[Action.EVICTED], actions[Action.PENDING])
+        if is_apart
+        else (summary.placed, summary.moved, summary.evicted, summary.pending)
+    )
+    stay = "stays pending" if numbers[3] == 1 else "stay pending"
+    words = ("placed", "moved", "gone for good", stay)
+    parts = [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number or word == "placed"]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    n_pods = len(document.changes) + sum(unlisted.pods for unlisted in document.unlisted)
-    return f"{count(n_pods, 'pod')}: {', '.join(parts)}"
+    n_pods = len(own) if is_apart else len(document.changes) + further
+    return f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside_text(document) if is_apart else ''}"
 
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:

@@ -139,6 +139,10 @@ class Simulation(Course):
         if patience < EVER:
             self._queue.now = max(self.now, end)
 
+    def retry_pending(self) -> None:
+        """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
+        self._queue.retry_all()
+
     def draw_turns(self, draws: Random) -> None:
         """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
         self._draws = self._queue.draws = draws

@@ -131,6 +131,12 @@ class RetryQueue:
                 for pod, stamp in pods.items():
                     self._requeue(pod, stamp)
 
+    def retry_all(self) -> None:
+        """Requeue all pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes."""
+        for group in list(self._waiting):
+            for pod, stamp in self._waiting.pop(group).items():
+                self._requeue(pod, stamp)
+
     def _requeue(self, pod: int, stamp: int) -> None:
         self._place[pod] = None
         expiry = self._backs_off_until(pod)
