@@ -47,16 +47,8 @@ _kplan() {
         case " capacity check completion config diff drain explain place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
-        --runs) return ;;
-        --rollout) _kplan_words auto always never; return ;;
-        --selector|-l) return ;;
-        --filename|-f) _kplan_files; return ;;
-        --kustomize|-k) _kplan_files; return ;;
         --namespace|-n) _kplan_names namespaces; return ;;
-        --validate) _kplan_words strict warn ignore; return ;;
-        --replicas) return ;;
-        --workers) return ;;
-        --dask) return ;;
+        --selector|-l) return ;;
         --snapshot|-s) _kplan_files; return ;;
         --kubeconfig) _kplan_files; return ;;
         --context) _kplan_names contexts; return ;;
@@ -85,16 +77,24 @@ _kplan() {
         --top) return ;;
         --max-listed) return ;;
         --fail-on) return ;;
+        --runs) return ;;
+        --rollout) _kplan_words auto always never; return ;;
+        --filename|-f) _kplan_files; return ;;
+        --kustomize|-k) _kplan_files; return ;;
+        --validate) _kplan_words strict warn ignore; return ;;
+        --replicas) return ;;
+        --workers) return ;;
+        --dask) return ;;
         --max-rounds) return ;;
         --save) _kplan_files; return ;;
+        --output|-o) _kplan_words yaml json table name junit github sarif; return ;;
+        --zone) return ;;
+        --by) return ;;
         --max) return ;;
         --exclude-nodes) _kplan_names nodes; return ;;
         --mix) return ;;
         --lose) return ;;
         --shapes) _kplan_files; return ;;
-        --zone) return ;;
-        --by) return ;;
-        --output|-o) _kplan_words yaml json table name junit github sarif; return ;;
         --against) _kplan_files; return ;;
         --against-config) _kplan_files; return ;;
         --against-version) return ;;
@@ -107,37 +107,37 @@ _kplan() {
         -o|--output) _kplan_words table json yaml junit github sarif; return ;;
     esac
     case "$path" in
-        "kplan") words="place preempt plan capacity drain pods explain diff show schema completion snapshot config --version --debug -h --help" ;;
-        "kplan place") words="--runs --rollout --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan preempt") words="--settle-preemption --follow --no-follow --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --all-namespaces -A --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan show") words="--output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan schema") words="-h --help" ;;
-        "kplan completion") words="-h --help" ;;
+        "kplan") words="explain place plan preempt pods drain capacity diff show snapshot config schema completion --version --debug -h --help" ;;
+        "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan place") words="--runs --rollout --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan preempt") words="--settle-preemption --follow --no-follow --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --all-namespaces -A --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan show") words="--output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan snapshot") words="save show check rbac -h --help" ;;
-        "kplan snapshot save") words="--redact --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help" ;;
-        "kplan snapshot show") words="--output -o --namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help" ;;
-        "kplan snapshot check") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help" ;;
-        "kplan snapshot rbac") words="--name --output -o -h --help" ;;
+        "kplan snapshot save") words="--redact --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
+        "kplan snapshot show") words="--output -o --namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
+        "kplan snapshot check") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
+        "kplan snapshot rbac") words="--name --output -o -h --help --help-all" ;;
         "kplan config") words="show check -h --help" ;;
-        "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help" ;;
-        "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help" ;;
+        "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
+        "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
+        "kplan schema") words="-h --help --help-all" ;;
+        "kplan completion") words="-h --help --help-all" ;;
     esac
     if [[ "$current" == -* || "${words:0:1}" != - ]]; then
         _kplan_words $words
         return
     fi
     case "$path" in
+        "kplan explain") _kplan_names pods workloads ;;
         "kplan place") _kplan_names pods workloads ;;
         "kplan preempt") _kplan_names pods ;;
-        "kplan capacity") _kplan_names workloads ;;
         "kplan drain") _kplan_names nodes ;;
-        "kplan explain") _kplan_names pods workloads ;;
+        "kplan capacity") _kplan_names workloads ;;
         "kplan diff") _kplan_names pods ;;
         "kplan completion") _kplan_words bash zsh fish; return ;;
     esac

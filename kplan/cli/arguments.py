@@ -55,7 +55,7 @@ def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: st
         if not is_file and not is_name and "/" not in argument:
             raise UsageError(
                 f"{argument}: no such file or directory",
-                hint="check the path, or name a pod as NAMESPACE/NAME or a workload as deploy/NAMESPACE/NAME",
+                hint="check the path, or name a pod of the snapshot as NAMESPACE/NAME, or a workload as KIND/NS/NAME",
             )
         (names if is_name else files).append(argument)
     return files, names

@@ -12,6 +12,7 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wan
 from kplan.cli.arguments import STANDARD_INPUT, object_named, split_arguments
 from kplan.cli.capacity_questions import CapacityQuestions, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -35,7 +36,15 @@ def capacity(
     ] = None,
     *,
     most: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="Stop counting at N replicas.", show_default=False)
+        int | None,
+        typer.Option(
+            "--max",
+            metavar="N",
+            min=1,
+            help="Stop counting at N replicas.",
+            show_default=False,
+            rich_help_panel=MORE,
+        ),
     ] = None,
     exclude_nodes: Annotated[
         list[str] | None,
@@ -44,14 +53,19 @@ def capacity(
             metavar="NODE,...",
             help="Leave these nodes out; repeatable.",
             show_default=False,
+            rich_help_panel=MORE,
         ),
     ] = None,
     mix: Annotated[
-        str, typer.Option("--mix", metavar="N:M...", help="Ratio in which several workloads are counted (default 1:1).")
+        str,
+        typer.Option(
+            "--mix",
+            metavar="N:M...",
+            help="Ratio in which several workloads are counted (default 1:1).",
+            rich_help_panel=MORE,
+        ),
     ] = "",
-    preempt: Annotated[
-        bool, typer.Option("--preempt", help="Also count the room of pods that preemption would evict.")
-    ] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Also count room that preemption would make.")] = False,
     other: OtherQuestions,
     save: SaveOption = "",
     sweeping: SweepFlags,

@@ -12,6 +12,7 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.flags import VerbosityFlags
+from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class OtherQuestions:
     """Options that ask another question about room instead of the plain count."""
 
-    panel: ClassVar[str] = "Other questions about room"
+    panel: ClassVar[str] = OPTIONS
 
     headroom: Annotated[
         bool,
@@ -41,7 +42,10 @@ class OtherQuestions:
     all_namespaces: Annotated[
         bool,
         typer.Option(
-            "--all-namespaces", "-A", help="With --headroom: workloads of all namespaces (default without --namespace)."
+            "--all-namespaces",
+            "-A",
+            help="With --headroom: workloads of all namespaces (default without --namespace).",
+            rich_help_panel=MORE,
         ),
     ] = False
     lose: Annotated[
@@ -73,9 +77,14 @@ class OtherQuestions:
             help="Find as many nodes as possible that can be drained, with every pod placed and every budget kept.",
         ),
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="With --shrink: also evict pods without a controller.")] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="With --shrink: also evict pods without a controller.", rich_help_panel=MORE)
+    ] = False
     delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="With --shrink: also evict pods with emptyDir volumes.")
+        bool,
+        typer.Option(
+            "--delete-emptydir-data", help="With --shrink: also evict pods with emptyDir volumes.", rich_help_panel=MORE
+        ),
     ] = False
 
     @property

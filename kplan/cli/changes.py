@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.answer import Question, formats_of, shown_nodes, wants_map
 from kplan.cli.flags import OutputFlags
+from kplan.cli.help import MORE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ RolloutOption = Annotated[
     typer.Option(
         "--rollout",
         help="Replace the pods of a workload that runs already: if its template changes, always, or never.",
+        rich_help_panel=MORE,
     ),
 ]
 

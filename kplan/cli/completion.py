@@ -54,6 +54,10 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
     options = [_option(param, context) for param in command.params if _is_option(param)]
     arguments = [param for param in command.params if not _is_option(param)]
     options.append(OptionWords(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
+    if not children:
+        options.append(
+            OptionWords(("--help-all",), "Show all options and exit", (), takes_value=False, takes_file=False)
+        )
     return CommandWords(
         path,
         _first_sentence(command.help or ""),

@@ -8,7 +8,7 @@ import typer
 
 from kplan.cli.faults import say
 from kplan.cli.formats import as_data, check_template
-from kplan.cli.help import KplanCommand
+from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.pipelines import repository
 from kplan.report.options import JsonFormat
 from kplan.visible import shown, visible
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="config",
     help="Show the effective KubeSchedulerConfiguration, or check one.",
+    cls=KplanSubgroup,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -14,6 +14,7 @@ from kplan.cli.arguments import node_names
 from kplan.cli.changes import has_documents
 from kplan.cli.choosing import read_selector
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.help import MORE
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy, counted
 from kplan.cli.plan import SaveOption, saving
@@ -43,13 +44,23 @@ def drain(
         bool, typer.Option("--lost", help="The nodes fail at once, with all their pods; budgets do not count.")
     ] = False,
     one_by_one: Annotated[
-        bool, typer.Option("--one-by-one", help="Evict one pod at a time, and wait until the cluster is at rest.")
+        bool,
+        typer.Option(
+            "--one-by-one",
+            help="Evict one pod at a time, and wait until the cluster is at rest.",
+            rich_help_panel=MORE,
+        ),
     ] = False,
     rolling: Annotated[
         bool, typer.Option("--rolling", help="Drain one node after another; uncordon each when it is empty.")
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Drain one node after another; replace each by an empty one like it.")
+        bool,
+        typer.Option(
+            "--replace",
+            help="Drain one node after another; replace each by an empty one like it.",
+            rich_help_panel=MORE,
+        ),
     ] = False,
     separately: Annotated[
         bool, typer.Option("--each", help="Drain each node alone, always from the present cluster.")
@@ -67,12 +78,20 @@ def drain(
         bool, typer.Option("--delete-emptydir-data", help="Also evict pods with emptyDir volumes.")
     ] = False,
     ignore_daemonsets: Annotated[  # noqa: ARG001 - for the habit
-        bool, typer.Option("--ignore-daemonsets", help="Taken as in kubectl; kplan always leaves their pods alone.")
+        bool,
+        typer.Option(
+            "--ignore-daemonsets",
+            help="Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
+            show_default=False,
+            rich_help_panel=MORE,
+        ),
     ] = True,
     disable_eviction: Annotated[
         bool,
         typer.Option(
-            "--disable-eviction", help="Delete the pods instead of evicting them; ignores disruption budgets."
+            "--disable-eviction",
+            help="Delete the pods instead of evicting them; ignores disruption budgets.",
+            rich_help_panel=MORE,
         ),
     ] = False,
     save: SaveOption = "",

@@ -45,7 +45,8 @@ class KplanGroup(TyperGroup):
         return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Accept `--debug` anywhere before a `--`."""
+        """Accept `--debug` anywhere before a `--`; the help of a group of commands is always whole."""
+        args = ["--help", *args[1:]] if args[:1] == ["--help-all"] else args
         end = args.index("--") if "--" in args else len(args)
         wants_traceback = _DEBUG_OPTION in args[:end]
         rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]

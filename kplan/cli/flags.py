@@ -18,7 +18,6 @@ import typer
 from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
-_SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000
 
@@ -47,7 +46,7 @@ RunsOption = Annotated[
         min=1,
         max=1_000_000,
         help="Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes.",
-        rich_help_panel=_SCHEDULER_PANEL,
+        rich_help_panel="Many questions",
     ),
 ]
 
@@ -97,7 +96,7 @@ class ManifestFlags:
             "--namespace",
             "-n",
             metavar="NS",
-            help="Namespace of objects that do not name one; objects that name another one are refused.",
+            help="Namespace of objects and pods that do not name one.",
         ),
     ] = ""
     validate: Annotated[
@@ -212,9 +211,7 @@ class OutputFlags:
     ] = None
     explain: Annotated[
         bool,
-        typer.Option(
-            "--explain", help="Show for each node every plugin that rejects it, with numbers, and every score."
-        ),
+        typer.Option("--explain", help="Show every node with each rejection and score."),
     ] = False
     top: Annotated[
         int | None,

@@ -6,12 +6,14 @@ as Rich alone takes three times as long to load as all of the help.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from typer.core import TyperCommand
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from kplan.cli.conversion import convert_quickly
 from kplan.cli.no_effect import pass_over
@@ -19,20 +21,37 @@ from kplan.cli.no_effect import pass_over
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
 
-_OPTIONS = "Options"
+OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 _GOES_ON = " \\"
+_WHOLE = "--help-all"
+_HELP = "-h, --help"
+MORE = "More options"
+"""A command's own options that only the whole help shows."""
+
+_COMMON = frozenset({"namespace", "all_namespaces", "replicas", "snapshot", "context", "output", "explain", "fail_on"})
+"""Shared parameters that `--help` shows, too."""
+
+_HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this message and exit.")]
+_LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Many questions", "Output", "Messages")
+"""Groups of shared options, in their order in the whole help."""
 
 
 class KplanCommand(TyperCommand):
-    """A command with groups of options in its help (``rich_help_panel``), and examples in its epilog.
+    """A command with a short and a whole help; in both, examples come first.
 
-    It keeps the order of its options; Typer itself collects the values of each. Each line of the epilog is a command,
-    two blanks, ``#`` and its purpose.
+    `--help` shows the command's own options and the commonest of the shared ones, `--help-all` all of them in groups
+    (``rich_help_panel``). Each line of the epilog is an example: a command, two blanks, ``#`` and its purpose. The
+    command keeps the order of its options; Typer itself collects the values of each.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line, remember the order of its options, and warn of options without effect."""
+        end = args.index("--") if "--" in args else len(args)
+        if _WHOLE in args[:end] and not ctx.resilient_parsing:
+            ctx.meta[_WHOLE] = True
+            typer.echo(self.get_help(ctx), color=ctx.color)
+            ctx.exit()
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         present = tuple(parameter.name or "" for parameter in order)
         _ORDER.set(present)
@@ -46,22 +65,51 @@ class KplanCommand(TyperCommand):
         convert_quickly(parameters)
         return parameters
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: what the command does, examples, arguments, options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+        self.format_options(ctx, formatter)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does: the first sentences, or all of it."""
+        text = inspect.cleandoc(self.help or "")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text if _WHOLE in ctx.meta else text.partition("\n\n")[0])
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments first, then the command's own options, then shared options by group."""
-        groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
+        """Write arguments first, then options: the common ones together, or all by group."""
+        groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], OPTIONS: []}
+        shared: dict[str, list[tuple[str, str]]] = {panel: [] for panel in _LAST}
+        common: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None:
+            if record is None or record[0] == _HELP:
                 continue
             if parameter.param_type_name == "argument":
                 groups[_ARGUMENTS].append((parameter.metavar or parameter.name, record[1]))
-            else:
-                panel = getattr(parameter, "rich_help_panel", None) or _OPTIONS
-                groups.setdefault(panel, []).append(record)
+                continue
+            panel = getattr(parameter, "rich_help_panel", None) or OPTIONS
+            (shared if panel in shared else groups).setdefault(panel, []).append(record)
+            if panel not in (OPTIONS, MORE) and parameter.name in _COMMON:
+                common.append(record)
+        more = groups.pop(MORE, [])
+        n_options = len(more) + sum(map(len, (groups | shared).values())) - len(groups[_ARGUMENTS])
+        n_common = len(groups[OPTIONS]) + len(common)
+        if _WHOLE in ctx.meta or n_common == n_options:
+            groups[OPTIONS] += [(_HELP, "Show this message and exit.")] if n_common == n_options else _HELPS
+            groups |= {MORE: more, **shared}
+        else:
+            groups = {_ARGUMENTS: groups[_ARGUMENTS], OPTIONS: [*groups[OPTIONS], *common]}
         for panel, records in groups.items():
             if records:
                 with formatter.section(panel):
                     formatter.write_dl(records)
+        if _WHOLE not in ctx.meta and n_common != n_options:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} {_WHOLE} shows all {n_options} options, and says more.")
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
         """Write the examples: commands with their purposes."""
@@ -86,6 +134,14 @@ def _wrapped(text: str, width: int, indent: str, rest: str, end: str = "") -> li
         break_on_hyphens=False,
     )
     return [*(line + end for line in lines), last]
+
+
+class KplanSubgroup(TyperGroup):
+    """A group of commands below ``kplan``; its help is always whole."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take ``--help-all`` for ``--help``."""
+        return super().parse_args(ctx, ["--help", *args[1:]] if args[:1] == [_WHOLE] else args)
 
 
 def examples_of(epilog: str) -> list[tuple[str, str]]:

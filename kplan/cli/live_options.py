@@ -29,7 +29,7 @@ SnapshotOption = Annotated[
         "-s",
         metavar="PATH",
         envvar="KPLAN_SNAPSHOT",
-        help="Read the cluster from a file, a directory or - (standard input), or use demo, the example cluster.",
+        help="Cluster from a file, a directory or -; or demo, an example.",
     ),
 ]
 

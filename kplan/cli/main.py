@@ -54,10 +54,28 @@ def main(
     """Options of all commands."""
 
 
-def _add(name: str, home: str, examples: str, short_help: str) -> None:
-    _COMMANDS[name] = command(name, home, examples, short_help)
+_PODS = "Ask about pods"
+_NODES = "Ask about nodes"
+_ROOM = "Ask about capacity"
+_ANSWERS = "Compare and keep answers"
+_FILES = "Files and settings"
 
 
+def _add(name: str, home: str, examples: str, short_help: str, section: str) -> None:
+    _COMMANDS[name] = command(name, home, examples, short_help, section)
+
+
+_add(
+    "explain",
+    "kplan.cli.explain:explain",
+    """
+    kplan explain ml/llm-eval  # why a pod is pending
+    kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, on every node
+    kplan explain deploy/shop/cart  # each pod of a workload
+    """,
+    "Explain why a pod, or each pod of a workload, is where it is.",
+    _PODS,
+)
 _add(
     "place",
     "kplan.cli.place:place",
@@ -67,16 +85,7 @@ _add(
     kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and JUnit report
     """,
     "Show where pods or workloads would land, and why.",
-)
-_add(
-    "preempt",
-    "kplan.cli.preempt:preempt",
-    """
-    kplan preempt  # for every pending pod that fits nowhere
-    kplan preempt web.yaml --explain  # every candidate node, and the pods that stay
-    kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place the pod
-    """,
-    "Show which pods would be evicted to make room, and why these.",
+    _PODS,
 )
 _add(
     "plan",
@@ -87,16 +96,28 @@ _add(
     kplan plan --queue  # only the order of the queue
     """,
     "Work through the whole scheduling queue and every rollout.",
+    _PODS,
 )
 _add(
-    "capacity",
-    "kplan.cli.capacity:capacity",
+    "preempt",
+    "kplan.cli.preempt:preempt",
     """
-    kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
-    kplan capacity --headroom  # how many more replicas of each workload fit
-    kplan capacity web.yaml --zones  # how many fit if any one zone may fail
+    kplan preempt  # for every pending pod that fits nowhere
+    kplan preempt web.yaml --explain  # every candidate node, and the pods that stay
+    kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place the pod
     """,
-    "Count how many replicas fit, where, and what stops the next.",
+    "Show which pods would be evicted to make room, and why these.",
+    _PODS,
+)
+_add(
+    "pods",
+    "kplan.cli.pods:pods",
+    """
+    kplan pods web.yaml  # as YAML, with what filled in each value
+    kplan pods web.yaml -o name  # their names only
+    """,
+    "Print the pods that manifests create, as the API server stores them.",
+    _PODS,
 )
 _add(
     "drain",
@@ -107,25 +128,18 @@ _add(
     kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
     """,
     "Show what happens to the pods of drained or lost nodes.",
+    _NODES,
 )
 _add(
-    "pods",
-    "kplan.cli.pods:pods",
+    "capacity",
+    "kplan.cli.capacity:capacity",
     """
-    kplan pods web.yaml  # as YAML, with what filled in each value
-    kplan pods web.yaml -o name  # their names only
+    kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
+    kplan capacity --headroom  # how many more replicas of each workload fit
+    kplan capacity web.yaml --zones  # how many fit if any one zone may fail
     """,
-    "Print the pods that manifests create, as the API server stores them.",
-)
-_add(
-    "explain",
-    "kplan.cli.explain:explain",
-    """
-    kplan explain ml/llm-eval  # why a pod is pending
-    kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, on every node
-    kplan explain deploy/shop/cart  # each pod of a workload
-    """,
-    "Explain why a pod, or each pod of a workload, is where it is.",
+    "Count how many replicas fit, where, and what stops the next.",
+    _ROOM,
 )
 _add(
     "diff",
@@ -136,6 +150,7 @@ _add(
     kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another minor; exit code 1 if worse
     """,
     "Compare two answers, and show why they differ.",
+    _ANSWERS,
 )
 _add(
     "show",
@@ -145,6 +160,13 @@ _add(
     kplan show plan.json -o markdown  # as Markdown
     """,
     "Print a saved report of any command in any format.",
+    _ANSWERS,
+)
+_COMMANDS["snapshot"] = group(
+    "kplan.cli.snapshot:app", "Save a cluster to a file, show what is in it, or check it.", _FILES
+)
+_COMMANDS["config"] = group(
+    "kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.", _FILES
 )
 _add(
     "schema",
@@ -154,6 +176,7 @@ _add(
     kplan schema PlanReport  # the schema of one kind
     """,
     "Print the JSON Schema of a document, or list the kinds.",
+    _FILES,
 )
 _add(
     "completion",
@@ -164,7 +187,6 @@ _add(
     kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
     """,
     "Print a completion script for bash, zsh or fish.",
+    _FILES,
 )
-_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app", "Save a cluster to a file, show what is in it, or check it.")
-_COMMANDS["config"] = group("kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
 _COMMANDS["names"] = command("names", "kplan.cli.names:names")

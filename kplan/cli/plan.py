@@ -19,6 +19,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
+from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy, counted
@@ -41,7 +42,10 @@ _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that show pods that stay pending in full, and only the nodes of the others."""
 
 SaveOption = Annotated[
-    str, typer.Option("--save", metavar="FILE", help="Also save the report as JSON, for kplan show.")
+    str,
+    typer.Option(
+        "--save", metavar="FILE", help="Also save the report as JSON, for kplan show.", rich_help_panel="Output"
+    ),
 ]
 
 
@@ -61,10 +65,22 @@ def plan(
         bool, typer.Option("--only-given", help="Only the pods given here, not the other pending pods of the cluster.")
     ] = False,
     recreate: Annotated[
-        bool, typer.Option("--recreate/--no-recreate", help="Recreate evicted pods as their controllers do, or not.")
+        bool,
+        typer.Option(
+            "--recreate/--no-recreate",
+            help="Recreate evicted pods as their controllers do, or not.",
+            rich_help_panel=MORE,
+        ),
     ] = True,
     max_rounds: Annotated[
-        int, typer.Option("--max-rounds", metavar="N", min=1, help="Stop after N rounds over the pods that are left.")
+        int,
+        typer.Option(
+            "--max-rounds",
+            metavar="N",
+            min=1,
+            help="Stop after N rounds over the pods that are left.",
+            rich_help_panel=MORE,
+        ),
     ] = _DEFAULT_ROUNDS,
     rollout: RolloutOption = RolloutMode.AUTO,
     save: SaveOption = "",

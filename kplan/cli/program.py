@@ -18,13 +18,15 @@ class Entry(NamedTuple):
 
     load: Callable[[], Any]  #: returns the command that Typer runs
     short_help: str  #: its line in the program's help; empty for a hidden command
+    section: str = ""  #: the group of commands under which the program's help lists it
 
 
-def command(name: str, home: str, examples: str | None = None, short_help: str = "") -> Entry:
+def command(name: str, home: str, examples: str | None = None, short_help: str = "", section: str = "") -> Entry:
     """Return the entry of a command; without a short help it is hidden.
 
     Parameters
     ----------
+    section : the group of commands under which the program's help lists it
     home : ``module:function``
     examples : lines of its help, each a command, two blanks, ``#`` and its purpose
     """
@@ -36,12 +38,12 @@ def command(name: str, home: str, examples: str | None = None, short_help: str =
         )
         return typer.main.get_command(alone)
 
-    return Entry(load, short_help)
+    return Entry(load, short_help, section)
 
 
-def group(home: str, short_help: str) -> Entry:
-    """Return the entry of a group of commands; `home` is ``module:app``."""
-    return Entry(lambda: typer.main.get_command(_load(home)), short_help)
+def group(home: str, short_help: str, section: str) -> Entry:
+    """Return the entry of a group of commands, as `command`; `home` is ``module:app``."""
+    return Entry(lambda: typer.main.get_command(_load(home)), short_help, section)
 
 
 def _load(home: str) -> Any:
@@ -62,10 +64,21 @@ class Program(KplanGroup):
         """Return the names of all commands."""
         return list(self.commands)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options."""
+        self.format_commands(ctx, formatter)
+        records = [record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write one line for each command, without loading it."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.short_help) for name, entry in self.entries.items() if entry.short_help])
+        """Write one line for each command, by section, without loading any."""
+        shown = {name: entry for name, entry in self.entries.items() if entry.short_help}
+        width = max(map(len, shown))
+        for section in dict.fromkeys(entry.section for entry in shown.values()):
+            rows = [(name.ljust(width), entry.short_help) for name, entry in shown.items() if entry.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows)
 
 
 class _OnDemand(MutableMapping[str, Any]):

@@ -12,7 +12,7 @@ from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
-from kplan.cli.help import KplanCommand
+from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.live_options import print_warnings
 from kplan.cli.on_paper import ChangedClusterFlags, changed_cluster
 from kplan.cli.pipelines import remember_formats, repository
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="snapshot",
     help="Save a cluster to a file, show what is in it, or check it.",
+    cls=KplanSubgroup,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -107,10 +108,10 @@ def save(
     kept. These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
     keys of labels, taints, annotations and selectors, and annotations about storage; names of resources, drivers,
     provisioners, schedulers, scheduling gates, conditions and API groups; values of the labels for operating system,
-    architecture, Windows build, instance and capacity type; label values compared as numbers (Gt, Lt), short numbers
-    in labels of nodes, true and false; the priority classes that every cluster has; attributes, capacities and
-    counters of devices, and the CEL expressions over them; the alphabetical order of the names that are replaced, and
-    which of them are the same.
+    architecture, Windows build, instance type and capacity type; label values that are compared as numbers (Gt, Lt),
+    short numbers in labels of nodes, true and false; the priority classes that every cluster has; attributes,
+    capacities and counters of devices, and the CEL expressions over them; the alphabetical order of the names that are
+    replaced, and which of them are the same.
     """
     from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
 

@@ -333,7 +333,7 @@ def test_a_server_whose_certificate_is_not_checked_is_told(start: Start) -> None
 
 
 def test_what_redacting_keeps_is_in_the_help_and_in_the_file(cluster_file: Path, tmp_path: Path) -> None:
-    told = " ".join(invoke("snapshot", "save", "--help").stdout.split())
+    told = " ".join(invoke("snapshot", "save", "--help-all").stdout.split())
     assert all(each in told for each in KEPT)
 
     redacted, again, plain = (tmp_path / name for name in ("redacted.json", "again.json", "plain.json"))

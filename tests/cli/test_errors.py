@@ -14,7 +14,7 @@ from tests.cli.commands import invoke
 from tests.cli.processes import PROGRAM, kplan
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
-NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n"
 BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" for i in range(8)) + "items: *a7\n"
 
 FILES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,12 +69,52 @@ def _demo() -> bytes:
     return encode_snapshot(load_snapshot("demo"), "cluster.json.gz")
 
 
-def test_shared_options_stand_in_groups_after_those_of_the_command() -> None:
-    text = invoke("plan", "--help").stdout
-    headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
+    text = invoke(*name.split(), "--help", COLUMNS="80").stdout
+    lines = text.splitlines()
 
-    assert headings[:2] == ["Arguments:", "Options:"]
-    assert {"Manifests:", "Cluster:", "Scheduler:", "Output:", "Messages:"} <= set(headings)
-    assert headings[-1] == "Examples:"
-    assert text.index("--max-rounds") < text.index("--kubeconfig")
-    assert max(map(len, text.splitlines())) <= 80
+    assert len(lines) <= 42
+    assert lines.index("Examples:") < lines.index("Options:")
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith(("schema", "completion"))])
+def test_the_whole_help_has_every_option(name: str) -> None:
+    whole = invoke(*name.split(), "--help-all", COLUMNS="80").stdout
+    options = [max(parameter.opts, key=len) for parameter in COMMANDS[name].params if parameter.opts[0][0] == "-"]
+
+    assert [option for option in options if f"{option} " not in whole and f"{option}\n" not in whole] == []
+    assert max(map(len, whole.splitlines())) <= 80
+
+
+def test_options_stand_in_the_same_groups_in_the_same_order_everywhere() -> None:
+    groups = ["Options:", "More options:", "Pods:", "Manifests:", "Cluster:", "What if:", "Scheduler:", "Output:"]
+    for name in ("place", "plan", "preempt", "capacity", "drain", "explain", "diff", "pods"):
+        lines = invoke(name, "--help-all").stdout.splitlines()
+        places = [lines.index(group) for group in groups if group in lines]
+        assert places == sorted(places), name
+        assert lines.index("Examples:") < lines.index("Options:")
+
+
+def test_the_short_help_says_how_to_see_the_rest() -> None:
+    text = invoke("plan", "--help").stdout
+
+    assert "--max-rounds" not in text
+    assert re.search(r"kplan plan --help-all shows all \d\d options", text)
+    assert "--max-rounds" in invoke("plan", "--help-all").stdout
+    assert invoke("snapshot", "--help-all").stdout == invoke("snapshot", "--help").stdout
+
+
+def test_commands_are_listed_by_what_they_answer() -> None:
+    lines = invoke("--help", COLUMNS="80").stdout.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+
+    assert headings == [
+        "Ask about pods:",
+        "Ask about nodes:",
+        "Ask about capacity:",
+        "Compare and keep answers:",
+        "Files and settings:",
+        "Options:",
+    ]

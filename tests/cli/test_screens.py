@@ -13,7 +13,9 @@ from tests.cli.test_help import COMMANDS
 from tests.sessions import PAGES, ROOT, commands_of
 
 WIDTHS = (60, 80, 120, 200)
-HELP = [[*name.split(), "--help"] for name in ("", *COMMANDS, "snapshot", "config")]
+HELP = [
+    [*name.split(), option] for name in ("", *COMMANDS, "snapshot", "config") for option in ("--help", "--help-all")
+]
 FOR_PROGRAMS = re.compile(r" (-o|--output)[ =](?!wide|table)|kplan pods ")
 MORE = (
     "preempt --explain -s demo",
