@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kplan.planner.placement import Placement
     from kplan.planner.plan import Plan
     from kplan.planner.planner import Planner
+    from kplan.simulation.draining import DrainOptions
     from kplan.snapshot import Snapshot, load_snapshot
     from kplan.sweeps import sweep
 
@@ -47,6 +48,7 @@ __all__ = [
     "ApiError",
     "ClusterAutoscaler",
     "ConfigError",
+    "DrainOptions",
     "ForbiddenError",
     "InputError",
     "Karpenter",
@@ -73,6 +75,7 @@ __all__ = [
 _HOMES = {
     "load_scheduler_config": "kplan.config",
     "load_snapshot": "kplan.snapshot",
+    "DrainOptions": "kplan.simulation.draining",
     "Snapshot": "kplan.snapshot",
     "ClusterAutoscaler": "kplan.autoscaling.settings",
     "Karpenter": "kplan.autoscaling.settings",

@@ -32,6 +32,11 @@ def generated_uid(kind: str, namespace: str, name: str) -> str:
     return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
 
+def default_template(template: Object) -> Object:
+    """Fill in the defaults of a pod template."""
+    return _template({"template": template})
+
+
 def _template(spec: Object, key: str = "template") -> Object:
     template: Object = spec.setdefault(key, {})
     template.setdefault("metadata", {})

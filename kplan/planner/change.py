@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
@@ -23,12 +24,14 @@ from kplan.planner.incoming import accepted_objects, with_objects
 from kplan.planner.not_found import meant, no_node
 from kplan.planner.placement import Placement, last_placement
 from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.bounds import bounds_of
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, workload_changes
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import object_name
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 from kplan.workloads.started import not_started, with_runs
@@ -164,7 +167,18 @@ def carry_out(
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
     simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
+    add_bounds(simulation, autoscalers, additions)
     return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions, to_rest=to_rest)
+
+
+def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
+    """Have the autoscalers among some objects keep their workloads within their bounds."""
+    for scaler in additions:
+        if isinstance(scaler, HorizontalPodAutoscaler):
+            target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+            bounds = bounds_of(autoscalers.of(target.api_version, target.kind, namespace, target.name))
+            if bounds is not None:
+                simulation.bounds[object_name(target.kind, namespace, target.name)] = bounds
 
 
 class Updates(msgspec.Struct, frozen=True):
@@ -217,6 +231,8 @@ def follow(
             simulation.run()
         if len(simulation.steps) > n_before:
             note_stuck(simulation, [workload_change(simulation, manifest)])
+    if simulation.bounds:
+        simulation.run()
     return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
 

@@ -14,21 +14,22 @@ from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
 from kplan.api.kinds import by_kind_and_name
-from kplan.api.meta import controller_of
+from kplan.api.meta import OwnerReference, controller_of
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.errors import UsageError
 from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.planner.base import Base
-from kplan.planner.change import begin
+from kplan.planner.change import add_bounds, begin
 from kplan.planner.incoming import with_objects
 from kplan.planner.on_paper import Scale, change_of
 from kplan.planner.references import find, name_of
 from kplan.rules.volume_claims import claim_name
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.deployments import ReplicaSetState
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import StatefulSetState
+from kplan.simulation.owners import ForeignState, Owner, StatefulSetState
 from kplan.snapshot.model import Snapshot, object_name
+from kplan.workloads.autoscalers import Autoscalers
 
 _SCALED: Mapping[type, str] = {
     Deployment: "replicas",
@@ -81,6 +82,8 @@ def settled(base: Base) -> tuple[Snapshot, ClusterChange]:
         owner = simulation.workloads.find(key)
         if owner is not None:
             simulation.enqueue(owner)
+    scalers = base.snapshot.horizontal_pod_autoscalers
+    add_bounds(simulation, Autoscalers(scalers), scalers)
     simulation.run()
     after = _snapshot_of(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
@@ -177,7 +180,8 @@ def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod]
     def standing(pod: ObservedPod) -> Pod:
         promised = nominator.row_of(pod.row)
         promise = "" if promised is None else names[promised]
-        return _settled_pod(infos[pod.row].pod, pod, promise, simulation.messages.get(pod.row, ""), now)
+        stored = _owned(infos[pod.row].pod, simulation.owner(pod.row))
+        return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 
     for pod in world.pods:
         if pod.status.phase in _ENDED:
@@ -227,6 +231,16 @@ def _without_deleted_claims(world: Snapshot, claims: Collection[tuple[str, str]]
     )
 
 
+def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
+    """Return a pod or replica set with a reference to its controller, which may have taken it over."""
+    if owner is None or isinstance(owner, ForeignState) or controller_of(obj.metadata) is not None:
+        return obj
+    ref = owner.ref
+    added = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=ref.uid, controller=True)
+    references = (*obj.metadata.owner_references, added)
+    return replace(obj, metadata=replace(obj.metadata, owner_references=references))
+
+
 def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
     if observed.node and not pod.spec.node_name:
         created = pod.metadata.creation_timestamp or now
@@ -261,6 +275,8 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
 def _settled_workload(obj: Any, simulation: Simulation) -> Any:
     kind = type(obj).__name__
     state = simulation.workloads.find(f"{kind}/{obj.metadata.key}")
+    if isinstance(state, ReplicaSetState):
+        obj = _owned(obj, state.parent)
     if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:
         if obj.spec.replicas is None and state.replicas == 1:
             return obj

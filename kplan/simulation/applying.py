@@ -15,16 +15,20 @@ from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
+from kplan.api.labels import Selector
 from kplan.documents.change import Change, StepEvent
+from kplan.simulation.adoption import offer_pod, offer_set
+from kplan.simulation.bounds import bounds_of
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
 from kplan.simulation.updates import Update
 from kplan.simulation.world import (
     count,
     deletes_claims,
     eligible_nodes,
+    selector_of_controller,
     wanted_daemon_set,
     wanted_deployment,
     wanted_job,
@@ -35,6 +39,8 @@ Rollout = Literal["auto", "always", "never"]
 """When a workload that is in the cluster rolls out: if its template is new, always, or never."""
 
 _POD = "V1Pod"
+AGAIN = b" again"
+"""Ends the identity of a template that is rolled out although it has not changed."""
 
 
 class Applied(msgspec.Struct):
@@ -71,6 +77,9 @@ class Applying:
             self._simulation.log(StepEvent.REFUSED, workload=update.key, because=update.refused)
             return Applied(update, Change.NONE)
         applied = self._apply(update)
+        bounds = bounds_of(update.scaled_by)
+        if bounds is not None:
+            self._simulation.bounds[update.key] = bounds
         if applied.change is Change.NONE and not applied.update.refused:
             self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
         if applied.owner is not None and (applied.change is not Change.NONE or not _is_settled(applied.owner)):
@@ -102,7 +111,7 @@ class Applying:
                 is_new_template = False
             elif self._rollout == "always":
                 is_new_template = True
-                after = after if before != after else after + b" again"
+                after = after if before != after else after + AGAIN
         handlers: dict[type, Any] = {
             Deployment: self._deployment,
             ReplicaSet: self._replica_set,
@@ -130,7 +139,12 @@ class Applying:
     def _revision(self, update: Update, after: bytes, current: str) -> str:
         """Return the name of a template's revision; a template that comes back has the name it had before."""
         self._revisions.setdefault((update.key, self._before_of[update.key]), current)
-        name = f"{update.obj.metadata.name}-{self._workloads.templates.digest(after)}"
+        templates, obj = self._workloads.templates, update.obj
+        name = f"{obj.metadata.name}-{templates.digest(after)}"
+        if isinstance(obj, StatefulSet) and update.is_whole and not after.endswith(AGAIN):
+            name = templates.stateful_revision(
+                WorkloadRef("StatefulSet", obj.metadata.namespace, obj.metadata.name), obj.spec.template
+            )
         return self._revisions.setdefault((update.key, after), name)
 
     def _change(self, update: Update, *, is_new_template: bool, is_scaled: bool) -> Change:
@@ -161,16 +175,31 @@ class Applying:
             self._simulation.add_to_listers(obj)
             workloads = self._workloads
             if isinstance(obj, ReplicaSet):
-                return Applied(update, Change.NEW, workloads.add_replica_set(obj))
+                added = workloads.add_replica_set(obj)
+                if not added.is_controlled:
+                    offer_set(self._simulation, added)
+                return Applied(update, Change.NEW, added)
             return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
         replicas = count(obj.spec.replicas)
         is_scaled = state.replicas != replicas
         state.replicas, state.because = replicas, ""
+        if isinstance(obj, ReplicationController):
+            self._select(state, selector_of_controller(obj))
         if is_new_template:
             # Existing pods stay as they are; only pods created from now on have the new template.
             state.templates = {"": obj.spec.template or PodTemplateSpec()}
             state.template = after
         return Applied(update, self._change(update, is_new_template=False, is_scaled=is_scaled), state)
+
+    def _select(self, state: ReplicaSetState, selector: Selector | None) -> None:
+        """Give a replication controller another selector: pods that it does not match belong to nobody from then on."""
+        if selector is None or selector == state.selector:
+            return
+        state.selector, state.n_looked_at = selector, 0
+        infos = self._simulation.session.cluster.pods.infos
+        for pod in tuple(state.pods.values()):
+            if not selector.matches(infos[pod.row].labels):
+                self._simulation.release(state, pod)
 
     def _stateful_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: StatefulSet = update.obj
@@ -220,6 +249,8 @@ class Applying:
             return Applied(update, Change.NONE)
         whole = WholeTemplate(decode_object(dict(update.content), _POD).content)
         row, refusal = self._simulation.create_pod(update.obj, whole)
+        if row is not None:
+            offer_pod(self._simulation, row)
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 

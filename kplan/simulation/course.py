@@ -21,8 +21,8 @@ from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.making import PodMaker
-from kplan.simulation.observing import adopted_by
-from kplan.simulation.owners import ForeignState, Owner
+from kplan.simulation.observing import adopted_by, target_of
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Warning as InputWarning
@@ -100,6 +100,10 @@ class Course:
         self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
+        #: namespace -> rows of pods without a controller, in the order in which they came to be
+        self.orphans: dict[str, list[int]] = {}
+        #: row -> key of the workload that a pod belonged to before another one took it over
+        self.former_workload: dict[int, str] = {}
         self._maker = maker
         maker.bind_at_once(session.bound_at_once)
         self._queue = RetryQueue(session)
@@ -208,6 +212,42 @@ class Course:
             self._circles.note(adopted, owner, 1)
         self._maker.note_unseen(owner)
 
+    def take_over(self, owner: Owner, pod: ObservedPod, seen: ObservedPod) -> None:
+        """Give a pod without a controller to a workload, which sees it as `seen`."""
+        self._circles.note(pod, None, -1)
+        self.disruptions.leave(pod)
+        self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
+        self.pods[pod.row], self._owner_of[pod.row] = seen, owner.ref.key
+        owner.join(seen)
+        self.disruptions.join(seen, self.session.cluster.pods.infos[pod.row], owner)
+        self._circles.note(seen, owner, 1)
+
+    def release(self, owner: Owner, pod: ObservedPod) -> None:
+        """Take a pod from a workload whose selector matches it no more."""
+        info = self.session.cluster.pods.infos[pod.row]
+        self._circles.note(pod, owner, -1)
+        self.disruptions.leave(pod)
+        owner.leave(pod)
+        del self._owner_of[pod.row]
+        self.disruptions.join(pod, info, None)
+        self._circles.note(pod, None, 1)
+        self._add_orphan(pod)
+
+    def _add_orphan(self, pod: ObservedPod) -> None:
+        self.orphans.setdefault(pod.namespace, []).append(pod.row)
+
+    def has_claims(self, owner: Owner, info: PodInfo) -> bool:
+        """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
+        return self._maker.has_claims(owner, info)
+
+    def is_made_by(self, owner: DaemonSetState, info: PodInfo) -> bool:
+        """Tell whether a pod counts as created from the current template of a daemon set."""
+        return self._maker.is_made_by(owner, info, target_of(info.pod))
+
+    def warn(self, warning: InputWarning) -> None:
+        """Add a warning."""
+        self._maker.warnings[warning] = None
+
     def _enter(self, row: int, info: PodInfo) -> None:
         """Queue a new pod, or bind it to the node that its spec names."""
         node = info.pod.spec.node_name
@@ -236,6 +276,7 @@ class Course:
         self._circles.note(observed, None, 1)
         self.messages[row] = ""
         self.log(StepEvent.CREATED, pod=info.key)
+        self._add_orphan(observed)
         self._enter(row, info)
         return row, ""
 

@@ -24,6 +24,7 @@ class ReplicaSetState(Owner):
     replicas: int = 0
     template: bytes = b""  #: identity of its template, to compare with that of its deployment
     age: int = 0  #: position in the order of creation, the oldest first
+    labels: dict[str, str] = field(default_factory=dict)  #: its own, by which a deployment takes it over
     #: its deployment's replicas, and replicas with surge, when it last scaled the set; None where not known
     noted: tuple[int | None, int | None] = (None, None)
     because: str = ""
@@ -87,6 +88,7 @@ class DeploymentState(msgspec.Struct):
     #: replica set -> how many more of its pods it reports as available next: pods created together become ready in
     #: batches of one, two, four and so on, and the first of them are reported before the last
     pace: dict[str, int] = {}
+    n_looked_at: int = 0  #: how many replica sets without a controller in its namespace it has looked at
     refusal: str = ""  #: why the API server refused its new replica set; empty when it accepted
 
     def adopt(self, replica_set: ReplicaSetState) -> None:

@@ -15,13 +15,15 @@ from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
 from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
-from kplan.api.meta import OwnerReference
+from kplan.api.meta import OwnerReference, controller_of
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, turned_down_by
 from kplan.framework.session import Session
 from kplan.preemption import DefaultPreemption, PreemptionResult
+from kplan.simulation.adoption import claim_pods, claim_sets
+from kplan.simulation.bounds import Bounds, keep
 from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.course import Course
@@ -55,6 +57,8 @@ class Simulation(Course):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_decision: Decided | None = None  #: called with every decision of the scheduler
+        #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
+        self.bounds: dict[str, Bounds] = {}
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._waiting_jobs: dict[str, JobState] = {}
@@ -76,6 +80,7 @@ class Simulation(Course):
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages = self.pods.copy(), self.messages.copy()
         forked.already_leaving = self.already_leaving.copy()
+        forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
         forked._queue = self._queue.fork(session)
         return forked
@@ -91,6 +96,8 @@ class Simulation(Course):
             self._circles.note(pod, owner, 1)
             if infos[pod.row].is_terminating:
                 continue
+            if controller_of(infos[pod.row].pod.metadata) is None:
+                self._add_orphan(pod)
             self.disruptions.join(pod, infos[pod.row], owner)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
@@ -134,7 +141,7 @@ class Simulation(Course):
                 self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
-            elif not self._wait(end):
+            elif not self._wait(end) and not self._keep_bounds():
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
@@ -142,6 +149,17 @@ class Simulation(Course):
     def retry_pending(self) -> None:
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
         self._queue.retry_all()
+
+    def _keep_bounds(self) -> bool:
+        """Have autoscalers scale the workloads that are beyond their bounds; tell whether there is one."""
+        beyond = [
+            owner
+            for key, bounds in self.bounds.items()
+            if (owner := self.workloads.find(key)) is not None and keep(owner, bounds)
+        ]
+        for owner in beyond:
+            self.enqueue(owner)
+        return bool(beyond)
 
     def draw_turns(self, draws: Random) -> None:
         """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
@@ -182,6 +200,7 @@ class Simulation(Course):
         return True
 
     def _sync(self, owner: Owner) -> None:
+        claim_pods(self, owner)
         for action in owner.actions(self.now):
             if isinstance(action, Create):
                 if owner.is_cut_short or not self.create(owner, action):
@@ -194,6 +213,7 @@ class Simulation(Course):
             self._waiting_jobs[owner.ref.key] = owner
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
+        claim_sets(self, deployment)
         if not deployment.reported:
             deployment.observe_status()
         wanted = deployment.actions()

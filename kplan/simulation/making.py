@@ -13,7 +13,7 @@ from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
 from kplan.api.meta import OwnerReference
-from kplan.api.pod import PodMeta
+from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_unique
@@ -27,6 +27,7 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import generated_claims
 from kplan.workloads.daemons import pinned, with_tolerations
 
+GENERATION_LABEL = "pod-template-generation"
 REVISION_LABEL = "controller-revision-hash"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
@@ -100,6 +101,32 @@ class PodMaker:
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
         self._used_names.add(pod.metadata.key)
         return PodInfo(self._with_claims(pod)), refusal
+
+    def has_claims(self, owner: Owner, info: PodInfo) -> bool:
+        """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
+        stateful_set = self._set_of(owner)
+        if stateful_set is None:
+            return True
+        present = {
+            volume.name: volume.persistent_volume_claim.claim_name
+            for volume in info.pod.spec.volumes
+            if volume.persistent_volume_claim is not None
+        }
+        return all(
+            present.get(template.metadata.name) == f"{template.metadata.name}-{info.name}"
+            for template in stateful_set.spec.volume_claim_templates
+        )
+
+    def is_made_by(self, owner: DaemonSetState, info: PodInfo, node: str) -> bool:
+        """Tell whether a pod counts as created from the current template of a daemon set.
+
+        So does every pod with the label of its template's generation (upstream IsPodUpdated), which is 1 for a new set.
+        The hash of a template is not known here; a pod with the fields of a new one counts as having it.
+        """
+        if info.labels.get(GENERATION_LABEL) == str(owner.generation):
+            return True
+        model = self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod
+        return REVISION_LABEL in info.labels and _looks_like(info.pod.spec, model.spec)
 
     def note_unseen(self, owner: Owner) -> None:
         """Warn that the snapshot has pods of a workload, but not the workload."""
@@ -225,6 +252,14 @@ class PodMaker:
 def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str, str]:
     """Return the labels of a pod of a stateful set."""
     return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
+
+
+def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
+    """Tell whether a running pod has the fields that a new one would have, those aside that nodes and time change."""
+    return all(
+        getattr(spec, field) == getattr(model, field)
+        for field in ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
+    )
 
 
 def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:

@@ -102,6 +102,24 @@ def adopted_by(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
     return replace(pod, revision="")
 
 
+def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: bool, has_claims: bool) -> ObservedPod:
+    """Return a pod as a workload sees it that takes it over because its labels match.
+
+    Parameters
+    ----------
+    is_current : it looks as if created from the current template of a daemon set
+    has_claims : it has the volumes of a stateful set's pod
+    """
+    revision = info.labels.get(REVISION_LABEL, "")
+    if isinstance(owner, StatefulSetState):
+        return replace(pod, index=ordinal_of(pod.name), revision=revision, is_misfit=not has_claims)
+    if isinstance(owner, DaemonSetState):
+        return replace(pod, target=target_of(info.pod), revision=owner.wanted.revision if is_current else revision)
+    if isinstance(owner, JobState) and owner.wanted.is_indexed:
+        return replace(pod, index=completion_index(info), revision="")
+    return replace(pod, revision="")
+
+
 def completion_index(info: PodInfo) -> int | None:
     """Return a pod's completion index in its job; None where it has none."""
     annotation = info.pod.metadata.annotations.job_completion_index

@@ -20,11 +20,12 @@ def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
     pods = []
     for row, pod in simulation.pods.items():
         owner = simulation.owner(row)
+        own = f"Pod/{pod.key}" if owner is None else owner.workload.key
         pods.append(
             PodAtRest(
                 namespace=pod.namespace,
                 name=pod.name,
-                workload=f"Pod/{pod.key}" if owner is None else owner.workload.key,
+                workload=simulation.former_workload.get(row) or own,
                 new=pod.is_new,
                 node=pod.node or None,
                 message=messages.get(row, ""),

@@ -14,6 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
+from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.meta import LabelSelector
 from kplan.simulation.controllers import stateful_set
 from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
@@ -40,6 +42,15 @@ class WorkloadRef(msgspec.Struct, frozen=True):
         return f"{self.kind}/{self.namespace}/{self.name}"
 
 
+def compiled(selector: LabelSelector | None) -> Selector | None:
+    """Return a selector in the form that matches labels; None where it is invalid or selects nothing."""
+    try:
+        found = selector_from(selector)
+    except InvalidSelector:
+        return None
+    return None if found.is_nothing else found
+
+
 @dataclass
 class Owner(ABC):
     """A workload that owns pods."""
@@ -51,6 +62,8 @@ class Owner(ABC):
     #: its pods that are terminating, by row
     terminating: dict[int, ObservedPod] = field(default_factory=dict)
     min_ready: int = 0  #: ``minReadySeconds``
+    selector: Selector | None = None  #: which pods it takes over that have no controller; None for none
+    n_looked_at: int = 0  #: how many orphans of its namespace it has looked at
     #: n_ready, n_available: how many of its pods are ready, and have been so for long enough
     n_ready: int = 0
     n_available: int = 0
@@ -177,6 +190,7 @@ class DaemonSetState(Owner):
     """A daemon set."""
 
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
+    generation: int = 1  #: of its template; pods with its label count as current whatever their template
     nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should run its pod
     by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods on it or meant for it
     ledger: DaemonLedger | None = field(

@@ -5,7 +5,9 @@ Controllers compare whole templates. A snapshot holds them whole (`Snapshot.whol
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ import msgspec
 
 from kplan.admission.decoding import decode_object
 from kplan.admission.whole import WholeTemplate
+from kplan.admission.workload_defaults import default_template
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.simulation.owners import WorkloadRef
@@ -22,6 +25,8 @@ _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGITS = 10
 _TEMPLATE = "V1PodTemplateSpec"
+_ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that Go's JSON encoder escapes."""
 
 
 class Templates:
@@ -61,14 +66,34 @@ class Templates:
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
         """Return bytes that are equal for equal templates, the hash label aside."""
         whole = self.full.get(key, {}).get("template")
-        plain = canonical(msgspec.to_builtins(template) if whole is None else whole)
-        metadata = plain.get("metadata")
-        if isinstance(metadata, dict):
-            metadata.pop("creationTimestamp", None)
-            labels = metadata.get("labels")
-            if isinstance(labels, dict):
-                labels.pop(TEMPLATE_HASH, None)
-        return msgspec.json.encode(plain, order="deterministic")
+        return _identity(msgspec.to_builtins(template) if whole is None else whole)
+
+    def completed_identity(self, key: str, template: PodTemplateSpec) -> bytes:
+        """Return the identity of a template as the API server stores it, with its defaults."""
+        stored = self._stored(key)
+        return self.identity(key, template) if stored is None else _identity(stored)
+
+    def _stored(self, key: str) -> dict[str, Any] | None:
+        """Return a workload's whole template with the API server's defaults; None where it is not known whole."""
+        written = self.full.get(key, {}).get("template")
+        if not isinstance(written, Mapping):
+            return None
+        return default_template(copy.deepcopy(decode_object(dict(written), _TEMPLATE).content))
+
+    def stateful_revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
+        """Return the name that the controller of a stateful set gives to the revision of its template.
+
+        Upstream: pkg/controller/history/controller_history.go HashControllerRevision, statefulset getPatch.
+        """
+        stored = self._stored(ref.key)
+        if stored is None:
+            return self.revision(ref, template)
+        kept = {field: stored[field] for field in ("metadata", "spec") if field in stored}
+        patch: dict[str, Any] = {"spec": {"template": {"$patch": "replace", **kept}}}
+        data = json.dumps(patch, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        for char, escaped in _ESCAPED.items():
+            data = data.replace(char, escaped)
+        return f"{ref.name}-{_safe(_fnv32(data.encode() + b'0'))}"
 
     def revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
         """Return the name of the revision of a workload's template."""
@@ -79,6 +104,30 @@ class Templates:
         """Return a short hash of a template, in the letters that Kubernetes uses for hashes."""
         checksum = hashlib.sha256(identity).digest()
         return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in checksum[:_DIGITS])
+
+
+def _identity(template: Mapping[str, Any]) -> bytes:
+    plain = canonical(template)
+    metadata = plain.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("creationTimestamp", None)
+        labels = metadata.get("labels")
+        if isinstance(labels, dict):
+            labels.pop(TEMPLATE_HASH, None)
+    return msgspec.json.encode(plain, order="deterministic")
+
+
+def _fnv32(data: bytes) -> int:
+    """Return the 32-bit FNV-1 hash (hash/fnv New32)."""
+    total = 2166136261
+    for byte in data:
+        total = ((total * 16777619) & 0xFFFFFFFF) ^ byte
+    return total
+
+
+def _safe(number: int) -> str:
+    """Return a number in the letters that Kubernetes uses for hashes (apimachinery rand.SafeEncodeString)."""
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
 
 
 def canonical(value: Any, *, is_amount: bool = False) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 from kplan.admission.fields import kind_named
 from kplan.admission.judge import invalid_words, judge
 from kplan.admission.validation.errors import FieldError
+from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod
 from kplan.api.decode import convert
@@ -43,6 +44,7 @@ class Update(msgspec.Struct, frozen=True):
     refused: str = ""  #: why the API server refuses it; empty when it accepts it
     content: Mapping[str, Any] = {}  #: the manifest
     names_replicas: bool = True  #: the manifest sets the number of replicas
+    scaled_by: tuple[HorizontalPodAutoscaler, ...] = ()  #: its autoscalers
     warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
 
     @property
@@ -94,6 +96,7 @@ def update_of(
             refused=refused,
             content=content,
             names_replicas=names_replicas,
+            scaled_by=scaled_by,
             warnings=warnings,
         )
     whole = _whole(snapshot, key)
@@ -115,7 +118,9 @@ def update_of(
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
     warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
-    return Update(key, obj, live, after, whole is not None, unseen, refused, content, names_replicas, warnings)
+    return Update(
+        key, obj, live, after, whole is not None, unseen, refused, content, names_replicas, scaled_by, warnings
+    )
 
 
 def _lean_specs(

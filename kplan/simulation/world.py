@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
-from kplan.api.labels import parse_int64
+from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
@@ -22,15 +22,14 @@ from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSe
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
-from kplan.simulation.making import REVISION_LABEL
+from kplan.simulation.making import GENERATION_LABEL, REVISION_LABEL
 from kplan.simulation.observing import completion_index, next_ordinal, target_of
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef, compiled
 from kplan.simulation.set_claims import DELETE
 from kplan.simulation.templates import Templates
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
 
-GENERATION_LABEL = "pod-template-generation"
 MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
 _STATIC = "Node"
 """A static pod's owner: only its node's kubelet recreates it."""
@@ -146,12 +145,15 @@ class Workloads:
         self._owners: dict[str, Owner] = {}
         self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
+        #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
+        self.orphan_sets: dict[str, list[str]] = {}
         self._original: Workloads | None = None
 
     def fork(self) -> Workloads:
         """Return an independent copy, which copies each workload when it is first looked up."""
         forked = Workloads(self.templates.copy(), self.is_on)
         forked._ages = self._ages
+        forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
         forked._original = self
         return forked
 
@@ -219,8 +221,12 @@ class Workloads:
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
             noted=(_noted(annotations.desired_replicas), _noted(annotations.max_replicas)),
+            labels=obj.metadata.labels,
             is_controlled=controller_of(obj.metadata) is not None,
+            selector=compiled(obj.spec.selector),
         )
+        if not state.is_controlled:
+            self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
         self._owners[ref.key] = state
         owner = controller_of(obj.metadata)
         parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
@@ -239,7 +245,13 @@ class Workloads:
         template = obj.spec.template or PodTemplateSpec()
         self.templates.note(ref.key, template)
         is_controlled = controller_of(obj.metadata) is not None
-        state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas), is_controlled=is_controlled)
+        state = ReplicaSetState(
+            ref,
+            {"": template},
+            replicas=count(obj.spec.replicas),
+            is_controlled=is_controlled,
+            selector=selector_of_controller(obj),
+        )
         self._owners[ref.key] = state
         return state
 
@@ -247,7 +259,7 @@ class Workloads:
         """Add a stateful set."""
         ref = _ref("StatefulSet", obj)
         self.templates.note(ref.key, obj.spec.template)
-        update = obj.status.update_revision or self.templates.revision(ref, obj.spec.template)
+        update = obj.status.update_revision or self.templates.stateful_revision(ref, obj.spec.template)
         current = obj.status.current_revision or update
         state = StatefulSetState(
             ref,
@@ -255,6 +267,7 @@ class Workloads:
             wanted=wanted_stateful_set(obj, current, update, self.is_on),
             has_revision=bool(obj.status.update_revision),
             deletes_claims=deletes_claims(obj),
+            selector=compiled(obj.spec.selector),
         )
         self._owners[ref.key] = state
         return state
@@ -264,7 +277,12 @@ class Workloads:
         ref = _ref("DaemonSet", obj)
         self.templates.note(ref.key, obj.spec.template)
         revision = self.templates.revision(ref, obj.spec.template)
-        state = DaemonSetState(ref, {revision: obj.spec.template}, wanted=wanted_daemon_set(obj, revision))
+        state = DaemonSetState(
+            ref,
+            {revision: obj.spec.template},
+            wanted=wanted_daemon_set(obj, revision),
+            selector=compiled(obj.spec.selector),
+        )
         state.nodes = eligible_nodes(obj.spec.template, nodes)
         self._owners[ref.key] = state
         return state
@@ -274,7 +292,13 @@ class Workloads:
         ref = _ref("Job", obj, "batch/v1")
         self.templates.note(ref.key, obj.spec.template)
         counts_leaving = obj.spec.pod_replacement_policy != "Failed"
-        state = JobState(ref, {"": obj.spec.template}, wanted=wanted_job(obj), counts_leaving=counts_leaving)
+        state = JobState(
+            ref,
+            {"": obj.spec.template},
+            wanted=wanted_job(obj),
+            counts_leaving=counts_leaving,
+            selector=compiled(obj.spec.selector),
+        )
         self._owners[ref.key] = state
         return state
 
@@ -347,10 +371,17 @@ class Workloads:
             _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
             if isinstance(owner, DaemonSetState):
                 owner.templates = {revision: owner.templates[owner.wanted.revision]}
+                owner.generation = highest
                 owner.wanted = replace(owner.wanted, revision=revision)
             elif isinstance(owner, StatefulSetState) and not owner.has_revision:
                 owner.templates = {revision: owner.templates[owner.wanted.update]}
                 owner.wanted = replace(owner.wanted, current=revision, update=revision)
+
+
+def selector_of_controller(obj: ReplicationController) -> Selector | None:
+    """Return which pods a replication controller takes over."""
+    template = obj.spec.template or PodTemplateSpec()
+    return compiled(LabelSelector(match_labels=obj.spec.selector or template.metadata.labels))
 
 
 def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:

@@ -16,7 +16,9 @@ import pytest
 
 import kplan
 
-_FILE = Path(__file__).parent / "recorded" / "rollouts.jsonl.gz"
+_FOLDER = Path(__file__).parent / "recorded"
+#: rollouts: drawn at random; special: made by hand, of claims, orphans, autoscalers, quotas, deletions and options
+_FILES = (_FOLDER / "rollouts.jsonl.gz", _FOLDER / "special.jsonl.gz")
 
 LOTS = {
     # The controller goes through a daemon set's nodes in the order of a Go map. One node has no room for the new pod,
@@ -30,13 +32,25 @@ LOTS = {
     "apply-tight-414",
 }
 
+OTHERWISE = {
+    # The recording ends before the garbage collector of pods has waited its 40 seconds for the node to come back: in it
+    # the pods of the deleted node are still there.
+    "x3-delete-node",
+    # What was recorded as a lost node is one that is cordoned, and to which daemon pods come back.
+    "q4-lost",
+}
+"""Cases that were recorded under other assumptions than kplan makes."""
+
 Row = tuple[str, bool, str, str]
 """Workload, is new, node, message."""
 
 
 def _cases() -> list[dict[str, Any]]:
-    with gzip.open(_FILE, "rt") as file:
-        return [json.loads(line) for line in file]
+    cases = []
+    for path in _FILES:
+        with gzip.open(path, "rt") as file:
+            cases += [json.loads(line) for line in file]
+    return cases
 
 
 CASES = {case["id"]: case for case in _cases()}
@@ -77,7 +91,17 @@ def _theirs(case: dict[str, Any]) -> list[Row]:
 def _ours(case: dict[str, Any]) -> tuple[list[Row], dict[str, str]]:
     planner = kplan.Planner(kplan.load_snapshot(case["objects"]))
     if case["kind"] == "drain":
-        change = planner.drain(case["drain"], one_by_one=True)
+        options = dict(case.get("opts") or {})
+        lost = options.pop("lost", False)
+        change = planner.drain(case["drain"], one_by_one=not lost, lost=lost, options=kplan.DrainOptions(**options))
+    elif case["kind"] == "delete":
+        namespace = next(
+            each["metadata"]["namespace"]
+            for each in case["objects"]
+            if each["metadata"].get("namespace", "").startswith("app")
+        )
+        gone = [f"node/{name}" if kind == "Node" else f"{kind}/{namespace}/{name}" for kind, name in case["delete"]]
+        change = planner.changed(without=gone, settle=True).roll_out([])
     else:
         change = planner.roll_out(case["apply"])
     rows = []
@@ -95,10 +119,12 @@ def _words(rows: list[Row]) -> list[tuple[str, str]]:
     return sorted((workload, message) for workload, _, node, message in rows if not node)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in LOTS])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LOTS | OTHERWISE])
 def test_the_course_is_that_of_a_real_control_plane(name: str) -> None:
     case = CASES[name]
     theirs, (ours, blocked) = _theirs(case), _ours(case)
+    if case["kind"] == "delete":  # which pods are new is not told of a cluster that has settled
+        theirs, ours = ([(workload, False, *row) for workload, _, *row in rows] for rows in (theirs, ours))
     assert _counts(ours) == _counts(theirs)
     assert _words(ours) == _words(theirs)
     assert blocked == case.get("blocked", {})

@@ -62,8 +62,10 @@ class DaemonLedger:
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
         """Update the pods of a node."""
         eligible = self.nodes.get(node)
-        if eligible is None:
-            due: list[Action] = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
+        if not node:
+            due: list[Action] = []  # pods that it took over and that tell no node
+        elif eligible is None:
+            due = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
         else:
             due = manage(self.wanted, node, eligible, pods)
         if due:

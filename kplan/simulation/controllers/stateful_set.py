@@ -57,6 +57,11 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
     condemned = sorted(
         (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
     )
+    misfits = (ordinal for ordinal, pod in by_ordinal.items() if ordinal in ordinals and _is_misfit(pod))
+    misfit = min(misfits, default=None)
+    if misfit is not None:
+        # The controller fails to update it, sync after sync, and comes no further.
+        return _live(wanted, ordinals[: _batch_end(wanted, misfit - wanted.start)], by_ordinal)
     actions = _live(wanted, ordinals, by_ordinal)
     if not wanted.is_ordered:
         surplus = [Delete(pod, _surplus(wanted)) for pod in condemned if not pod.is_terminating]
@@ -80,6 +85,15 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
         if wanted.is_ordered or len(actions) == MAX_AT_A_TIME:
             break
     return actions
+
+
+def _is_misfit(pod: ObservedPod) -> bool:
+    return pod.is_misfit and not pod.is_terminating and pod.phase not in _ENDED
+
+
+def _batch_end(wanted: WantedStatefulSet, place: int) -> int:
+    """Return up to where a sync goes that fails at a pod: to this one, or to the end of its batch (slowStartBatch)."""
+    return place if wanted.is_ordered else 2 ** (place + 1).bit_length() - 1
 
 
 def _surplus(wanted: WantedStatefulSet) -> str:

@@ -1,0 +1,113 @@
+"""Controllers take over what matches their selector and has no controller: pods, and replica sets.
+
+Upstream: pkg/controller/controller_ref_manager.go ClaimObject, ClaimPods, ClaimReplicaSets. Every controller does so at
+the start of every sync; here each looks once at each orphan, as neither labels nor selectors change meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kplan.documents.change import StepEvent
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.course import Course
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.observing import claimed_by, ordinal_of
+from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
+from kplan.snapshot.model import Warning as InputWarning
+
+MOST_NAMED = 3
+
+_UNCHANGEABLE = (
+    'Pod "{}" is invalid: spec: Forbidden: pod updates may not change fields other than'
+    " `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
+    " (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was"
+    " previously negative)"
+)
+
+
+def claim_pods(course: Course, owner: Owner) -> None:
+    """Have a workload take over the orphans that match its selector."""
+    taken = [pod for pod, info in _matching(course, owner) if _take(course, owner, pod, info)]
+    if taken:
+        names = ", ".join(pod.name for pod in taken[:MOST_NAMED])
+        more = f" and {len(taken) - MOST_NAMED} more" if len(taken) > MOST_NAMED else ""
+        message = f"takes over pods that match its selector and have no controller: {names}{more}"
+        course.warn(InputWarning("Adopted", owner.ref.key, message))
+
+
+def _matching(course: Course, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
+    """Yield the orphans that a workload has not looked at yet and that it may have."""
+    rows = course.orphans.get(owner.ref.namespace, ())
+    selector = owner.selector
+    fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
+    for row in fresh if selector is not None else ():
+        pod = course.pods.get(row)
+        if pod is None or pod.is_terminating or course.owner(row) is not None:
+            continue
+        info = course.session.cluster.pods.infos[row]
+        if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
+            yield pod, info
+
+
+def _is_member(owner: Owner, pod: ObservedPod) -> bool:
+    """Tell whether a pod has the name of one of a stateful set's; other workloads have no such condition."""
+    if not isinstance(owner, StatefulSetState):
+        return True
+    return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
+
+
+def _take(course: Course, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
+    is_current = isinstance(owner, DaemonSetState) and course.is_made_by(owner, info)
+    seen = claimed_by(owner, pod, info, is_current=is_current, has_claims=course.has_claims(owner, info))
+    course.take_over(owner, pod, seen)
+    if seen.is_misfit:
+        owner.refusal = _UNCHANGEABLE.format(pod.name)
+        course.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
+    return True
+
+
+def offer_pod(course: Course, row: int) -> None:
+    """Wake the workloads that may take over a new pod without a controller."""
+    pod, info = course.pods[row], course.session.cluster.pods.infos[row]
+    for key in course.workloads.keys():  # noqa: SIM118 - not a mapping
+        if key.split("/", 2)[1] != pod.namespace:
+            continue
+        owner = course.workloads.owner(key)
+        if owner is not None and owner.selector is not None and owner.selector.matches(info.labels):
+            course.enqueue(owner)
+
+
+def claim_sets(course: Course, deployment: DeploymentState) -> None:
+    """Have a deployment take over the replica sets that match its selector and have no controller."""
+    keys = course.workloads.orphan_sets.get(deployment.ref.namespace, ())
+    if not keys or deployment.n_looked_at == len(keys):
+        return
+    fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
+    selector = compiled(deployment.selector)
+    taken: list[str] = []
+    for key in fresh if selector is not None else ():
+        state = course.workloads.owner(key)
+        if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
+            continue
+        if not selector.matches(state.labels):
+            continue
+        if state.template == course.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
+            state.template = deployment.template
+        for row in state.pods:
+            course.former_workload.setdefault(row, state.ref.key)
+        deployment.adopt(state)
+        taken.append(state.ref.name)
+    if taken:
+        message = f"takes over replica sets that match its selector and have no controller: {', '.join(taken)}"
+        course.warn(InputWarning("Adopted", deployment.ref.key, message))
+
+
+def offer_set(course: Course, state: ReplicaSetState) -> None:
+    """Wake the deployments that may take over a new replica set without a controller."""
+    for key in course.workloads.keys():  # noqa: SIM118 - not a mapping
+        deployment = course.workloads.deployment(key) if key.startswith(f"Deployment/{state.ref.namespace}/") else None
+        selector = compiled(deployment.selector) if deployment is not None else None
+        if deployment is not None and selector is not None and selector.matches(state.labels):
+            course.enqueue(deployment)
