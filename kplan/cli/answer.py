@@ -151,6 +151,7 @@ def _check(
         return
     options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}
     options["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
+    options["--as-deployment"] = ", ".join(manifests.as_deployment or ())
     for option, value in options.items():
         if value not in ("", None):
             raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")

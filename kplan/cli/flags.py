@@ -108,6 +108,15 @@ class ManifestFlags:
         typer.Option("--replicas", metavar="N", min=0, help="Number of replicas, in place of the one in the manifest."),
     ] = None
 
+    as_deployment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as-deployment",
+            metavar="KIND",
+            help="Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
+        ),
+    ] = None
+
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
         """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""
         if what or self.filename or self.kustomize:

@@ -54,6 +54,7 @@ def read_manifests(
             replicas=replicas,
             validate=flags.validate.value,
             minor=minor,
+            as_deployments=flags.as_deployment or (),
         )
     if not verbosity.quiet:
         for line in _passed_over_lines(manifests.passed_over):

@@ -142,9 +142,11 @@ def read_manifests(
     base: Base, manifests: Iterable[Manifest], namespace: str | None, *, run_cron_jobs: bool = False
 ) -> WrittenManifests:
     """Read manifests, and put objects other than workloads through admission; parameters as for `roll_out`."""
-    workloads, objects = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    workloads, objects, warnings = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
     admitting, additions = accepted_objects(objects, base.world, base.release.number)
-    return WrittenManifests(with_runs(workloads) if run_cron_jobs else workloads, additions, tuple(admitting.warnings))
+    return WrittenManifests(
+        with_runs(workloads) if run_cron_jobs else workloads, additions, (*warnings, *admitting.warnings)
+    )
 
 
 def carry_out(

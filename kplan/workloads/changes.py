@@ -16,6 +16,8 @@ from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.foreign import PodTemplateAt, not_placed, pod_templates
 from kplan.workloads.manifests import workload_type
 from kplan.workloads.problems import is_foreign, unknown_kind
 from kplan.workloads.sources import Sources
@@ -33,7 +35,7 @@ class WrittenWorkload(NamedTuple):
 
 def read_changes(
     manifests: Iterable[Manifest], namespace: str, *, stdin: BinaryIO | None = None
-) -> tuple[list[WrittenWorkload], list[msgspec.Struct]]:
+) -> tuple[list[WrittenWorkload], list[msgspec.Struct], list[InputWarning]]:
     """Return the objects of manifests, for changing the cluster's own objects.
 
     Parameters
@@ -44,6 +46,7 @@ def read_changes(
     -------
     workloads : workloads and pods, in reading order
     objects : other objects that scheduling reads, with defaults; they replace the cluster's objects of the same name
+    warnings : about kinds that are not known and have pod templates
 
     Raises
     ------
@@ -57,13 +60,14 @@ def read_changes(
         reader.take(item)
     if sources.problems:
         raise ManifestError(sources.problems)
-    return reader.workloads, reader.objects
+    return reader.workloads, reader.objects, reader.warnings
 
 
 class _Reader:
     def __init__(self, namespace: str, problems: list[Problem]) -> None:
         self.workloads: list[WrittenWorkload] = []
         self.objects: list[msgspec.Struct] = []
+        self.warnings: list[InputWarning] = []
         self._problems = problems
         self._namespace = namespace
 
@@ -72,6 +76,8 @@ class _Reader:
         if api_kind is None:
             if not is_foreign(item.api_version, item.kind):
                 self._problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
+            elif templates := self._templates_of(item):
+                self.warnings.append(not_placed(item, templates))
             return
         try:
             content = item.value()
@@ -84,6 +90,13 @@ class _Reader:
         for fault in faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else ""
             self._problems.append(item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint)))
+
+    def _templates_of(self, item: Item) -> list[PodTemplateAt]:
+        try:
+            return pod_templates(item.value())
+        except DecodeError as error:
+            self._problems += map(item.locate, error.problems)
+            return []
 
     def _keep(self, item: Item, content: dict[str, Any]) -> None:
         target = workload_type(item.api_version, item.kind)

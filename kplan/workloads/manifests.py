@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any, Literal
 
 import msgspec
@@ -34,8 +33,18 @@ from kplan.snapshot.times import time_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
-from kplan.workloads.problems import fault_hint, field_problem, is_foreign, other_namespace, uncountable, unknown_kind
-from kplan.workloads.sources import PassedOver, Source, Sources, Text
+from kplan.workloads.foreign import as_deployments as deployments_of
+from kplan.workloads.foreign import not_placed, placed_as_deployment, pod_templates
+from kplan.workloads.problems import (
+    fault_hint,
+    field_problem,
+    is_foreign,
+    no_workloads,
+    other_namespace,
+    uncountable,
+    unknown_kind,
+)
+from kplan.workloads.sources import PassedOver, Source, Sources
 
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
@@ -114,6 +123,7 @@ def load_manifests(
     validate: Strictness = "strict",
     stdin: IO[bytes] | None = None,
     minor: int = NEWEST,
+    as_deployments: Iterable[str] = (),
 ) -> Manifests:
     """Read manifests and expand their workloads into pods.
 
@@ -125,6 +135,7 @@ def load_manifests(
     replicas : the number of pods of each workload, in place of its own
     validate : whether unknown and duplicate fields are errors, warnings, or ignored
     minor : minor version of the API server, such as 36
+    as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
 
     Raises
     ------
@@ -134,10 +145,11 @@ def load_manifests(
     reading = Sources(stdin)
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
     reader.minor, reader.takes_others = minor, takes_others
+    reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
     for item in reading.items(sources):
         reader.take(item)
     if not reader.problems and not reader.workloads:
-        reader.problems.append(_no_workloads(sources, reading.passed_over))
+        reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += _duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
@@ -150,18 +162,6 @@ def load_manifests(
         dict(reader.skipped),
         tuple(reading.passed_over),
     )
-
-
-def _no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver]) -> Problem:
-    names = [
-        source.name if isinstance(source, Text) else str(source)
-        for source in sources
-        if isinstance(source, str | Path | Text)
-    ]
-    hint = f"name files that hold one of {', '.join(WORKLOADS)}"
-    kustomizations = [file.reason for file in passed_over if file.reason.startswith("a kustomization")]
-    hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
-    return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
 
 
 def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
@@ -208,13 +208,15 @@ class _Reader:
         self.skipped: Counter[str] = Counter()
         self.drawn: set[tuple[str, str]] = set()
         self.minor = NEWEST
+        self.as_deployments: frozenset[str] = frozenset()
+        self.foreign: list[str] = []  #: kinds that are not known and have pod templates
         self.takes_others = True
 
     def take(self, item: Item) -> None:
         api_kind = kind_named(item.api_version, item.kind)
         if api_kind is None:
             if is_foreign(item.api_version, item.kind):
-                self.skipped[item.kind] += 1
+                self._take_foreign(item)
             else:
                 self.problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
             return
@@ -239,6 +241,22 @@ class _Reader:
             self.objects.append(obj)
         else:
             self._expand(item, api_kind, judged.content, obj, is_snapshot_kind=kind is not None)
+
+    def _take_foreign(self, item: Item) -> None:
+        try:
+            templates = pod_templates(item.value())
+        except DecodeError as error:
+            self.problems += [item.locate(problem) for problem in error.problems]
+            return
+        if templates and item.kind.lower() in self.as_deployments:
+            self.warnings.append(placed_as_deployment(item))
+            for deployment in deployments_of(item, templates):
+                self.take(deployment)
+            return
+        self.skipped[item.kind] += 1
+        if templates:
+            self.foreign.append(item.kind)
+            self.warnings.append(not_placed(item, templates))
 
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from kplan.admission.decoding import Fault
@@ -14,6 +15,8 @@ from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem
 from kplan.reading import Item
+from kplan.workloads.expansion import WORKLOADS
+from kplan.workloads.sources import PassedOver, Source, Text
 
 _GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
 """Kubernetes' API groups without a dot, and the removed group ``extensions``."""
@@ -89,3 +92,24 @@ def unknown_kind(api_version: str, kind: str) -> Problem:
     is_version_wrong = kind in kinds_in(group)
     path = "$.apiVersion" if is_version_wrong else "$.kind"
     return Problem(f'no matches for kind "{kind}" in version "{api_version}"', json_path=path, hint=hint)
+
+
+def no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver], foreign: Sequence[str] = ()) -> Problem:
+    """Return the problem of manifests without a pod and without a workload.
+
+    Parameters
+    ----------
+    foreign : kinds that are not known and have pod templates
+    """
+    names = [
+        source.name if isinstance(source, Text) else str(source)
+        for source in sources
+        if isinstance(source, str | Path | Text)
+    ]
+    hint = f"name files that hold one of {', '.join(WORKLOADS)}"
+    kustomizations = [file.reason for file in passed_over if file.reason.startswith("a kustomization")]
+    hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
+    if foreign:
+        kinds = " ".join(f"--as-deployment {kind}" for kind in dict.fromkeys(foreign))
+        hint = f"{kinds} places the pods of such kinds as those of Deployments"
+    return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)

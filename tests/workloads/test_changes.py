@@ -22,7 +22,7 @@ def test_objects_are_kept_as_they_are_written() -> None:
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
     monitor = {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "m"}}
 
-    workloads, objects = read_changes([WEB, budget, monitor], "shop")
+    workloads, objects, _ = read_changes([WEB, budget, monitor], "shop")
 
     assert [workload.content for workload in workloads] == [{**WEB, "metadata": {"name": "web", "namespace": "shop"}}]
     assert [type(obj).__name__ for obj in objects] == ["PodDisruptionBudget"]
@@ -48,6 +48,6 @@ def test_directories_pass_over_what_holds_no_manifests(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text("replicas: 2\n")
     (tmp_path / "web.yaml").write_text("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}\n")
 
-    workloads, _ = read_changes([tmp_path], "shop")
+    workloads, _, _ = read_changes([tmp_path], "shop")
 
     assert [workload.content["metadata"] for workload in workloads] == [{"name": "web", "namespace": "shop"}]
