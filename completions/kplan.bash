@@ -20,17 +20,22 @@ _kplan_files() {
     done < <(compgen -f -- "$current")
 }
 _kplan_names() {
-    local kind snapshot="" index value
+    local kind snapshot="" namespace="" index value
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "${COMP_WORDS[index]}" in
             -s | --snapshot)
                 value=$((index + 1))
                 [[ "${COMP_WORDS[value]}" == "=" ]] && ((value++))
                 snapshot="${COMP_WORDS[value]}" ;;
+            -n | --namespace)
+                value=$((index + 1))
+                [[ "${COMP_WORDS[value]}" == "=" ]] && ((value++))
+                namespace="${COMP_WORDS[value]}" ;;
         esac
     done
     for kind in "$@"; do
-        _kplan_lines < <(kplan names "$kind" ${snapshot:+--snapshot="$snapshot"} 2>/dev/null </dev/null)
+        _kplan_lines < <(kplan names "$kind" ${snapshot:+--snapshot="$snapshot"} \
+            ${namespace:+--namespace="$namespace"} 2>/dev/null </dev/null)
     done
 }
 _kplan() {
@@ -61,8 +66,8 @@ _kplan() {
         --with) _kplan_files; return ;;
         --without) _kplan_names workloads; return ;;
         --add-nodes) _kplan_names nodes; return ;;
-        --cordon) _kplan_names nodes; return ;;
-        --uncordon) _kplan_names nodes; return ;;
+        --cordon) _kplan_names nodes nodes; return ;;
+        --uncordon) _kplan_names nodes nodes; return ;;
         --scale) _kplan_names workloads; return ;;
         --scheduler-config) _kplan_files; return ;;
         --kubernetes-version) return ;;
@@ -89,10 +94,11 @@ _kplan() {
         --max-rounds) return ;;
         --save) _kplan_files; return ;;
         --output|-o) _kplan_words yaml json table name junit github sarif; return ;;
-        --zone) return ;;
-        --by) return ;;
+        --zone) _kplan_names zones; return ;;
+        --pool) _kplan_names pools; return ;;
+        --by) _kplan_words zone pool; return ;;
         --max) return ;;
-        --exclude-nodes) _kplan_names nodes; return ;;
+        --exclude-nodes) _kplan_names nodes nodes; return ;;
         --mix) return ;;
         --lose) return ;;
         --shapes) _kplan_files; return ;;
@@ -114,7 +120,7 @@ _kplan() {
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan preempt") words="--settle-preemption --follow --no-follow --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help --help-all" ;;
-        "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan drain") words="--selector -l --zone --pool --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --all-namespaces -A --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan show") words="--output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;

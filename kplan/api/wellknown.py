@@ -17,3 +17,15 @@ BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The storage class of claims and volumes before there was a field for it; it still takes precedence."""
+POOL_LABELS: Final = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "node-pool",
+    "nodepool",
+    "pool",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels for the name of a node pool; the first one that some node has counts."""

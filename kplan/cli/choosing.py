@@ -1,18 +1,26 @@
-"""The choice of pods by ``-A`` and ``-l``, as in kubectl."""
+"""The choice of pods and nodes by ``-A`` and ``-l``, as in kubectl, and of nodes by zone and pool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from kplan.errors import UsageError
+from kplan.api.wellknown import BETA_ZONE, POOL_LABELS, ZONE
+from kplan.cli.help import OPTIONS
+from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kplan.api.core import Pod
     from kplan.api.labels import Selector
+    from kplan.snapshot.model import Snapshot
+
+_GLOB = "*?["
+ZONES = (ZONE, BETA_ZONE)
+"""Labels for the zone of a node."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,81 @@ class PodChoiceFlags:
     def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
         """Return the chosen pods as NAMESPACE/NAME; as `of`."""
         return [pod.metadata.key for pod in self.of(pods, namespace)]
+
+
+@dataclass(frozen=True)
+class NodeChoiceFlags:
+    """Options that choose nodes of the snapshot."""
+
+    panel: ClassVar[str] = OPTIONS
+
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as in kubectl.")
+    ] = ""
+    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of this zone.")] = ""
+    pool: Annotated[str, typer.Option("--pool", metavar="POOL", help="All nodes of this node pool.")] = ""
+
+    def of(self, world: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
+        """Return the chosen nodes: those named, in that order, then those of the options, by name.
+
+        Parameters
+        ----------
+        names : nodes, or globs
+        or_all : without any choice all nodes are chosen
+
+        Raises
+        ------
+        UsageError
+            When no node is chosen, or for an invalid selector.
+        NotFoundError
+            When there is no such node.
+        """
+        from kplan.planner.not_found import no_node
+
+        known = sorted(world.node_by_name)
+        chosen: list[str] = []
+        unknown: list[str] = []
+        for name in names:
+            is_glob = any(letter in name for letter in _GLOB) and name not in world.node_by_name
+            matching = fnmatch.filter(known, name) if is_glob else [name] if name in world.node_by_name else []
+            chosen += matching
+            unknown += [] if matching else [name]
+        if unknown:
+            raise no_node(unknown, known)
+        labels = {name: world.node_by_name[name].metadata.labels for name in known}
+        if self.selector:
+            wanted = read_selector(self.selector)
+            matching = [name for name in known if wanted.matches(labels[name])]
+            if not matching:
+                hint = "kubectl get nodes --show-labels lists them"
+                raise NotFoundError(f"no node has labels {self.selector}", hint=hint)
+            chosen += matching
+        if self.zone:
+            chosen += _labelled(labels, ZONES, self.zone, "zone")
+        if self.pool:
+            chosen += _labelled(labels, pool_labels(world), self.pool, "pool")
+        if not chosen and or_all:
+            return known
+        if not chosen:
+            hint = "name one: kplan drain node-03, or choose with -l, --zone or --pool"
+            raise UsageError("no node to drain", hint=hint)
+        return list(dict.fromkeys(chosen))
+
+
+def pool_labels(world: Snapshot) -> tuple[str, ...]:
+    """Return the label that holds the names of node pools, if any."""
+    present = {key for node in world.nodes for key in node.metadata.labels}
+    return tuple(label for label in POOL_LABELS if label in present)[:1]
+
+
+def _labelled(labels: Mapping[str, Mapping[str, str]], keys: Sequence[str], value: str, thing: str) -> list[str]:
+    """Return the nodes with a value in one of these labels; raises NotFoundError where there is none."""
+    matching = [name for name, own in labels.items() if value in [own.get(key) for key in keys]]
+    if not matching:
+        there = sorted({own[key] for own in labels.values() for key in keys if key in own})
+        hint = f"there are {', '.join(there)}" if there else f"no node says in which {thing} it is"
+        raise NotFoundError(f"no node is in {thing} {value}", hint=hint)
+    return matching
 
 
 def read_selector(text: str) -> Selector:

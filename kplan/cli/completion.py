@@ -15,7 +15,18 @@ import msgspec
 import typer
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
-_NAMES_OF_OPTIONS = {"--context": "contexts", "--namespace": "namespaces", "--namespaces": "namespaces"}
+_NAMES_OF_OPTIONS = {
+    "--context": "contexts",
+    "--namespace": "namespaces",
+    "--namespaces": "namespaces",
+    "--zone": "zones",
+    "--pool": "pools",
+    "--cordon": "nodes",
+    "--uncordon": "nodes",
+    "--exclude-nodes": "nodes",
+}
+_CHOICES_OF_OPTIONS = {"--by": ("zone", "pool")}
+"""Values that are offered besides others that are possible."""
 _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
 
@@ -83,7 +94,10 @@ def _names(parameter: Any) -> Iterator[str]:
 
 
 def _option(parameter: Any, context: Any) -> OptionWords:
-    choices = _choices(parameter, context)
+    choices = next(
+        (_CHOICES_OF_OPTIONS[name] for name in parameter.opts if name in _CHOICES_OF_OPTIONS),
+        _choices(parameter, context),
+    )
     takes_value = not parameter.is_flag
     return OptionWords(
         (*parameter.opts, *parameter.secondary_opts),
@@ -133,17 +147,22 @@ _kplan_files() {{
     done < <(compgen -f -- "$current")
 }}
 _kplan_names() {{
-    local kind snapshot="" index value
+    local kind snapshot="" namespace="" index value
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "${{COMP_WORDS[index]}}" in
             -s | --snapshot)
                 value=$((index + 1))
                 [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
                 snapshot="${{COMP_WORDS[value]}}" ;;
+            -n | --namespace)
+                value=$((index + 1))
+                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
+                namespace="${{COMP_WORDS[value]}}" ;;
         esac
     done
     for kind in "$@"; do
-        _kplan_lines < <(kplan names "$kind" ${{snapshot:+--snapshot="$snapshot"}} 2>/dev/null </dev/null)
+        _kplan_lines < <(kplan names "$kind" ${{snapshot:+--snapshot="$snapshot"}} \\
+            ${{namespace:+--namespace="$namespace"}} 2>/dev/null </dev/null)
     done
 }}
 _kplan() {{
@@ -215,14 +234,16 @@ def _zsh(root: CommandWords) -> str:
 # zsh completion for kplan
 _kplan_names() {{
     local -a found
-    local kind snapshot="" index
+    local kind snapshot="" namespace="" index
     for ((index = 1; index < CURRENT; index++)); do
         case $words[index] in
             -s | --snapshot) snapshot=$words[index+1] ;;
+            -n | --namespace) namespace=$words[index+1] ;;
         esac
     done
     for kind in "$@"; do
-        found+=(${{(f)"$(kplan names $kind ${{snapshot:+--snapshot=$snapshot}} 2>/dev/null </dev/null)"}})
+        found+=(${{(f)"$(kplan names $kind ${{snapshot:+--snapshot=$snapshot}} \\
+            ${{namespace:+--namespace=$namespace}} 2>/dev/null </dev/null)"}})
     done
     compadd -a found
 }}
@@ -293,13 +314,17 @@ _FISH_NAMES = """# fish completion for kplan
 function __kplan_names
     set -l words (commandline -opc)
     set -l snapshot
+    set -l namespace
     for index in (seq (count $words))
         if contains -- $words[$index] -s --snapshot; and test $index -lt (count $words)
             set snapshot --snapshot $words[(math $index + 1)]
         end
+        if contains -- $words[$index] -n --namespace; and test $index -lt (count $words)
+            set namespace --namespace $words[(math $index + 1)]
+        end
     end
     for kind in $argv
-        kplan names $kind $snapshot 2>/dev/null </dev/null
+        kplan names $kind $snapshot $namespace 2>/dev/null </dev/null
     end
 end"""
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.arguments import node_names
 from kplan.cli.changes import has_documents
-from kplan.cli.choosing import read_selector
+from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -20,12 +18,7 @@ from kplan.cli.phases import busy, counted
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.runs import odds_document
 from kplan.cli.sweeping import SweepFlags
-from kplan.errors import NotFoundError, UsageError
-
-if TYPE_CHECKING:
-    from kplan.snapshot.model import Snapshot
-
-_GLOB = "*?["
+from kplan.errors import UsageError
 
 
 @with_flags
@@ -35,11 +28,7 @@ def drain(
         typer.Argument(metavar="NODE", help="Names of nodes, or globs; also node/NODE.", show_default=False),
     ] = None,
     *,
-    selector: Annotated[
-        str,
-        typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as in kubectl."),
-    ] = "",
-    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of this zone.")] = "",
+    choice: NodeChoiceFlags,
     lost: Annotated[
         bool, typer.Option("--lost", help="The nodes fail at once, with all their pods; budgets do not count.")
     ] = False,
@@ -127,12 +116,7 @@ def drain(
 
     planner = question.planner
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
-    names = chosen_nodes(
-        planner.world,
-        node_names(nodes or ()) or (["*"] if is_separate and not selector and not zone else ()),
-        selector,
-        zone,
-    )
+    names = choice.of(planner.world, node_names(nodes or ()), or_all=is_separate)
     if is_separate:
         from kplan.planner.drains import drains_report, label_of, together
 
@@ -203,45 +187,3 @@ def _check(*, lost: bool, one_by_one: bool, rolling: bool, replace: bool) -> Non
     chosen = [name for name, is_set in ways.items() if is_set]
     if len(chosen) > 1:
         raise UsageError(f"{chosen[0]} and {chosen[1]} are two ways to empty nodes", hint="choose one of them")
-
-
-def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str) -> list[str]:
-    """Return the chosen nodes: those named, in that order, then those with the labels, by name.
-
-    Raises
-    ------
-    UsageError
-        When no node is chosen, or for an invalid selector.
-    NotFoundError
-        When there is no such node.
-    """
-    from kplan.api.wellknown import BETA_ZONE, ZONE
-    from kplan.planner.not_found import no_node
-
-    known = sorted(world.node_by_name)
-    chosen: list[str] = []
-    unknown: list[str] = []
-    for name in names:
-        is_glob = any(letter in name for letter in _GLOB) and name not in world.node_by_name
-        matching = fnmatch.filter(known, name) if is_glob else [name] if name in world.node_by_name else []
-        chosen += matching
-        unknown += [] if matching else [name]
-    if unknown:
-        raise no_node(unknown, known)
-    if selector:
-        wanted = read_selector(selector)
-        matching = [name for name in known if wanted.matches(world.node_by_name[name].metadata.labels)]
-        if not matching:
-            raise NotFoundError(f"no node has labels {selector}", hint="kubectl get nodes --show-labels lists them")
-        chosen += matching
-    if zone:
-        zones = {name: world.node_by_name[name].metadata.labels for name in known}
-        matching = [name for name in known if zone in (zones[name].get(ZONE), zones[name].get(BETA_ZONE))]
-        if not matching:
-            there = sorted({labels[ZONE] for labels in zones.values() if ZONE in labels})
-            hint = f"there are {', '.join(there)}" if there else "no node says in which zone it is"
-            raise NotFoundError(f"no node is in zone {zone}", hint=hint)
-        chosen += matching
-    if not chosen:
-        raise UsageError("no node to drain", hint="name one: kplan drain node-03, or choose with -l or --zone")
-    return list(dict.fromkeys(chosen))

@@ -20,6 +20,7 @@ _FILES, _NO_FILES = 0, 4
 
 _LONGEST_HELP = 120
 _SNAPSHOT = ("--snapshot", "-s")
+_NAMESPACE = ("--namespace", "-n")
 
 
 def complete(program: Any, words: Sequence[str]) -> str:
@@ -67,11 +68,17 @@ def _arguments(command: CommandWords, before: Sequence[str]) -> Iterator[tuple[s
 
 def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
     """Yield names of contexts, or of objects in the snapshot of the command line or the environment."""
-    snapshot = os.environ.get("KPLAN_SNAPSHOT", "")
-    for option, value in pairwise(before):
-        snapshot = value if option in _SNAPSHOT else snapshot
-    for word in before:
-        name, equals, value = word.partition("=")
-        snapshot = value if equals and name in _SNAPSHOT else snapshot
+    snapshot = _value(_SNAPSHOT, before) or os.environ.get("KPLAN_SNAPSHOT", "")
     for kind in kinds:
-        yield from known_names(kind, snapshot)
+        yield from known_names(kind, snapshot, _value(_NAMESPACE, before))
+
+
+def _value(names: Sequence[str], before: Sequence[str]) -> str:
+    """Return the value of an option on the command line; empty without it."""
+    value = ""
+    for option, following in pairwise(before):
+        value = following if option in names else value
+    for word in before:
+        name, equals, behind = word.partition("=")
+        value = behind if equals and name in names else value
+    return value

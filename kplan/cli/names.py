@@ -26,6 +26,9 @@ _STANDARD_INPUT = "-"
 #: Contexts that are offered; a kubeconfig allows any name. To no shell is one of these characters special.
 _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 
+#: What the value of a label may be: to no shell is one of these characters special.
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
 
 class NameKind(StrEnum):
     """Kinds of names for completion."""
@@ -35,35 +38,52 @@ class NameKind(StrEnum):
     PODS = "pods"
     WORKLOADS = "workloads"
     NODES = "nodes"
+    ZONES = "zones"
+    POOLS = "pools"
 
 
 #: Words before the last one in a name: the namespace, and before it the kind.
-_WORDS_BEFORE = {NameKind.NAMESPACES: 0, NameKind.NODES: 0, NameKind.PODS: 1, NameKind.WORKLOADS: 2}
+_WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}
 
 
-def names(kind: Annotated[NameKind, typer.Argument(help="What to list.")], snapshot: SnapshotOption = "") -> None:
+def names(
+    kind: Annotated[NameKind, typer.Argument(help="What to list.")],
+    snapshot: SnapshotOption = "",
+    namespace: Annotated[str, typer.Option("--namespace", help="Only names in it, without it.")] = "",
+) -> None:
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out
 
-    write_out("".join(f"{name}\n" for name in known_names(kind, snapshot)))
+    write_out("".join(f"{name}\n" for name in known_names(kind, snapshot, namespace)))
 
 
-def known_names(kind: str, snapshot: str) -> list[str]:
-    """Return the valid names of one `NameKind`, sorted; none where they are not known without a network."""
+def known_names(kind: str, snapshot: str, namespace: str = "") -> list[str]:
+    """Return the valid names of one `NameKind`, sorted; none where they are not known without a network.
+
+    Parameters
+    ----------
+    namespace : that of the command line; names in it are then listed without it, and no others
+    """
     kind = NameKind(kind)
     try:
-        return sorted(name for name in set(_names(kind, snapshot)) if _is_valid(kind, name))
+        valid = {name for name in _names(kind, snapshot) if _is_valid(kind, name)}
     except KplanError:
         # Completion shows no errors: the command itself reports them.
         return []
+    if not namespace or kind not in _WORDS_BEFORE:
+        return sorted(valid)
+    parts = [name.split("/") for name in valid]
+    return sorted("/".join([*before[:-1], name]) for *before, name in parts if before[-1] == namespace)
 
 
 def _is_valid(kind: NameKind, name: str) -> bool:
     if kind is NameKind.CONTEXTS:
         return _CONTEXT.fullmatch(name) is not None
     *before, last = name.split("/")
-    if len(before) != _WORDS_BEFORE[kind] or any(map(dns_label_problems, before)):
+    if len(before) != _WORDS_BEFORE.get(kind, 0) or any(map(dns_label_problems, before)):
         return False
+    if kind in (NameKind.ZONES, NameKind.POOLS):
+        return _LABEL_VALUE.fullmatch(last) is not None
     return not (dns_label_problems(last) if kind is NameKind.NAMESPACES else dns_subdomain_problems(last))
 
 
@@ -83,15 +103,22 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
     """Return the names of objects of a kind; those of pods and workloads with their namespaces."""
     if kind is NameKind.NODES:
         return [node.metadata.name for node in snapshot.nodes]
+    if kind in (NameKind.ZONES, NameKind.POOLS):
+        from kplan.cli.choosing import ZONES, pool_labels
+
+        keys = ZONES if kind is NameKind.ZONES else pool_labels(snapshot)
+        return [value for node in snapshot.nodes for key in keys if (value := node.metadata.labels.get(key))]
     if kind is NameKind.NAMESPACES:
         named = [namespace.metadata.name for namespace in snapshot.namespaces]
         return [*named, *(pod.metadata.namespace for pod in snapshot.pods)]
     if kind is NameKind.PODS:
         return list(snapshot.pod_by_key)
-    from kplan.api.kinds import POD_MAKERS
+    from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
 
+    short = {name: word for word, name in SHORT_NAMES.items()}
     return [
-        f"{name.lower()}/{obj.metadata.key}"
+        f"{word}/{obj.metadata.key}"
         for name, workload_kind in POD_MAKERS.items()
         for obj in getattr(snapshot, workload_kind.attribute)
+        for word in dict.fromkeys((name.lower(), short.get(name, name.lower())))
     ]

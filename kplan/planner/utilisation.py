@@ -7,25 +7,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kplan.api.wellknown import ZONE
+from kplan.api.wellknown import POOL_LABELS, ZONE
 from kplan.documents.plan import Largest, LargestFit, NodeGroup, Usage, Utilisation
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
-
-POOL_LABELS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    "node-pool",
-    "nodepool",
-    "pool",
-    "node.kubernetes.io/instance-type",
-)
-"""Labels for the name of a node pool; the first one that some node has counts."""
 
 
 class Amounts(msgspec.Struct, frozen=True):

@@ -103,3 +103,10 @@ def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained() ->
     assert page.count('<span class="mark good">drainable</span>') == sum(drain["mayGo"] for drain in drains)
     assert page.count('<span class="mark bad">not drainable</span>') == sum(not drain["mayGo"] for drain in drains)
     assert '<span class="mark bad">pool not drainable</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout
+
+
+def test_a_pool_is_drained_as_a_whole() -> None:
+    by_labels = invoke("drain", "-l", "pool=spot", "-o", "name")
+
+    assert invoke("drain", "--pool", "spot", "-o", "name").stdout == by_labels.stdout
+    assert "hint: there are " in invoke("drain", "--pool", "spott").stderr

@@ -45,7 +45,16 @@ def test_names_come_from_the_snapshot_that_the_command_line_names() -> None:
     assert offered("drain", "-s", "demo", "gpu") == (["gpu-a-1", "gpu-b-1"], 0)
     assert offered("place", "--snapshot=demo", "shop/vou") == (["shop/voucher-api"], 0)
     assert offered("explain", "-s", "demo", "deployment/shop/ca") == (["deployment/shop/cart"], 0)
+    assert offered("place", "-s", "demo", "deploy/shop/ca") == (["deploy/shop/cart"], 0)
     assert offered("place", "-s", "demo", "--namespace", "sh") == (["shop"], 4)
+    assert offered("drain", "-s", "demo", "--zone", "eu-west-1a") == (["eu-west-1a"], 4)
+    assert offered("drain", "-s", "demo", "--pool", "gen") == (["general"], 4)
+    assert offered("drain", "--by", "") == (["zone", "pool"], 4)
+
+
+def test_names_are_those_of_the_namespace_on_the_command_line() -> None:
+    assert offered("place", "-s", "demo", "-n", "shop", "vou") == (["voucher-api"], 0)
+    assert offered("capacity", "-s", "demo", "--namespace=shop", "deploy/ca") == (["deploy/cart"], 0)
 
 
 def test_the_environment_may_name_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:

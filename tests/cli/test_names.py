@@ -16,6 +16,9 @@ from tests.cli.commands import invoke
         ("namespaces", "shop"),
         ("pods", "shop/voucher-api"),
         ("workloads", "deployment/shop/cart"),
+        ("workloads", "deploy/shop/cart"),
+        ("zones", "eu-west-1a"),
+        ("pools", "general"),
     ],
 )
 def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
@@ -23,6 +26,15 @@ def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
 
     assert one in found
     assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize(("kind", "one"), [("pods", "voucher-api"), ("workloads", "deploy/cart")])
+def test_names_in_a_namespace_that_the_command_line_has_come_without_it(kind: str, one: str) -> None:
+    found = invoke("names", kind, "--namespace", "shop").stdout.splitlines()
+
+    assert one in found
+    assert not [name for name in found if "ml" in name.split("/")]
+    assert invoke("names", "nodes", "--namespace", "shop").stdout == invoke("names", "nodes").stdout
 
 
 def test_contexts_come_from_the_kubeconfig(tmp_path: Path) -> None:
