@@ -242,15 +242,21 @@ class Cluster:
         self._take_out(row, pod)
         self._change(pod, row, -1)
 
-    def set_terminating(self, pod: int, info: PodInfo) -> None:
-        """Note that a pod is being deleted; it stays on its node until it is unbound.
+    def update(self, pod: int, info: PodInfo) -> None:
+        """Replace a running pod by what has become of it: it has started, or is being deleted.
+
+        As in kube-scheduler's cache it is taken off its node and added again, and so is the last of the node's pods.
+        Upstream: pkg/scheduler/backend/cache/cache.go updatePod.
 
         Parameters
         ----------
-        info : the pod with its deletion time; it differs from the former one in metadata and status alone
+        info : the pod with its start time or deletion time; it asks for the same
         """
-        self.pods.set_terminating(pod, info)
-        self.n_terminations += 1
+        self.pods.replace(pod, info)
+        self.n_terminations += info.is_terminating
+        row = self.node_of[pod]
+        self._take_out(row, pod)
+        self._append(row, pod)
 
     def _append(self, row: int, pod: int) -> None:
         pods = self._changing(row)

@@ -70,7 +70,7 @@ class PodColumn(Protocol):
 class PodMask:
     """Which pods of a table match, extended as pods are added.
 
-    The pods themselves never change, but for their beginning to terminate.
+    What it reads of a pod never changes, but that the pod begins to terminate.
     """
 
     def __init__(self, pods: PodTable, match: PodMatch) -> None:
@@ -123,6 +123,7 @@ class PodTable:
         self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
         self._requests: dict[str, Int64Array] = {}
+        self._has_own_starts = False  # no copy of the table shares the column of start times
         self._namespace_code_of: dict[str, int] = {}
         self._label_sets = LabelSets()
         self._by_labels = _ByLabels(np.zeros(0, np.intp), [0])
@@ -144,6 +145,7 @@ class PodTable:
         for name in _COLUMNS:
             setattr(copied, name, getattr(self, name).copy())
         copied._requests = dict(self._requests)
+        self._has_own_starts = False
         copied._by_labels = self._by_labels
         copied._share_codes(self)
         return copied
@@ -204,12 +206,19 @@ class PodTable:
             self._without_term_code.append(row)
         return row
 
-    def set_terminating(self, row: int, info: PodInfo) -> None:
-        """Replace a pod by what it is while it is being deleted: `info` differs in its metadata and status alone."""
+    def replace(self, row: int, info: PodInfo) -> None:
+        """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
         self.infos[row] = info
-        self._terminating[row] = True
-        for mask in self._masks.values():
-            mask.note_terminating(row)
+        starts = self._requests.get(START)
+        if starts is not None and row < len(starts):
+            if not self._has_own_starts:
+                starts = self._requests[START] = starts.copy()
+                self._has_own_starts = True
+            starts[row] = read_column(START, [info])[0]
+        if info.is_terminating:
+            self._terminating[row] = True
+            for mask in self._masks.values():
+                mask.note_terminating(row)
 
     def extend(self, infos: Sequence[PodInfo]) -> None:
         """Append many pods."""
