@@ -34,6 +34,8 @@ class DeploymentSpec(KubeStruct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
     strategy: DeploymentStrategy = DeploymentStrategy()
     paused: bool = False
+    min_ready_seconds: Int32 = 0
+    progress_deadline_seconds: Int32 | None = None
 
 
 class DeploymentStatus(KubeStruct, frozen=True):
@@ -77,6 +79,7 @@ class ReplicaSetSpec(KubeStruct, frozen=True):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    min_ready_seconds: Int32 = 0
 
 
 class ReplicaSetStatus(KubeStruct, frozen=True):
@@ -143,6 +146,7 @@ class StatefulSetSpec(KubeStruct, frozen=True):
     pod_management_policy: str = ""
     update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
     ordinals: StatefulSetOrdinals | None = None
+    min_ready_seconds: Int32 = 0
     volume_claim_templates: tuple[VolumeClaimTemplate, ...] = ()
     persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
 
@@ -180,6 +184,7 @@ class DaemonSetSpec(KubeStruct, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    min_ready_seconds: Int32 = 0
 
 
 class DaemonSetStatus(KubeStruct, frozen=True):

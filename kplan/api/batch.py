@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, Int32, KubeStruct
+from kplan.api.base import ApiObject, Int32, Int64, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector, PlainMeta
 
@@ -21,6 +21,7 @@ class JobSpec(KubeStruct, frozen=True):
     max_failed_indexes: Int32 | None = None
     managed_by: str | None = None
     pod_replacement_policy: str | None = None
+    active_deadline_seconds: Int64 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 

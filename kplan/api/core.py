@@ -197,6 +197,7 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
     replicas: Int32 | None = None
     selector: dict[str, str] = {}
     template: PodTemplateSpec | None = None
+    min_ready_seconds: Int32 = 0
 
 
 class ReplicationControllerStatus(KubeStruct, frozen=True):

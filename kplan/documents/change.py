@@ -24,6 +24,14 @@ class StepEvent(enum.StrEnum):
     """It is evicted: for another pod, or because its node is drained."""
     DELETED = "deleted"
     """A controller deleted it, or it was lost with its node."""
+    READY = "ready"
+    """It is ready; with a clock only."""
+    SUCCEEDED = "succeeded"
+    """It has done its work; with a clock only."""
+    TERMINATING = "terminating"
+    """It was told to go and stops, but keeps its room; with a clock only."""
+    GONE = "gone"
+    """It is there no more; with a clock only."""
     BLOCKED = "blocked"
     """It may not be evicted."""
     STUCK = "stuck"
@@ -67,6 +75,7 @@ class Step(Document, frozen=True, kw_only=True):
     workload : KIND/NAMESPACE/NAME of what owns the pod, Pod/NAMESPACE/NAME for a pod of its own
     because : why, in Kubernetes' words where there are any
     by : NAMESPACE/NAME of the pod for which it is evicted; null for other steps
+    at : seconds since the change; absent without a clock
     """
 
     step: Positive
@@ -76,6 +85,7 @@ class Step(Document, frozen=True, kw_only=True):
     workload: str = ""
     because: str = ""
     by: str | None = None
+    at: float | UnsetType = UNSET
 
 
 class PodAtRest(Document, frozen=True, kw_only=True):

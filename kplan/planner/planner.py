@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kplan.planner.on_paper import WhatIf
     from kplan.planner.pods import StoredPod
     from kplan.planner.queue_plan import QueuePlan
+    from kplan.planner.timeline import TimelinePlan
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
     from kplan.workloads.changes import Manifest
@@ -152,6 +153,44 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.change import roll_out
 
         return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
+
+    def timeline(
+        self,
+        changes: Sequence[Mapping[str, Any]],
+        *,
+        start: Mapping[str, float] | None = None,
+        stop: Mapping[str, float] | None = None,
+        run: Mapping[str, float] | None = None,
+        until: float | None = None,
+        namespace: str | None = None,
+    ) -> TimelinePlan:
+        """Return what happens when changes are made at given times, and when.
+
+        Durations are in seconds, by KIND/NAMESPACE/NAME of a workload; ``*`` stands for all that are not named. What is
+        not given is learned from the cluster's own pods and jobs, else assumed.
+
+        Parameters
+        ----------
+        changes : each ``{"at": 0, "apply": [manifest, …]}`` or ``{"at": 5, "drain": [node, …], "options":
+            {"timeout": 60}}``, with its time in seconds
+        start : how long pods take from being bound to being ready
+        stop : how long they take to be gone when they are told to go; at most their grace period
+        run : how long a job's pods take from being bound until they have succeeded
+        until : seconds after which the look ahead ends; None for when nothing moves
+        namespace : for objects that name none
+
+        Raises
+        ------
+        ManifestError
+            With all problems of the manifests.
+        NotFoundError
+            When the snapshot has no such node.
+        UsageError
+            For times, durations and fields that make no sense.
+        """
+        from kplan.planner.timeline import timeline
+
+        return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
 
     def drain(
         self,

@@ -24,16 +24,16 @@ from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
 from kplan.simulation.updates import Update
-from kplan.simulation.world import (
+from kplan.simulation.wanted import (
     count,
     deletes_claims,
-    eligible_nodes,
-    selector_of_controller,
+    progress_deadline,
     wanted_daemon_set,
     wanted_deployment,
     wanted_job,
     wanted_stateful_set,
 )
+from kplan.simulation.world import eligible_nodes, selector_of_controller
 
 Rollout = Literal["auto", "always", "never"]
 """When a workload that is in the cluster rolls out: if its template is new, always, or never."""
@@ -163,9 +163,12 @@ class Applying:
             return Applied(update, Change.NEW, state)
         is_scaled = state.wanted.replicas != wanted.replicas or state.wanted.paused != wanted.paused
         state.wanted = wanted
+        state.min_ready, state.deadline = obj.spec.min_ready_seconds, progress_deadline(obj)
         if is_new_template:
             state.template, state.spec = after, obj.spec.template
             state.revision = self._workloads.templates.digest(after)
+        if state.current is not None:
+            state.current.min_ready = state.min_ready
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
 
     def _replica_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
@@ -180,7 +183,7 @@ class Applying:
                     offer_set(self._simulation, added)
                 return Applied(update, Change.NEW, added)
             return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
-        replicas = count(obj.spec.replicas)
+        replicas, state.min_ready = count(obj.spec.replicas), obj.spec.min_ready_seconds
         is_scaled = state.replicas != replicas
         state.replicas, state.because = replicas, ""
         if isinstance(obj, ReplicationController):
@@ -208,7 +211,7 @@ class Applying:
             created = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
             self._simulation.add_to_listers(obj)
             return Applied(update, Change.NEW, created)
-        before = state.wanted
+        before, state.min_ready = state.wanted, obj.spec.min_ready_seconds
         revision = before.update
         if is_new_template:
             revision = self._revision(update, after, revision)
@@ -224,7 +227,7 @@ class Applying:
         state = self._workloads.owner(update.key)
         if not isinstance(state, DaemonSetState):
             return Applied(update, Change.NEW, self._workloads.add_daemon_set(obj, self._nodes))
-        before = state.wanted
+        before, state.min_ready = state.wanted, obj.spec.min_ready_seconds
         revision = before.revision
         if is_new_template:
             revision = self._revision(update, after, revision)
@@ -238,8 +241,17 @@ class Applying:
         state = self._workloads.owner(update.key)
         if not isinstance(state, JobState):
             return Applied(update, Change.NEW, self._workloads.add_job(obj))
-        before = state.wanted
-        state.wanted = replace(wanted_job(obj), failed=before.failed)
+        before, state.deadline = state.wanted, obj.spec.active_deadline_seconds
+        # Its pods have gone on since the object was read.
+        state.wanted = replace(
+            wanted_job(obj),
+            succeeded=before.succeeded,
+            failed=before.failed,
+            completed_indexes=before.completed_indexes,
+            failed_indexes=before.failed_indexes,
+            is_over=before.is_over,
+            is_stopped=before.is_stopped,
+        )
         if is_new_template:
             state.templates = {"": obj.spec.template}
         return Applied(update, self._change(update, is_new_template=False, is_scaled=state.wanted != before), state)

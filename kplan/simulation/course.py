@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission.admit import Named
@@ -16,6 +16,7 @@ from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
+from kplan.simulation.circles import Circles
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
@@ -24,45 +25,15 @@ from kplan.simulation.making import PodMaker
 from kplan.simulation.observing import adopted_by, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
 from kplan.simulation.queue import RetryQueue
+from kplan.simulation.timers import Timers
 from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Warning as InputWarning
 
-MAX_RETURNS = 2
-"""How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""
+_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
+"""Steps in which nothing happens."""
 
-
-class Circles:
-    """A hash of where all pods are, and how often each state has occurred."""
-
-    def __init__(self) -> None:
-        self._visits: Counter[int] = Counter()
-        self._alike: Counter[tuple[object, ...]] = Counter()
-        self._mark = 0
-
-    def fork(self) -> Circles:
-        """Return circles with the same pods in the same places, and no states counted yet."""
-        forked = Circles()
-        forked._alike, forked._mark = self._alike.copy(), self._mark
-        return forked
-
-    def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
-        """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
-        like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
-        n = self._alike[like]
-        self._alike[like] = n + sign
-        self._mark ^= hash((like, n)) ^ hash((like, n + sign))
-
-    def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
-        """Count the present state; tell whether it has occurred too often.
-
-        Parameters
-        ----------
-        promised : shape of each nominated pod, and the row of its nominated node
-        """
-        state = self._mark ^ hash(tuple(sorted(promised)))
-        self._visits[state] += 1
-        return self._visits[state] > MAX_RETURNS
-
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that hold no room any more."""
 
 LATER = 2**64
 """Pods that the simulation creates come after all pods of the snapshot."""
@@ -108,6 +79,9 @@ class Course:
         maker.bind_at_once(session.bound_at_once)
         self._queue = RetryQueue(session)
         self._queue.now = now
+        self.timers = Timers()  #: what is to happen later
+        self.starts_at: float | None = None  #: when a simulation with a clock starts, in virtual time
+        self.last_change = now  #: when something happened last, a status of a workload included
         self._dirty: dict[str, Owner] = {}
         self._dirty_deployments: dict[str, DeploymentState] = {}
         self._circles = Circles()
@@ -122,6 +96,10 @@ class Course:
         """Virtual time in seconds since 1970."""
         return self._queue.now
 
+    def note_change(self) -> None:
+        """Note that something happens now."""
+        self.last_change = self.now
+
     def enqueue(self, owner: Owner | DeploymentState) -> None:
         """Have a controller sync its workload when its turn comes."""
         if isinstance(owner, DeploymentState):
@@ -130,6 +108,10 @@ class Course:
             self._dirty[owner.ref.key] = owner
             if isinstance(owner, ReplicaSetState) and owner.parent is not None:
                 self._dirty_deployments[owner.parent.ref.key] = owner.parent
+
+    def notify(self, owner: Owner) -> None:
+        """Have a controller sync its workload because one of its pods has changed."""
+        self.enqueue(owner)
 
     @property
     def has_pending_sync(self) -> bool:
@@ -192,7 +174,7 @@ class Course:
         owner.join(pod)
         self.disruptions.join(pod, info, owner)
         self._circles.note(pod, owner, 1)
-        self.enqueue(owner)
+        self.notify(owner)
         self.messages[row] = ""
         self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=_with_claims(wanted, self._maker.fresh_claims()))
         self._enter(row, info)
@@ -283,7 +265,7 @@ class Course:
     def remove(
         self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
     ) -> None:
-        """Remove a pod.
+        """Tell a pod to go.
 
         Parameters
         ----------
@@ -292,22 +274,38 @@ class Course:
         """
         owner = self.owner(pod.row)
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
+        terminating = self.terminating(pod, owner, by=by, by_owner=by_owner)
         if owner is not None:
-            owner.leave(pod)
+            if terminating is None:
+                owner.leave(pod)
+            else:
+                owner.retire(terminating)
             if not by_owner:
                 owner.failed(pod, self.now)
                 if isinstance(owner, ForeignState):
                     owner.lost.append(pod.revision)
-            self.enqueue(owner)
-        self._vanish(pod, owner)
+            self.notify(owner)
+        if terminating is None:
+            self.vanish(pod, owner)
+
+    def terminating(
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
+    ) -> ObservedPod | None:
+        """Return what a pod is from now on that is told to go; None where it is gone at once, as it is without a clock.
+
+        Parameters are those of `remove`.
+        """
+        del pod, owner, by, by_owner
+        return None
 
     def let_go(self, rows: Iterable[int]) -> None:
         """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
         for row in tuple(rows):
             self.already_leaving.append(self.pods[row].key)
-            self._vanish(self.pods[row], self.owner(row))
+            self.vanish(self.pods[row], self.owner(row))
 
-    def _vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
+    def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
+        """Remove a pod that its owner does not count any more."""
         info = self.session.cluster.pods.infos[pod.row]
         self._owner_of.pop(pod.row, None)
         self._circles.note(pod, owner, -1)
@@ -322,13 +320,13 @@ class Course:
         self._queue.forget(pod.row)
         if self.session.cluster.node_of[pod.row] != NOWHERE:
             self.session.evict(pod.row)
-        if pod.node:
+        if pod.node and pod.phase not in ENDED:
             self._queue.notice(PodDeleted(info))
         elif had_place:
             self._queue.notice(PodDeleted(info), info.priority)
 
     def bind(self, row: int, place: int) -> None:
-        """Bind a pod to a node, where it is ready at once."""
+        """Bind a pod to a node."""
         info = self.session.cluster.pods.infos[row]
         pod = self.pods[row]
         owner = self.owner(row)
@@ -336,16 +334,20 @@ class Course:
         self.session.bind_claims(row, place)
         self.session.bind(row, place)
         node = self.session.cluster.nodes.names[place]
-        pod = self.pods[row] = replace(pod, node=node, phase="Running", ready_since=self.now)
+        pod = self.pods[row] = self.started(replace(pod, node=node, phase="Running"), owner)
         self.disruptions.settle(pod)
         self.messages.pop(row, None)
         self.outcomes.pop(row, None)
         if owner is not None:
             owner.settle(pod)
-            self.enqueue(owner)
+            self.notify(owner)
         self._circles.note(pod, owner, 1)
         self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
         self._queue.notice(PodAdded(info))
+
+    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:  # noqa: ARG002 - with a clock it matters
+        """Return a pod that is bound as it is then: ready at once where there is no clock."""
+        return replace(pod, ready_since=self.now)
 
     def cordon(self, nodes: Iterable[str]) -> None:
         """Mark nodes as unschedulable."""
@@ -374,11 +376,17 @@ class Course:
         """Append a step."""
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
+        is_finding = event in _FINDINGS
+        now = self.last_change if is_finding else self.now
+        at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
+        n = len(self.steps) + 1
         self.steps.append(
-            Step(step=len(self.steps) + 1, event=event, pod=pod, node=node, workload=workload, because=because, by=by)
+            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         )
+        if not is_finding:
+            self.note_change()
         if self.on_step is not None:
-            self.on_step(len(self.steps))
+            self.on_step(n)
 
 
 def _with_claims(wanted: Create, claims: Sequence[str]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
@@ -71,6 +73,22 @@ class ReplicaSetState(Owner):
             self.related[pod.node] += sign
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How a deployment's rollout gets on, as its status and its Progressing condition tell.
+
+    Upstream: pkg/controller/deployment/progress.go.
+    """
+
+    is_complete: bool = True
+    is_timed_out: bool = False
+    since: float = 0.0  #: when it got on last, in whole seconds since 1970
+    updated: int = 0  #: pods of the current template
+    old: int = 0  #: other pods
+    #: ready, available: pods of all templates
+    ready: int = 0
+    available: int = 0
+
+
 class DeploymentState(msgspec.Struct):
     """A deployment."""
 
@@ -90,6 +108,9 @@ class DeploymentState(msgspec.Struct):
     pace: dict[str, int] = {}
     n_looked_at: int = 0  #: how many replica sets without a controller in its namespace it has looked at
     refusal: str = ""  #: why the API server refused its new replica set; empty when it accepted
+    min_ready: int = 0  #: ``minReadySeconds``
+    deadline: int | None = None  #: ``progressDeadlineSeconds``; None for none
+    progress: Progress = Progress()  #: how its rollout gets on, with a clock
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         """Add one of its replica sets."""
@@ -133,6 +154,36 @@ class DeploymentState(msgspec.Struct):
                 for state in self.sets.values()
             ],
         )
+
+    def note_progress(self, now: float) -> float | None:
+        """Note how the rollout gets on; return when the deadline for further progress is over, None for no deadline."""
+        sets, current = self.sets.values(), self.current
+        updated = 0 if current is None else len(current.pods)
+        old = sum(len(state.pods) for state in sets) - updated
+        ready, available = sum(state.n_ready for state in sets), sum(state.n_available for state in sets)
+        before, wanted = self.progress, self.wanted.replicas
+        counts = Progress(updated=updated, old=old, ready=ready, available=available)
+        if before.is_complete and old == 0:
+            self.progress = replace(counts, is_complete=True)
+            return None
+        is_complete = updated == available == wanted and old == 0
+        has_progressed = (
+            before.is_complete
+            or updated > before.updated
+            or old < before.old
+            or ready > before.ready
+            or available > before.available
+        )
+        if is_complete or has_progressed:
+            self.progress = replace(counts, is_complete=is_complete, since=math.floor(now))
+        else:
+            is_timed_out = self.deadline is not None and before.since + self.deadline < now
+            self.progress = replace(
+                counts, is_complete=False, since=before.since, is_timed_out=before.is_timed_out or is_timed_out
+            )
+        if self.deadline is None or self.progress.is_complete or self.progress.is_timed_out:
+            return None
+        return self.progress.since + self.deadline + 1
 
     def observe_status(self) -> bool:
         """Read the status of the replica sets; tell whether it has changed."""

@@ -6,6 +6,7 @@ pkg/registry/core/pod/storage/eviction.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -40,7 +41,9 @@ class BudgetState(msgspec.Struct):
     #: how many pods the disruption controller expected last; it knows controllers that kplan does not
     recorded: int | None = None
     pods: dict[int, ObservedPod] = {}  #: row -> covered pod
-    owners: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
+    owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
+    n_owned: Counter[str | None] = msgspec.field(default_factory=Counter)  #: how many pods each of them has
+    healthy: int = 0  #: how many covered pods are ready
 
     @property
     def key(self) -> str:
@@ -48,16 +51,11 @@ class BudgetState(msgspec.Struct):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def healthy(self) -> int:
-        """How many covered pods are ready."""
-        return sum(pod.is_ready for pod in self.pods.values())
-
-    @property
     def expected(self) -> int | None:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         if self.max_unavailable is None and not isinstance(self.min_available, str):
             return 0 if self.min_available is None else len(self.pods)
-        owners = [self.find(key) for key in set(self.owners.values()) if key is not None]
+        owners = [self.find(key) for key in self.n_owned if key is not None]
         if any(isinstance(owner, JobState | DaemonSetState) for owner in owners):
             return None  # neither has a scale subresource, which the controller needs
         if any(isinstance(owner, ForeignState) for owner in owners):
@@ -79,6 +77,31 @@ class BudgetState(msgspec.Struct):
         expected = self.expected
         return max(self.healthy - self.desired, 0) if expected else 0
 
+    def copy(self, find: FindOwner) -> BudgetState:
+        """Return a copy, whose pods come and go without a change to this one."""
+        pods, owner_of, n_owned = self.pods.copy(), self.owner_of.copy(), self.n_owned.copy()
+        return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned)
+
+    def add(self, pod: ObservedPod, owner: str | None) -> None:
+        """Cover a pod."""
+        self.pods[pod.row] = pod
+        self.owner_of[pod.row] = owner
+        self.n_owned[owner] += 1
+        self.healthy += pod.is_ready
+
+    def update(self, pod: ObservedPod) -> None:
+        """Take in the new state of a covered pod."""
+        self.healthy += pod.is_ready - self.pods[pod.row].is_ready
+        self.pods[pod.row] = pod
+
+    def drop(self, row: int) -> None:
+        """Cover a pod no more."""
+        self.healthy -= self.pods.pop(row).is_ready
+        owner = self.owner_of.pop(row)
+        self.n_owned[owner] -= 1
+        if not self.n_owned[owner]:
+            del self.n_owned[owner]
+
 
 class Disruptions:
     """All budgets of a cluster, up to date as pods come and go."""
@@ -87,15 +110,14 @@ class Disruptions:
         self.budgets = [state for budget in budgets if (state := _state(budget, find)) is not None]
         self._of: dict[int, tuple[int, ...]] = {}
         self._in: dict[str, list[int]] = {}
+        self._changed: set[int] = set()
         for index, budget in enumerate(self.budgets):
             self._in.setdefault(budget.namespace, []).append(index)
 
     def fork(self, find: FindOwner) -> Disruptions:
         """Return a copy, whose pods come and go without a change to this one."""
         forked = Disruptions((), find)
-        forked.budgets = [
-            replace(budget, find=find, pods=budget.pods.copy(), owners=budget.owners.copy()) for budget in self.budgets
-        ]
+        forked.budgets = [budget.copy(find) for budget in self.budgets]
         forked._of, forked._in = self._of.copy(), self._in
         return forked
 
@@ -105,28 +127,37 @@ class Disruptions:
         covering = tuple(index for index in nearby if self.budgets[index].selector.matches(info.labels))
         if covering:
             self._of[pod.row] = covering
+        self._changed.update(covering)
         for index in covering:
-            self.budgets[index].pods[pod.row] = pod
-            self.budgets[index].owners[pod.row] = None if owner is None else owner.ref.key
+            self.budgets[index].add(pod, None if owner is None else owner.ref.key)
 
     def settle(self, pod: ObservedPod) -> None:
-        """Update a pod that now has a node."""
-        for index in self._of.get(pod.row, ()):
-            self.budgets[index].pods[pod.row] = pod
+        """Update a pod: it has a node now, is ready, or is terminating."""
+        covering = self._of.get(pod.row, ())
+        self._changed.update(covering)
+        for index in covering:
+            self.budgets[index].update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
         """Discount a pod that is gone."""
-        for index in self._of.pop(pod.row, ()):
-            del self.budgets[index].pods[pod.row]
-            del self.budgets[index].owners[pod.row]
+        covering = self._of.pop(pod.row, ())
+        self._changed.update(covering)
+        for index in covering:
+            self.budgets[index].drop(pod.row)
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
         """Return the budgets that cover a pod."""
         return [self.budgets[index] for index in self._of.get(pod.row, ())]
 
-    def allowed(self) -> dict[tuple[str, str], int]:
-        """Return how many disruptions each budget allows, by (namespace, name)."""
-        return {(budget.namespace, budget.name): budget.allowed for budget in self.budgets}
+    def trust_status(self) -> None:
+        """Take it that the budgets' own status is up to date with all that has happened so far."""
+        self._changed.clear()
+
+    def newly_allowed(self) -> dict[tuple[str, str], int]:
+        """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
+        changed = [self.budgets[index] for index in self._changed]
+        self._changed.clear()
+        return {(budget.namespace, budget.name): budget.allowed for budget in changed}
 
     def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
         """Return the pods whose disruption breaks a budget, when all are disrupted in this order."""
@@ -142,7 +173,7 @@ class Disruptions:
 
     def refusal(self, pod: ObservedPod) -> str:
         """Return why the eviction API refuses to evict a pod; empty when it does not."""
-        if not pod.node or pod.phase in ("Pending", "Succeeded", "Failed"):
+        if not pod.node or pod.is_terminating or pod.phase in ("Pending", "Succeeded", "Failed"):
             return ""
         covering = self.covering(pod)
         if not covering:

@@ -87,7 +87,7 @@ class Drain:
         )
         return tuple(flag for flag, is_needed, has_flag in wanted if is_needed and not has_flag)
 
-    def _without_refused(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
+    def without_refused(self, pods: Sequence[ObservedPod]) -> list[ObservedPod]:
         """Return the pods on nodes that kubectl empties: one pod that it does not delete, and it evicts none there.
 
         Upstream: staging/src/k8s.io/kubectl/pkg/cmd/drain/drain.go deleteOrEvictPodsSimple.
@@ -97,7 +97,7 @@ class Drain:
         for node in refused:
             there = [pod for pod in pods if pod.node == node]
             culprits = [pod for pod in there if missing[pod.row]]
-            self._note_blocked(culprits)
+            self.note_blocked(culprits)
             flags = {flag for pod in culprits for flag in missing[pod.row]}
             names = tuple(pod.key for pod in culprits)
             self.refused.append(
@@ -117,18 +117,18 @@ class Drain:
                 break
             waiting = still
         self._simulation.run(QUIET)
-        self._note_blocked(waiting)
+        self.note_blocked(waiting)
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
-        waiting = self._without_refused(pods)
+        waiting = self.without_refused(pods)
         while waiting:
             still = [pod for pod in waiting if not self._try(pod, settles=False)]
             self._simulation.run()
             if len(still) == len(waiting):
                 break
             waiting = still
-        self._note_blocked(waiting)
+        self.note_blocked(waiting)
 
     def node_by_node(self, nodes: Sequence[str], *, replaced: bool) -> None:
         """Drain nodes in turn, as a node upgrade does; each is uncordoned when it is empty.
@@ -179,7 +179,8 @@ class Drain:
             simulation.run(QUIET)
         return True
 
-    def _note_blocked(self, pods: Sequence[ObservedPod]) -> None:
+    def note_blocked(self, pods: Sequence[ObservedPod], *, log: bool = True) -> None:
+        """Keep which pods cannot be evicted, and why; `log` adds steps about it."""
         for pod in pods:
             words = self.obstacle(pod)
             owner = self._simulation.owner(pod.row)
@@ -194,4 +195,5 @@ class Drain:
                     pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets, ready=pod.is_ready
                 )
             )
-            self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)
+            if log:
+                self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)

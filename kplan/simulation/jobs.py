@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import WantedJob
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.owners import Owner
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A pod that has ended, or is terminating and so will."""
+
+    index: int | None
+    at: float  #: when it finished, as its status says: in whole seconds
+    is_success: bool = False
+    is_terminating: bool = False  #: its containers have not ended yet
+
+
+class BackoffRecord(msgspec.Struct, frozen=True):
+    """The failures of a job since its last success. Upstream: pkg/controller/job/backoff_utils.go backoffRecord."""
+
+    n_failures: int = 0
+    last_failure: float = 0.0  #: seconds since 1970
+
+    def with_ended(self, succeeded: Collection[Ended], failed: Collection[Ended]) -> BackoffRecord:
+        """Return the record after these pods ended. Upstream: newBackoffRecord."""
+        last_success = max((pod.at for pod in succeeded), default=None)
+        since = [pod.at for pod in failed if last_success is None or pod.at > last_success]
+        if last_success is None:
+            return BackoffRecord(self.n_failures + len(since), max(since)) if since else self
+        return BackoffRecord(len(since), max(since, default=0.0))
+
+    def seconds_left(self, now: float) -> float:
+        """Return how many seconds are left until the next pod may be created."""
+        return max(job.backoff(self.n_failures) - (now - self.last_failure), 0.0) if self.n_failures else 0.0
+
 
 HALF_A_SECOND = 0.5
 """By how much a timestamp in whole seconds lies in the past, on average."""
@@ -31,12 +62,19 @@ class JobState(Owner):
     #: a deleted pod stays until the next one is created: meanwhile the controller would have to report more ready pods
     #: than active ones, which the API server refuses, so it cannot remove its finalizer from the pod
     holds_on: bool = False
+    #: row -> pod that has ended or is terminating, and that its controller has not counted yet; with a clock only
+    uncounted: dict[int, Ended] = field(default_factory=dict)
+    record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off, with a clock
+    deadline: int | None = None  #: ``activeDeadlineSeconds``
+    started_at: float | None = None  #: ``status.startTime``, seconds since 1970
+    reported: tuple[object, ...] = ()  #: what its status shows, with a clock
+    has_clock: bool = False  #: pods take time, and so its controller counts them when it gets to it
 
     def copy(self) -> Self:
         """See `Owner`."""
         copied = super().copy()
         copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
-        copied.index_failures = self.index_failures.copy()
+        copied.index_failures, copied.uncounted = self.index_failures.copy(), self.uncounted.copy()
         return copied
 
     @property
@@ -68,7 +106,7 @@ class JobState(Owner):
     def failed(self, pod: ObservedPod, now: float) -> None:
         """See `Owner`."""
         wanted = self.wanted
-        if not self.counts_leaving or wanted.is_suspended:
+        if self.has_clock or not self.counts_leaving or wanted.is_suspended:
             return
         self.wanted = replace(wanted, failed=wanted.failed + 1)
         index = None

@@ -25,12 +25,13 @@ from kplan.preemption import DefaultPreemption, PreemptionResult
 from kplan.simulation.adoption import claim_pods, claim_sets
 from kplan.simulation.bounds import Bounds, keep
 from kplan.simulation.controllers.deployment import Scale
-from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.course import Course
+from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import PodDeleted
+from kplan.simulation.job_sync import sync
 from kplan.simulation.jobs import JobState
+from kplan.simulation.lives import Lives
 from kplan.simulation.making import PodMaker
 from kplan.simulation.owners import Owner, StatefulSetState
 from kplan.simulation.world import Workloads
@@ -49,7 +50,7 @@ class Decided(Protocol):
         """Receive a decision."""
 
 
-class Simulation(Course):
+class Simulation(Lives):
     """A cluster in motion, with the scheduler and the controllers that move it."""
 
     def __init__(
@@ -61,7 +62,6 @@ class Simulation(Course):
         self.bounds: dict[str, Bounds] = {}
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
-        self._waiting_jobs: dict[str, JobState] = {}
         self._preemptors = [
             plugin
             for framework in session.frameworks.values()
@@ -101,6 +101,7 @@ class Simulation(Course):
             self.disruptions.join(pod, infos[pod.row], owner)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
+        self.disruptions.trust_status()
         rejectors_of: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
@@ -141,7 +142,7 @@ class Simulation(Course):
                 self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
-            elif not self._wait(end) and not self._keep_bounds():
+            elif not self._advance(end) and not self._keep_bounds():
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
@@ -186,22 +187,19 @@ class Simulation(Course):
             else:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
 
-    def _wait(self, end: float) -> bool:
-        """Advance the time to when the next job may go on; tell whether there is one before the end."""
-        due = [job for job in self._waiting_jobs.values() if job.waits_until <= end or job.holds_on]
-        if not due:
+    def _advance(self, end: float) -> bool:
+        """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""
+        due = self.timers.pop(end, self._draws)
+        if due is None:
             return False
-        soonest = min(job.waits_until for job in due)
-        equal = [job for job in due if job.waits_until == soonest]
-        first = equal[0 if self._draws is None or len(equal) == 1 else self._draws.randrange(len(equal))]
-        self._queue.now = max(self.now, first.waits_until)
-        del self._waiting_jobs[first.ref.key]
-        self._dirty[first.ref.key] = first
+        at, act = due
+        self._queue.now = max(self.now, at)
+        act()
         return True
 
     def _sync(self, owner: Owner) -> None:
         claim_pods(self, owner)
-        for action in owner.actions(self.now):
+        for action in self._actions(owner):
             if isinstance(action, Create):
                 if owner.is_cut_short or not self.create(owner, action):
                     break
@@ -209,8 +207,33 @@ class Simulation(Course):
                 self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
         if isinstance(owner, StatefulSetState):
             owner.complete()
-        if isinstance(owner, JobState) and owner.waits_until > self.now:
-            self._waiting_jobs[owner.ref.key] = owner
+
+    def _actions(self, owner: Owner) -> list[Action]:
+        """Return the next actions of a workload's controller."""
+        if not isinstance(owner, JobState):
+            return owner.actions(self.now)
+        if self.durations is not None:
+            return self._sync_job(owner)
+        actions = owner.actions(self.now)
+        if owner.waits_until > self.now:
+            self._look_again(owner, owner.waits_until, is_awaited=owner.holds_on)
+        return actions
+
+    def _look_again(self, job: JobState, at: float, *, is_awaited: bool = False) -> None:
+        self.timers.post(at, lambda: self.enqueue(job), f"wait of {job.ref.key}", is_awaited=is_awaited)
+
+    def _sync_job(self, job: JobState) -> list[Action]:
+        """Sync a job whose pods take time."""
+        job.has_clock = True
+        done = sync(job, self.now)
+        for row in done.released:
+            self.drop_finalizer(row)
+        if done.again_at is not None:
+            self._look_again(job, done.again_at)
+        if done.has_changed:
+            self.note_change()
+            self.notify(job)
+        return done.actions
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
         claim_sets(self, deployment)
@@ -223,6 +246,20 @@ class Simulation(Course):
             if not self._scale(deployment, scale):
                 self._dirty_deployments.pop(deployment.ref.key, None)
                 break
+        if self.durations is not None:
+            self._watch_progress(deployment)
+
+    def _watch_progress(self, deployment: DeploymentState) -> None:
+        """Note how a rollout gets on, and look again when it should have got on."""
+        was_timed_out = deployment.progress.is_timed_out
+        at = deployment.note_progress(self.now)
+        key = f"deadline of {deployment.ref.key}"
+        if at is None:
+            self.timers.cancel(key)
+        else:
+            self.timers.post(max(at, self.now), lambda: self.enqueue(deployment), key)
+        if deployment.progress.is_timed_out and not was_timed_out:
+            self.note_change()
 
     def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
         """Scale a replica set, or create it; tell whether the API server accepts it."""
@@ -260,10 +297,11 @@ class Simulation(Course):
         )
         self.add_to_listers(replica_set)
         state = self.workloads.add_replica_set(replica_set)
-        state.template = deployment.template
+        state.template, state.min_ready = deployment.template, deployment.min_ready
         return state
 
     def _schedule(self, row: int) -> None:
+        self._recount()
         result = schedule_pod(self.session, row)
         if self.on_decision is not None:
             self.on_decision(result)
@@ -304,11 +342,11 @@ class Simulation(Course):
 
     def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
         name = self.session.cluster.pods.infos[preemptor].key
-        present = [pod for pod in victims if pod.row in self.pods]
+        present = [self.pods[pod.row] for pod in victims if pod.row in self.pods]
+        present = [pod for pod in present if not pod.is_terminating]
         for pod in present:
             self.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
         if present:
-            self._recount()
             self._look_for_circle(name, ", ".join(pod.key for pod in present))
 
     def _clear_nomination(self, row: int) -> None:
@@ -318,9 +356,11 @@ class Simulation(Course):
             self._queue.notice(PodDeleted(info), info.priority)
 
     def _recount(self) -> None:
-        allowed = self.disruptions.allowed()
-        for plugin in self._preemptors:
-            plugin.set_allowed_disruptions(allowed)
+        """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
+        allowed = self.disruptions.newly_allowed()
+        if allowed:
+            for plugin in self._preemptors:
+                plugin.set_allowed_disruptions(allowed)
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
         """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""

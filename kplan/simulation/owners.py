@@ -137,6 +137,10 @@ class Owner(ABC):
     def retire(self, pod: ObservedPod) -> None:
         """Count an active pod as terminating from now on; `pod` is its new state."""
         self.leave(pod)
+        self.keep(pod)
+
+    def keep(self, pod: ObservedPod) -> None:
+        """Add a terminating pod."""
         self.terminating[pod.row] = pod
 
     def bury(self, pod: ObservedPod) -> None:
@@ -237,9 +241,9 @@ class DaemonSetState(Owner):
         super().leave(pod)
         self._drop(pod)
 
-    def retire(self, pod: ObservedPod) -> None:
+    def keep(self, pod: ObservedPod) -> None:
         """See `Owner`; the pod stays on its node."""
-        super().retire(pod)
+        super().keep(pod)
         self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
 
     def bury(self, pod: ObservedPod) -> None:

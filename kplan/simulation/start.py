@@ -11,6 +11,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
+from kplan.simulation.durations import Durations
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.loop import Simulation
 from kplan.simulation.making import PodMaker
@@ -25,13 +26,14 @@ QUIET = 3.25
 """Seconds without an event after which a cluster counts as being at rest, where a drain waits for that."""
 
 
-def start(session: Session, world: Snapshot) -> Simulation:
+def start(session: Session, world: Snapshot, durations: Durations | None = None) -> Simulation:
     """Return a simulation of a cluster.
 
     Parameters
     ----------
     session : a fork of its own, with listers of its own
     world : the cluster of the session, with all applied objects other than workloads
+    durations : how long pods take; None for a simulation without a clock
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
@@ -52,7 +54,10 @@ def start(session: Session, world: Snapshot) -> Simulation:
     disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
     simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
     simulation.take_in(members)
-    simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
+    if durations is None:
+        simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
+    else:
+        simulation.begin_clock(durations, is_time_known=world.taken_at is not None)
     return simulation
 
 

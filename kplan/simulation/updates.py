@@ -99,7 +99,7 @@ def update_of(
             scaled_by=scaled_by,
             warnings=warnings,
         )
-    whole = _whole(snapshot, key)
+    whole = whole_object(snapshot, key)
     last: Mapping[str, Any] = {} if whole is None else _last_applied(whole)
     if whole is None:
         before, after, unseen = _lean_specs(target, content, live)
@@ -163,7 +163,8 @@ def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> A
     )
 
 
-def _whole(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
+def whole_object(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
+    """Return a workload with all its fields; None where the snapshot does not have it whole."""
     whole = snapshot.whole.get(key)
     if isinstance(whole, msgspec.Raw):
         decoded: Mapping[str, Any] = msgspec.json.decode(whole)
@@ -175,7 +176,7 @@ def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
     """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
     specs: dict[str, Mapping[str, Any]] = {}
     for key in snapshot.whole:
-        whole = _whole(snapshot, key)
+        whole = whole_object(snapshot, key)
         spec = whole.get("spec") if whole is not None else None
         if isinstance(spec, Mapping):
             specs[key] = spec

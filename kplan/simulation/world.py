@@ -14,121 +14,29 @@ from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
-from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
-from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, WantedJob
+from kplan.simulation.controllers.daemon_set import Eligibility
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSet
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
 from kplan.simulation.making import GENERATION_LABEL, REVISION_LABEL
-from kplan.simulation.observing import completion_index, next_ordinal, target_of
+from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef, compiled
-from kplan.simulation.set_claims import DELETE
 from kplan.simulation.templates import Templates
+from kplan.simulation.wanted import (
+    count,
+    deletes_claims,
+    progress_deadline,
+    wanted_daemon_set,
+    wanted_deployment,
+    wanted_job,
+    wanted_stateful_set,
+)
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
 
-MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
 _STATIC = "Node"
 """A static pod's owner: only its node's kubelet recreates it."""
-
-
-def count(replicas: int | None) -> int:
-    """Return a number of replicas, with its default of one."""
-    return 1 if replicas is None else replicas
-
-
-def wanted_deployment(obj: Deployment) -> WantedDeployment:
-    """Return what a deployment wants, with defaults."""
-    strategy = obj.spec.strategy
-    rolling = strategy.rolling_update
-    surge = rolling.max_surge if rolling is not None else None
-    unavailable = rolling.max_unavailable if rolling is not None else None
-    return WantedDeployment(
-        count(obj.spec.replicas),
-        RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
-        DEFAULT_SHARE if surge is None else surge,
-        DEFAULT_SHARE if unavailable is None else unavailable,
-        obj.spec.paused,
-    )
-
-
-def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
-    """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
-    spec = obj.spec
-    rolling = spec.update_strategy.rolling_update
-    return WantedStatefulSet(
-        count(spec.replicas),
-        0 if spec.ordinals is None else spec.ordinals.start,
-        spec.pod_management_policy != PARALLEL,
-        spec.update_strategy.type or ROLLING_UPDATE,
-        (rolling.partition or 0) if rolling is not None else 0,
-        current,
-        update,
-        (1 if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable)
-        if is_on(MAX_UNAVAILABLE_GATE)
-        else None,
-    )
-
-
-def deletes_claims(obj: StatefulSet) -> bool:
-    """Tell whether claims of pods that are scaled away are deleted."""
-    policy = obj.spec.persistent_volume_claim_retention_policy
-    return policy is not None and policy.when_scaled == DELETE
-
-
-def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
-    """Return what a daemon set wants, with defaults."""
-    strategy = obj.spec.update_strategy
-    rolling = strategy.rolling_update
-    surge = rolling.max_surge if rolling is not None else None
-    unavailable = rolling.max_unavailable if rolling is not None else None
-    return WantedDaemonSet(
-        revision,
-        strategy.type or ROLLING_UPDATE,
-        0 if surge is None else surge,
-        1 if unavailable is None else unavailable,
-    )
-
-
-def wanted_job(obj: Job) -> WantedJob:
-    """Return what a job wants, with defaults."""
-    spec, status = obj.spec, obj.status
-    true = {condition.type for condition in status.conditions if condition.status == "True"}
-    is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
-    per_index = spec.backoff_limit_per_index if spec.completion_mode == "Indexed" else None
-    backoff_limit = spec.backoff_limit
-    if backoff_limit is None:
-        backoff_limit = DEFAULT_BACKOFF_LIMIT if per_index is None else NO_BACKOFF_LIMIT
-    # Without either number a job is done with one success; with parallelism alone any success ends it.
-    completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
-    return WantedJob(
-        count(spec.parallelism),
-        completions,
-        spec.completion_mode == "Indexed",
-        bool(spec.suspend),
-        bool(true & {"Complete", "Failed"}) or status.completion_time is not None or is_elsewhere,
-        backoff_limit,
-        status.succeeded,
-        status.failed,
-        _indexes(status.completed_indexes),
-        bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
-        per_index,
-        spec.max_failed_indexes,
-        _indexes(status.failed_indexes),
-    )
-
-
-def _indexes(text: str) -> frozenset[int]:
-    """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
-    indexes: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (not last or last.isdecimal()):
-            indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
-    return frozenset(indexes)
 
 
 class Workloads:
@@ -204,6 +112,8 @@ class Workloads:
             obj.spec.template,
             obj.spec.selector or LabelSelector(),
             self.templates.digest(template),
+            min_ready=obj.spec.min_ready_seconds,
+            deadline=progress_deadline(obj),
         )
         self._deployments[ref.key] = state
         return state
@@ -224,6 +134,7 @@ class Workloads:
             labels=obj.metadata.labels,
             is_controlled=controller_of(obj.metadata) is not None,
             selector=compiled(obj.spec.selector),
+            min_ready=obj.spec.min_ready_seconds,
         )
         if not state.is_controlled:
             self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
@@ -251,6 +162,7 @@ class Workloads:
             replicas=count(obj.spec.replicas),
             is_controlled=is_controlled,
             selector=selector_of_controller(obj),
+            min_ready=obj.spec.min_ready_seconds,
         )
         self._owners[ref.key] = state
         return state
@@ -268,6 +180,7 @@ class Workloads:
             has_revision=bool(obj.status.update_revision),
             deletes_claims=deletes_claims(obj),
             selector=compiled(obj.spec.selector),
+            min_ready=obj.spec.min_ready_seconds,
         )
         self._owners[ref.key] = state
         return state
@@ -282,6 +195,7 @@ class Workloads:
             {revision: obj.spec.template},
             wanted=wanted_daemon_set(obj, revision),
             selector=compiled(obj.spec.selector),
+            min_ready=obj.spec.min_ready_seconds,
         )
         state.nodes = eligible_nodes(obj.spec.template, nodes)
         self._owners[ref.key] = state
@@ -298,6 +212,8 @@ class Workloads:
             wanted=wanted_job(obj),
             counts_leaving=counts_leaving,
             selector=compiled(obj.spec.selector),
+            deadline=obj.spec.active_deadline_seconds,
+            started_at=seconds(obj.status.start_time),
         )
         self._owners[ref.key] = state
         return state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kplan.simulation.circles import MAX_RETURNS, Circles
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.course import MAX_RETURNS, Circles
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 

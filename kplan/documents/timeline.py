@@ -1,0 +1,83 @@
+"""When things happen in a change, and how many pods of each workload are ready meanwhile."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kplan.documents.base import Count, Document
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+DurationSource = Literal["given", "learned", "assumed"]
+
+
+class PodDuration(Document, frozen=True, kw_only=True):
+    """How long something takes, and where that is known from.
+
+    Attributes
+    ----------
+    seconds : null for pods that run on
+    source : given with the question, learned from the cluster's own pods and jobs, or assumed
+    samples : the number of pods or jobs whose median it is, where it is learned
+    """
+
+    seconds: Seconds | None
+    source: DurationSource
+    samples: Count = 0
+
+
+class PodDurations(Document, frozen=True, kw_only=True):
+    """How long the pods of a workload take.
+
+    Attributes
+    ----------
+    start : from bound to ready
+    stop : from told to go until gone; at most the grace period
+    run : from bound until a pod of a job has succeeded; absent for other workloads
+    """
+
+    start: PodDuration
+    stop: PodDuration
+    run: PodDuration | UnsetType = UNSET
+
+
+class WorkloadTimeline(Document, frozen=True, kw_only=True):
+    """A workload over time; times are in seconds since the change.
+
+    Attributes
+    ----------
+    wanted : how many pods it wants at the end
+    ready_before : how many pods were ready when the change began
+    lowest_ready : the lowest number of ready pods
+    lowest_ready_at : when that was reached first
+    ready_over_time : time and number of ready pods from then on, for each change of that number
+    """
+
+    wanted: Count
+    ready_before: Count
+    lowest_ready: Count
+    lowest_ready_at: Seconds
+    ready_over_time: tuple[tuple[Seconds, Count], ...]
+    durations: PodDurations
+
+
+class Timeline(Document, frozen=True, kw_only=True):
+    """When a change ends, and what is out of service meanwhile; times are in seconds since the change.
+
+    Attributes
+    ----------
+    end : when the last thing happens
+    until : how long the look ahead is; null for no limit
+    is_over : nothing more is to happen; false where the look ahead ends before
+    stuck_at : since when nothing gets on though something is wanting; null where nothing is wanting
+    workloads : by KIND/NAMESPACE/NAME, those with pods that come, go or end
+    """
+
+    end: Seconds
+    until: Seconds | None
+    is_over: bool
+    stuck_at: Seconds | None
+    workloads: dict[str, WorkloadTimeline]

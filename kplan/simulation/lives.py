@@ -1,0 +1,255 @@
+"""The lives of pods where they take time: to become ready, to be gone when they are told to go, to be done.
+
+Without a clock a pod is ready as soon as it is bound, and gone as soon as it is told to go. With one, each of these is
+an event of its own. A pod that is told to go keeps its room, its name and, for some controllers, its place until then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from kplan.api.core import PodCondition
+from kplan.documents.change import StepEvent
+from kplan.engine.cluster import NOWHERE
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.course import Course
+from kplan.simulation.durations import LAG, Durations, PodTimes
+from kplan.simulation.hints import PodDeleted
+from kplan.simulation.job_sync import BATCH_SECONDS
+from kplan.simulation.jobs import Ended, JobState
+from kplan.simulation.making import share
+from kplan.simulation.observing import seconds
+from kplan.simulation.owners import DaemonSetState, Owner
+
+_PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+
+
+class Lives(Course):
+    """A cluster in motion in which pods take time, if it has durations."""
+
+    durations: Durations | None = None  #: how long pods take; None for a simulation without a clock
+    ready_at_start: Mapping[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
+
+    def begin_clock(self, durations: Durations, *, is_time_known: bool) -> None:
+        """Start the clock: what pods of the snapshot have begun goes on.
+
+        The second hand stands half way: the fraction of a second at which a change begins is not known.
+
+        Parameters
+        ----------
+        is_time_known : the snapshot says when it was taken; else its ready pods count as available
+        """
+        self.durations = durations
+        self._queue.now = self.starts_at = self.last_change = math.floor(self.now) + 0.5
+        self.ready_at_start = {
+            pod.key: f"Pod/{pod.key}" if (owner := self.owner(pod.row)) is None else owner.workload.key
+            for pod in self.pods.values()
+            if pod.is_ready and not self.session.cluster.pods.infos[pod.row].is_terminating
+        }
+        for row, pod in tuple(self.pods.items()):
+            owner, info = self.owner(row), self.session.cluster.pods.infos[row]
+            if info.is_terminating:
+                self._go_on_terminating(pod, owner, info)
+            elif pod.node:
+                self._go_on(pod, owner, info, is_time_known=is_time_known)
+
+    def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
+        leaving = self.pods[pod.row] = replace(pod, is_terminating=True, ready_since=None)
+        if owner is not None:
+            owner.keep(leaving)
+        # The deletion timestamp is when the grace period is over.
+        grace = info.pod.spec.termination_grace_period_seconds or 0
+        deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
+        at = deleted_at + min(self.durations_of(pod, owner).stop.seconds, grace)
+        self.timers.post(max(at, self.now) + LAG, lambda: self.bury(pod.row))
+
+    def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
+        times, row = self.durations_of(pod, owner), pod.row
+        since = seconds(info.pod.status.start_time) or pod.created
+        if not pod.is_ready and since + times.start.seconds > self.now:
+            self.timers.post(since + times.start.seconds, lambda: self.become_ready(row))
+        if times.run is not None and times.run.seconds < math.inf:
+            self.timers.post(max(since + times.run.seconds, self.now) + LAG, lambda: self.succeed(row))
+        if not is_time_known or owner is None or pod.ready_since is None:
+            return
+        available_at = pod.ready_since + owner.min_ready
+        if available_at > self.now:
+            fresh = self.pods[row] = replace(pod, is_fresh=True)
+            owner.settle(fresh)
+            self.timers.post(available_at, lambda: self._become_available(row))
+
+    def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
+        """Return how long a pod takes; only with a clock."""
+        times = self._times(pod, owner)
+        if times is None:
+            raise RuntimeError("the simulation has no clock")
+        return times
+
+    def _times(self, pod: ObservedPod, owner: Owner | None) -> PodTimes | None:
+        return None if self.durations is None else self.durations.of_owner(owner, pod.key)
+
+    def notify(self, owner: Owner) -> None:
+        """See `Course`; a job's controller gathers the events of its pods for a second."""
+        if self.durations is None or not isinstance(owner, JobState):
+            self.enqueue(owner)
+        elif not self.timers.has(f"pods of {owner.ref.key}"):
+            self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
+
+    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+        """See `Course`."""
+        times = self._times(pod, owner)
+        if times is None:
+            return super().started(pod, owner)
+        if times.run is not None and times.run.seconds < math.inf:
+            self.timers.post(self.now + times.run.seconds + LAG, lambda: self.succeed(pod.row))
+        if times.start.seconds <= 0:
+            return self._as_ready(pod, owner)
+        self.timers.post(self.now + times.start.seconds + LAG, lambda: self.become_ready(pod.row))
+        return pod
+
+    def bind(self, row: int, place: int) -> None:
+        """See `Course`."""
+        super().bind(row, place)
+        if self.durations is None:
+            return
+        pod, cluster = self.pods[row], self.session.cluster
+        cluster.update(row, _with_status(cluster.pods.infos[row], start_time=_stamp(self.now)))
+        if pod.is_ready:
+            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=self.owner(row))
+
+    def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+        is_fresh = owner is not None and owner.min_ready > 0
+        if is_fresh:
+            self.timers.post(self._available_at(owner), lambda: self._become_available(pod.row))
+        return replace(pod, ready_since=self.now, is_fresh=is_fresh)
+
+    def _available_at(self, owner: Owner | None) -> float:
+        """Return when a pod counts as available that is ready from now on.
+
+        The time since when a pod is ready is noted in whole seconds; a daemon set's controller looks again only when
+        ``minReadySeconds`` have passed since its last look.
+        """
+        if owner is None:
+            return self.now
+        return (self.now if isinstance(owner, DaemonSetState) else math.floor(self.now)) + owner.min_ready
+
+    def become_ready(self, row: int) -> None:
+        """Have a pod become ready, unless it is on its way out."""
+        pod = self.pods.get(row)
+        if pod is not None and not pod.is_terminating and not pod.is_ready:
+            owner = self.owner(row)
+            self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
+            self._update(self._as_ready(pod, owner))
+
+    def _become_available(self, row: int) -> None:
+        pod = self.pods.get(row)
+        if pod is not None and pod.is_ready and pod.is_fresh:
+            self._update(replace(pod, is_fresh=False))
+            self.note_change()
+
+    def _update(self, pod: ObservedPod) -> None:
+        """Show everybody the new state of an active pod."""
+        self.pods[pod.row] = pod
+        self.disruptions.settle(pod)
+        owner = self.owner(pod.row)
+        if owner is not None:
+            owner.settle(pod)
+            self.notify(owner)
+
+    def succeed(self, row: int) -> None:
+        """Have a pod end with success: it leaves its room at once."""
+        pod = self.pods.get(row)
+        if pod is None or pod.is_terminating:
+            return
+        owner = self.owner(row)
+        self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
+        if owner is not None:
+            owner.leave(pod)
+            if isinstance(owner, JobState):
+                owner.uncounted[row] = Ended(pod.index, math.floor(self.now), is_success=True)
+            self.notify(owner)
+        self.vanish(pod, owner)
+        self._circles.forget()
+
+    def terminating(
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
+    ) -> ObservedPod | None:
+        """See `Course`."""
+        times = self._times(pod, owner)
+        if times is None:
+            return None
+        row = pod.row
+        if not pod.node:
+            self.log(StepEvent.GONE, pod=pod.key, owner=owner)
+            return None
+        info = self.session.cluster.pods.infos[row]
+        grace = info.pod.spec.termination_grace_period_seconds
+        stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
+        if isinstance(owner, JobState) and not by_owner:
+            since = pod.created if pod.ready_since is None else self.now
+            owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True)
+        elif stop <= 0:
+            self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
+            return None
+        leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
+        self.pods[row] = leaving
+        self.session.cluster.update(row, _with_deletion(info, self.now, is_preempted=by is not None))
+        self.disruptions.settle(leaving)
+        self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner)
+        self.timers.post(self.now + stop + (LAG if stop else 0), lambda: self.end(row))
+        return leaving
+
+    def end(self, row: int) -> None:
+        """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""
+        pod, owner = self.pods[row], self.owner(row)
+        if not isinstance(owner, JobState) or row not in owner.uncounted:
+            self.bury(row)
+            return
+        info = self.session.cluster.pods.infos[row]
+        owner.uncounted[row] = replace(owner.uncounted[row], at=math.floor(self.now), is_terminating=False)
+        owner.terminating[row] = self.pods[row] = replace(pod, phase="Failed")
+        if self.session.cluster.node_of[row] != NOWHERE:
+            self.session.evict(row)
+        self._queue.notice(PodDeleted(info))
+        self.note_change()
+        self.notify(owner)
+
+    def drop_finalizer(self, row: int) -> None:
+        """Remove a job's finalizer from a pod: where that has ended and is to go, its object is gone."""
+        pod = self.pods.get(row)
+        if pod is not None and pod.is_terminating and pod.phase in ("Failed", "Succeeded"):
+            self.bury(row)
+
+    def bury(self, row: int) -> None:
+        """Remove a terminating pod."""
+        pod, owner = self.pods[row], self.owner(row)
+        self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
+        if owner is not None:
+            owner.bury(pod)
+            self.notify(owner)
+        self.vanish(pod, owner)
+
+
+def _with_deletion(info: PodInfo, now: float, *, is_preempted: bool) -> PodInfo:
+    """Return a pod with its deletion time."""
+    pod = info.pod
+    conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
+    metadata = replace(pod.metadata, deletion_timestamp=_stamp(now))
+    changed = PodInfo(replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
+    share(info, changed)
+    return changed
+
+
+def _with_status(info: PodInfo, **fields: str) -> PodInfo:
+    changed = PodInfo(replace(info.pod, status=replace(info.pod.status, **fields)))
+    share(info, changed)
+    return changed
+
+
+def _stamp(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

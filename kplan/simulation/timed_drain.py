@@ -1,0 +1,135 @@
+"""A drain where pods take time: refused evictions are tried again, and the next node waits for this one to be empty.
+
+Upstream: staging/src/k8s.io/kubectl/pkg/drain/drain.go RunNodeDrain, evictPods, waitForDelete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from kplan.documents.change import StepEvent
+from kplan.simulation.disruption import VIOLATED
+from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.loop import Simulation
+
+RETRY_SECONDS = 5.0
+"""After a refused eviction."""
+
+POLL_SECONDS = 1.0
+"""Between two looks whether an evicted pod is gone."""
+
+CLIENT_SECONDS = 0.15
+"""Until a client has cordoned the nodes and listed the pods of one."""
+
+REFUSAL_SECONDS = 0.25
+"""Until a refusal comes, on average: of two evictions at once under one budget the API server tries the loser again
+after half a second."""
+
+
+class TimedDrain:
+    """Cordons nodes, then empties one after the other.
+
+    Parameters
+    ----------
+    timeout : seconds after which it gives up; infinity for never
+    on_empty : called with the name of each node when it is empty
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        nodes: Sequence[str],
+        options: DrainOptions | None = None,
+        *,
+        timeout: float = math.inf,
+        on_empty: Callable[[str], None] | None = None,
+    ) -> None:
+        self._simulation = simulation
+        self.work = Drain(simulation, options)
+        self._left = list(nodes)
+        self._timeout = timeout
+        self._on_empty = on_empty
+        self._node = ""
+        self._gives_up_at = math.inf
+        self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
+        self.has_failed = False  #: it gave up
+        self.finished_at: float | None = None  #: when the last node was empty, in virtual time
+
+    def begin(self) -> None:
+        """Cordon the nodes, and start with the first."""
+        self._gives_up_at = self._simulation.now + self._timeout
+        self._simulation.cordon(self._left)
+        self._later(CLIENT_SECONDS, self._next_node)
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        self._simulation.timers.post(self._simulation.now + seconds, act)
+
+    def _next_node(self) -> None:
+        if not self._left:
+            self._simulation.note_change()
+            self.finished_at = self._simulation.now
+            return
+        self._node = self._left.pop(0)
+        n_refused = len(self.work.refused)
+        pods = self.work.without_refused(self.work.leaving([self._node]))
+        self._waiting = {pod.row: "" for pod in pods}
+        for pod in pods:
+            self._evict(pod.row)
+        if len(self.work.refused) > n_refused:
+            self._later(0.0, self._next_node)
+        elif not pods:
+            self._emptied()
+
+    def _evict(self, row: int) -> None:
+        simulation = self._simulation
+        pod = simulation.pods.get(row)
+        if self.has_failed or pod is None:
+            self._done(row)
+            return
+        if simulation.now >= self._gives_up_at:
+            self._give_up()
+            return
+        words = "" if pod.is_terminating else self.work.obstacle(pod)
+        if not words:
+            self._waiting[row] = ""
+            if not pod.is_terminating:
+                simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
+            self._later(POLL_SECONDS, lambda: self._look(row))
+            return
+        if self._waiting[row] != words:
+            simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=simulation.owner(row), because=words)
+        simulation.note_change()
+        is_first = not self._waiting[row]
+        self._waiting[row] = words
+        if words == VIOLATED:
+            self._later(RETRY_SECONDS + (REFUSAL_SECONDS if is_first else 0.0), lambda: self._evict(row))
+
+    def _look(self, row: int) -> None:
+        if row not in self._simulation.pods:
+            self._done(row)
+        elif self._simulation.now >= self._gives_up_at:
+            self._give_up()
+        else:
+            self._later(POLL_SECONDS, lambda: self._look(row))
+
+    def _done(self, row: int) -> None:
+        if self._waiting.pop(row, None) is not None and not self._waiting and not self.has_failed:
+            self._emptied()
+
+    def _emptied(self) -> None:
+        self._simulation.note_change()
+        if self._on_empty is not None:
+            self._on_empty(self._node)
+        self._later(0.0, self._next_node)
+
+    def _give_up(self) -> None:
+        if not self.has_failed:
+            self.has_failed = True
+            self._simulation.note_change()
+
+    def conclude(self) -> None:
+        """Note the pods that it could not evict, and the nodes that it did not get to."""
+        pods = self._simulation.pods
+        self.work.note_blocked([pods[row] for row, words in self._waiting.items() if words and row in pods], log=False)
+        self.work.not_reached = tuple(self._left)

@@ -1,0 +1,90 @@
+"""What is to happen later in a simulation: functions to call, each at a time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+
+Act = Callable[[], None]
+
+
+class _Timer(msgspec.Struct):
+    at: float
+    act: Act
+    key: str
+    is_awaited: bool
+
+
+class Timers:
+    """An event queue: what is due first comes first, and of what is due at once what was posted first."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int]] = []
+        self._timers: dict[int, _Timer] = {}
+        self._number_of: dict[str, int] = {}
+        self._awaited: set[int] = set()
+        self._n_posted = 0
+
+    def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False) -> None:
+        """Have something happen at a time.
+
+        Parameters
+        ----------
+        key : what it is about; a timer takes the place of a former one with the same key; empty for none
+        is_awaited : it happens even if the simulation is to end before
+        """
+        self.cancel(key)
+        self._n_posted += 1
+        number = self._n_posted
+        self._timers[number] = _Timer(at, act, key, is_awaited)
+        if key:
+            self._number_of[key] = number
+        if is_awaited:
+            self._awaited.add(number)
+        heapq.heappush(self._heap, (at, number))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to happen any more."""
+        return not self._timers
+
+    def has(self, key: str) -> bool:
+        """Tell whether a timer with this key is posted."""
+        return key in self._number_of
+
+    def cancel(self, key: str) -> None:
+        """Remove the timer with this key, if there is one."""
+        number = self._number_of.pop(key, None)
+        if number is not None:
+            del self._timers[number]
+            self._awaited.discard(number)
+
+    def pop(self, end: float, draws: Random | None = None) -> tuple[float, Act] | None:
+        """Remove and return what is due first, with its time; None where nothing is due until `end`.
+
+        Parameters
+        ----------
+        draws : draws among what is due at the same time
+        """
+        heap, timers = self._heap, self._timers
+        while heap and heap[0][1] not in timers:
+            heapq.heappop(heap)
+        if heap and heap[0][0] <= end:
+            number = heap[0][1]
+        elif self._awaited:
+            number = min(self._awaited, key=lambda number: (timers[number].at, number))
+        else:
+            return None
+        at = timers[number].at
+        if draws is not None:
+            due = [other for time, other in heap if time == at and other in timers]
+            due = [other for other in sorted(due) if at <= end or timers[other].is_awaited]
+            number = due[draws.randrange(len(due))] if len(due) > 1 else number
+        timer = timers.pop(number)
+        self._awaited.discard(number)
+        if timer.key:
+            del self._number_of[timer.key]
+        return timer.at, timer.act

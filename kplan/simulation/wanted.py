@@ -1,0 +1,120 @@
+"""What workloads want, with defaults, as their controllers read it."""
+
+from __future__ import annotations
+
+from kplan.api.apps import DaemonSet, Deployment, StatefulSet
+from kplan.api.batch import Job
+from kplan.simulation.controllers.daemon_set import WantedDaemonSet
+from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
+from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, WantedJob
+from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSet
+from kplan.simulation.immutable import IsOn
+from kplan.simulation.set_claims import DELETE
+
+MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
+DEFAULT_PROGRESS_DEADLINE = 600
+NO_PROGRESS_DEADLINE = 2**31 - 1
+
+
+def count(replicas: int | None) -> int:
+    """Return a number of replicas, with its default of one."""
+    return 1 if replicas is None else replicas
+
+
+def wanted_deployment(obj: Deployment) -> WantedDeployment:
+    """Return what a deployment wants, with defaults."""
+    strategy = obj.spec.strategy
+    rolling = strategy.rolling_update
+    surge = rolling.max_surge if rolling is not None else None
+    unavailable = rolling.max_unavailable if rolling is not None else None
+    return WantedDeployment(
+        count(obj.spec.replicas),
+        RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
+        DEFAULT_SHARE if surge is None else surge,
+        DEFAULT_SHARE if unavailable is None else unavailable,
+        obj.spec.paused,
+    )
+
+
+def progress_deadline(obj: Deployment) -> int | None:
+    """Return how many seconds a deployment may take without progress, with its default; None for any number."""
+    wanted = obj.spec.progress_deadline_seconds
+    if wanted is None:
+        return DEFAULT_PROGRESS_DEADLINE
+    return None if wanted == NO_PROGRESS_DEADLINE else wanted
+
+
+def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
+    """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
+    spec = obj.spec
+    rolling = spec.update_strategy.rolling_update
+    return WantedStatefulSet(
+        count(spec.replicas),
+        0 if spec.ordinals is None else spec.ordinals.start,
+        spec.pod_management_policy != PARALLEL,
+        spec.update_strategy.type or ROLLING_UPDATE,
+        (rolling.partition or 0) if rolling is not None else 0,
+        current,
+        update,
+        (1 if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable)
+        if is_on(MAX_UNAVAILABLE_GATE)
+        else None,
+    )
+
+
+def deletes_claims(obj: StatefulSet) -> bool:
+    """Tell whether claims of pods that are scaled away are deleted."""
+    policy = obj.spec.persistent_volume_claim_retention_policy
+    return policy is not None and policy.when_scaled == DELETE
+
+
+def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
+    """Return what a daemon set wants, with defaults."""
+    strategy = obj.spec.update_strategy
+    rolling = strategy.rolling_update
+    surge = rolling.max_surge if rolling is not None else None
+    unavailable = rolling.max_unavailable if rolling is not None else None
+    return WantedDaemonSet(
+        revision,
+        strategy.type or ROLLING_UPDATE,
+        0 if surge is None else surge,
+        1 if unavailable is None else unavailable,
+    )
+
+
+def wanted_job(obj: Job) -> WantedJob:
+    """Return what a job wants, with defaults."""
+    spec, status = obj.spec, obj.status
+    true = {condition.type for condition in status.conditions if condition.status == "True"}
+    is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
+    per_index = spec.backoff_limit_per_index if spec.completion_mode == "Indexed" else None
+    backoff_limit = spec.backoff_limit
+    if backoff_limit is None:
+        backoff_limit = DEFAULT_BACKOFF_LIMIT if per_index is None else NO_BACKOFF_LIMIT
+    # Without either number a job is done with one success; with parallelism alone any success ends it.
+    completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
+    return WantedJob(
+        count(spec.parallelism),
+        completions,
+        spec.completion_mode == "Indexed",
+        bool(spec.suspend),
+        bool(true & {"Complete", "Failed"}) or status.completion_time is not None or is_elsewhere,
+        backoff_limit,
+        status.succeeded,
+        status.failed,
+        _indexes(status.completed_indexes),
+        bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
+        per_index,
+        spec.max_failed_indexes,
+        _indexes(status.failed_indexes),
+    )
+
+
+def _indexes(text: str) -> frozenset[int]:
+    """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
+    indexes: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
+    return frozenset(indexes)
