@@ -69,14 +69,23 @@ class KplanError(Exception):
         self.hint = hint
 
 
-class InputError(KplanError):
-    """An input that cannot be used; `problems` holds all its problems, in reading order."""
+#: After so many problems no further object of an input is checked, but only counted.
+ENOUGH_PROBLEMS = 100
 
-    def __init__(self, problems: Iterable[Problem] | str, *, hint: str = "") -> None:
+
+class InputError(KplanError):
+    """An input that cannot be used.
+
+    `problems` holds its problems, in reading order; after `ENOUGH_PROBLEMS` the objects that follow are not checked,
+    and `unchecked` is their number.
+    """
+
+    def __init__(self, problems: Iterable[Problem] | str, *, hint: str = "", unchecked: int = 0) -> None:
         all_problems = (Problem(problems),) if isinstance(problems, str) else tuple(problems)
         hints = [problem.hint for problem in all_problems if problem.hint]
         super().__init__("\n".join(str(problem) for problem in all_problems), hint=hint or (hints[0] if hints else ""))
         self.problems = all_problems
+        self.unchecked = unchecked
 
 
 class SnapshotError(InputError):

@@ -43,6 +43,11 @@ def _decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(target)
 
 
+@lru_cache(maxsize=256)
+def _type_info(target: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(target)
+
+
 def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     """Decode one object from JSON.
 
@@ -111,7 +116,7 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
     except (msgspec.ValidationError, RecursionError):
         problems = _Problems(shows_values=shows_values)
         try:
-            cleaned = _clean(value, inspect.type_info(target), "$", problems)
+            cleaned = _clean(value, _type_info(target), "$", problems)
         except RecursionError:
             raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
         if problems.recorded:

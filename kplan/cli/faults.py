@@ -124,6 +124,8 @@ def _print_error(error: Exception) -> None:
         _hint(problem.hint, printed)
     if len(problems) > _MOST_PROBLEMS:
         say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
+    if isinstance(error, InputError) and error.unchecked:
+        say(f"error: after {len(problems)} problems, {error.unchecked} more objects were not checked")
     if not problems:
         say(f"error: {error.message}")
     usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +15,10 @@ from kplan.reading.limits import MAX_DEPTH
 from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
 
 DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
+
+
+#: An index that more of a path follows.
+_ELEMENT = re.compile(r"\[[0-9]+\](?=[.\[])")
 
 
 class Document:
@@ -35,6 +41,20 @@ class Document:
             return tuple(json_duplicates(self.content, self.lines))
         except RecursionError:
             return ()  # decoding reports its depth
+
+    def duplicates_below(self, path: str) -> Sequence[Duplicate]:
+        """Return the duplicate keys in one object of the document: ``$``, or an element of a list."""
+        return self._duplicates_by_element.get(path, ())
+
+    @cached_property
+    def _duplicates_by_element(self) -> dict[str, list[Duplicate]]:
+        """The duplicate keys by the path of each list element around them, so that no object looks through all."""
+        by_element: dict[str, list[Duplicate]] = {}
+        for duplicate in self.duplicates():
+            around = [match.end() for match in _ELEMENT.finditer(duplicate.path)]
+            for end in (1, *around):
+                by_element.setdefault(duplicate.path[:end], []).append(duplicate)
+        return by_element
 
     def value(self) -> Any:
         """Return the content as builtins.

@@ -69,8 +69,7 @@ class Item(msgspec.Struct, frozen=True):
         """Return the duplicate keys in the object, with their paths in it."""
         return tuple(
             Duplicate("$" + duplicate.path[len(self.json_path) :], duplicate.line)
-            for duplicate in self.origin.duplicates()
-            if duplicate.path.startswith((f"{self.json_path}.", f"{self.json_path}["))
+            for duplicate in self.origin.duplicates_below(self.json_path)
         )
 
     def locate(self, problem: Problem) -> Problem:

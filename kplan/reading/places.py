@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -83,7 +84,7 @@ class JsonLines:
     def __init__(self, content: msgspec.Raw, line: int) -> None:
         self._line = line
         self._text = memoryview(content)
-        self._last = (0, line)
+        self._offsets, self._lines = [0], [line]  # the known positions, in their order
         self._known: dict[tuple[Step, ...], msgspec.Raw | None] = {(): content}
         self._below: dict[tuple[Step, ...], Any] = {}
 
@@ -100,10 +101,12 @@ class JsonLines:
         return self._line_at(_address(value) - _address(self._text))
 
     def _line_at(self, offset: int) -> int:
-        """Count newlines from the last position on, as most paths are looked up in reading order."""
-        start, line = self._last if self._last[0] <= offset else (0, self._line)
-        line += bytes(self._text[start:offset]).count(b"\n")
-        self._last = (offset, line)
+        """Count newlines from the nearest known position on."""
+        before = bisect_right(self._offsets, offset) - 1
+        line = self._lines[before] + bytes(self._text[self._offsets[before] : offset]).count(b"\n")
+        if self._offsets[before] != offset:
+            self._offsets.insert(before + 1, offset)
+            self._lines.insert(before + 1, line)
         return line
 
     def _at(self, steps: tuple[Step, ...], around: msgspec.Raw) -> msgspec.Raw | None:

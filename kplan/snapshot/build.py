@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.documents.base import ClusterChange, MissingKind
-from kplan.errors import Problem, SnapshotError
+from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
@@ -79,13 +79,21 @@ class SnapshotBuilder:
 
     def __init__(self, *, refuses_odd: bool = False) -> None:
         self.problems: list[Problem] = []
+        self.unchecked = 0  #: objects that were not added, as there are problems enough
         self.warnings: list[Warning] = []
         self._quantities = QuantityCheck(refuses_odd=refuses_odd)
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind.attribute: {} for kind in KINDS}
 
+    def has_enough_problems(self) -> bool:
+        """Tell whether a further object need not be checked, and count it then."""
+        if len(self.problems) < ENOUGH_PROBLEMS:
+            return False
+        self.unchecked += 1
+        return True
+
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Add an object; with `completes`, the defaults of an API server are filled in."""
-        wrong = self._quantities.problems(obj, kind) + time_problems(obj)
+        wrong = self._quantities.problems(obj) + time_problems(obj)
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
         if wrong:
@@ -105,7 +113,7 @@ class SnapshotBuilder:
         Raises SnapshotError with all problems of all objects.
         """
         if self.problems:
-            raise SnapshotError(self.problems)
+            raise SnapshotError(self.problems, unchecked=self.unchecked)
         return tuple(lean(obj) for same_kind in self._objects.values() for obj in same_kind.values())
 
     def finish(
@@ -123,7 +131,7 @@ class SnapshotBuilder:
     ) -> Snapshot:
         """Return the snapshot; raises SnapshotError with all problems of all objects."""
         if self.problems:
-            raise SnapshotError(self.problems)
+            raise SnapshotError(self.problems, unchecked=self.unchecked)
         versions = _versions(self._objects["pods"])
         objects: dict[str, Any] = {name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items()}
         objects["pods"] = tuple(self._with_priority(pod, objects["priority_classes"]) for pod in objects["pods"])

@@ -164,6 +164,8 @@ class _Loader:
         self._read: dict[tuple[str, str], Kind] = {}
 
     def take(self, item: Item) -> None:
+        if self.builder.has_enough_problems():
+            return
         place = Place(item.origin, item.json_path)
         kind = self._read.get((item.api_version, item.kind))
         if kind is None and (item.api_version, item.kind) == (API_VERSION, KIND):
@@ -182,6 +184,8 @@ class _Loader:
                 self._keep_whole(obj, kind, item.content)
 
     def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
+        if self.builder.has_enough_problems():
+            return
         api_version, kind_name = obj.get("apiVersion", ""), obj.get("kind")
         if not isinstance(api_version, str) or not isinstance(kind_name, str):
             hint = "a Kubernetes object has apiVersion, kind and metadata"
@@ -296,6 +300,8 @@ class _Loader:
             return []
         objects = []
         for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):
+            if self.builder.has_enough_problems():
+                continue
             try:
                 objects.append(decode(element, kind.type))
             except DecodeError as error:

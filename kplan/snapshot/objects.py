@@ -51,7 +51,7 @@ def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
     except DecodeError as error:
         raise ManifestError(error.problems) from None
     problems = [] if pod.spec.containers else [Problem("a pod needs a container", json_path="$.spec.containers")]
-    problems += [*QuantityCheck(refuses_odd=False).problems(pod, kind), *time_problems(pod)]
+    problems += [*QuantityCheck(refuses_odd=False).problems(pod), *time_problems(pod)]
     if problems:
         raise ManifestError(problems)
     completed: Pod = complete(pod, kind)

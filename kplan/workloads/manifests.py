@@ -24,7 +24,7 @@ from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
-from kplan.errors import ManifestError, Problem
+from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
 from kplan.reading import Item
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, object_name
@@ -146,14 +146,18 @@ def load_manifests(
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
     reader.minor, reader.takes_others = minor, takes_others
     reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
+    unchecked = 0
     for item in reading.items(sources):
+        if len(reader.problems) >= ENOUGH_PROBLEMS:
+            unchecked += 1
+            continue
         reader.take(item)
     if not reader.problems and not reader.workloads:
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += _duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
-        raise ManifestError(reader.problems)
+        raise ManifestError(reader.problems, unchecked=unchecked)
     return Manifests(
         tuple(reader.pods),
         tuple(reader.workloads),

@@ -258,3 +258,36 @@ def test_standard_output_holds_the_result_only() -> None:
     found = kplan("place", "shop/flash-sale", "-s", "demo", "-o", "json", "-v")
     assert json.loads(found.stdout)["kind"] == "PlacementReport"
     assert found.stderr.startswith("snapshot: demo")
+
+
+@pytest.mark.parametrize("command", [("snapshot", "check"), ("place",)])
+@pytest.mark.parametrize("separator", ["", "\n---\n"])
+def test_after_a_hundred_problems_objects_are_only_counted(
+    command: tuple[str, ...], separator: str, tmp_path: Path
+) -> None:
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{n}"}, "spec": {"containers": n}}
+        for n in range(800)
+    ]
+    path = tmp_path / ("pods.yaml" if separator else "pods.json")
+    whole = {"apiVersion": "v1", "kind": "List", "items": pods}
+    path.write_text(separator.join(["# pods", *map(json.dumps, pods)]) if separator else json.dumps(whole))
+    started = time.process_time()
+    refused = invoke(*command, path)
+
+    assert refused.exit_code == 2
+    assert refused.stderr.count("error: ") == 52
+    assert "error: and 50 more problems\nerror: after 100 problems, 700 more objects were not checked" in refused.stderr
+    assert time.process_time() - started < 5
+
+
+def test_duplicate_keys_in_many_objects_are_found_in_one_pass(tmp_path: Path) -> None:
+    spec = '"spec": {"containers": [{"name": "c", "image": "i"}]}'
+    names = [f'"metadata": {{"name": "p{n}", "name": "p{n}"}}' for n in range(2000)]
+    pods = ", ".join(f'{{"apiVersion": "v1", "kind": "Pod", {name}, {spec}}}' for name in names)
+    path = tmp_path / "pods.json"
+    path.write_text(f'{{"apiVersion": "v1", "kind": "List", "items": [{pods}]}}')
+    started = time.process_time()
+
+    assert '"metadata.name"' in invoke("place", path).stderr
+    assert time.process_time() - started < 5
