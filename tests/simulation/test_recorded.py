@@ -131,10 +131,9 @@ def test_the_course_is_that_of_a_real_control_plane(name: str) -> None:
 
 
 def test_nine_of_ten_changes_leave_the_pods_on_the_same_nodes() -> None:
-    same = sum(
-        sorted(row[:3] for row in _theirs(case)) == sorted(row[:3] for row in _ours(case)[0]) for case in CASES.values()
-    )
-    assert same >= 0.9 * len(CASES)
+    drawn = [case for name, case in CASES.items() if name.startswith(("apply-", "drain-"))]
+    same = sum(sorted(row[:3] for row in _theirs(case)) == sorted(row[:3] for row in _ours(case)[0]) for case in drawn)
+    assert same >= 0.9 * len(drawn)  # the clusters made by hand have equal nodes, among which the lot decides
 
 
 @pytest.mark.parametrize("name", sorted(LOTS))
