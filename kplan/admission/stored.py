@@ -21,6 +21,7 @@ from kplan.admission.workload_defaults import generated_uid
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse
+from kplan.api.wellknown import GATED_CONDITION
 
 Object = dict[str, Any]
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
@@ -205,7 +206,7 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
             "status": "False",
             "lastProbeTime": None,
             "reason": "SchedulingGated",
-            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "message": GATED_CONDITION,
         }
         obj["status"]["conditions"] = [condition]
     yield "API server", obj

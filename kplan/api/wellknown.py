@@ -29,3 +29,5 @@ POOL_LABELS: Final = (
     "node.kubernetes.io/instance-type",
 )
 """Labels for the name of a node pool; the first one that some node has counts."""
+GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gates"
+"""What the API server writes into the condition PodScheduled of a pod with gates (registry/core/pod strategy.go)."""

@@ -146,7 +146,9 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     node : null unless Scheduled
     ties : every node with the best total score, by name
     ties_count : where ties names the first of them only
-    message : what kube-scheduler writes; empty when Scheduled
+    message : what kube-scheduler writes, for a gated pod the text of PreEnqueue; empty when Scheduled
+    stored_message : what the condition PodScheduled of a pod with scheduling gates says, which the API server writes;
+        absent for others, of which it says the message
     feasible_nodes : by name; complete with --explain
     not_evaluated : nodes that the scheduler does not evaluate
     rejections : node -> why it was rejected; complete with --explain
@@ -166,6 +168,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     ties: tuple[str, ...] = ()
     ties_count: Count | UnsetType = UNSET
     message: str
+    stored_message: str | UnsetType = UNSET
     feasible_count: Count = 0
     feasible_nodes: tuple[str, ...] = ()
     not_evaluated_count: Count = 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kplan.api.wellknown import GATED_CONDITION
 from kplan.documents.placement import Outcome
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
@@ -77,6 +78,12 @@ def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) 
     except PluginError as failure:
         result.outcome, result.message = Outcome.ERROR, str(failure)
     return result
+
+
+def stored_message_of(session: Session, result: CycleResult) -> str:
+    """Return what the API server writes into the condition of a pod with scheduling gates; empty for other pods."""
+    has_gates = bool(session.cluster.pods.infos[result.pod].pod.spec.scheduling_gates)
+    return GATED_CONDITION if has_gates and result.outcome is Outcome.GATED else ""
 
 
 def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:

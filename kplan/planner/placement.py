@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.documents.placement import NodeScore, Origin, Outcome, PodField, PodPlacement, PodRef, ReasonCount, Rejection
 from kplan.documents.preemption import Preemption, Victim
 from kplan.documents.remedy import Remedy
-from kplan.framework.cycle import CycleResult
+from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
 from kplan.framework.session import Session
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
@@ -37,7 +37,9 @@ class Placement:
     Attributes
     ----------
     node : the chosen node; None if the pod is not scheduled
-    message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled
+    message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled,
+        and the text of the PreEnqueue plugin for a gated pod
+    stored_message : what that condition says instead for a pod with scheduling gates; empty for others
     nominated_node : the node that preemption nominates, or None
     post_filter_message : the status message of the PostFilter plugins; None if they did not run
     findings : candidates and victims of preemption; None if it was not tried
@@ -49,6 +51,7 @@ class Placement:
     node: str | None
     message: str
     explain: Explain = field(repr=False, compare=False)
+    stored_message: str = ""
     nominated_node: str | None = None
     post_filter_message: str | None = None
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
@@ -124,7 +127,13 @@ class Placement:
 
     def to_outline(self) -> PodPlacement:
         """Return pod, outcome, node and message only, for tables that explain a few of many placements."""
-        return PodPlacement(pod=self.pod, outcome=self.outcome, node=self.node, message=self.message)
+        return PodPlacement(
+            pod=self.pod,
+            outcome=self.outcome,
+            node=self.node,
+            message=self.message,
+            stored_message=self.stored_message or UNSET,
+        )
 
     def to_document(self, nodes: NodesShown = None) -> PodPlacement:
         """Return the decision as a document, for all nodes or only some of them."""
@@ -135,6 +144,7 @@ class Placement:
             node=self.node,
             ties=explanation.ties,
             message=self.message,
+            stored_message=self.stored_message or UNSET,
             feasible_count=explanation.feasible_count,
             feasible_nodes=explanation.feasible_nodes,
             not_evaluated_count=explanation.not_evaluated_count,
@@ -204,6 +214,7 @@ def placement_of(
         None if result.row is None else names[result.row],
         result.message,
         explain_nodes,
+        stored_message_of(session, result),
         None if post_filter is None or post_filter.nominated_row is None else names[post_filter.nominated_row],
         None if post_filter is None else post_filter.status.message,
         None if post_filter is None else post_filter.findings,

@@ -29,10 +29,10 @@ _UNCHANGEABLE = (
 
 def claim_pods(course: Course, owner: Owner) -> None:
     """Have a workload take over the orphans that match its selector."""
-    taken = [pod for pod, info in _matching(course, owner) if _take(course, owner, pod, info)]
-    if taken:
-        names = ", ".join(pod.name for pod in taken[:MOST_NAMED])
-        more = f" and {len(taken) - MOST_NAMED} more" if len(taken) > MOST_NAMED else ""
+    adopted = [pod for pod, info in _matching(course, owner) if _take(course, owner, pod, info)]
+    if adopted:
+        names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
+        more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
         message = f"takes over pods that match its selector and have no controller: {names}{more}"
         course.warn(InputWarning("Adopted", owner.ref.key, message))
 
@@ -60,9 +60,9 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
 
 def _take(course: Course, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
     is_current = isinstance(owner, DaemonSetState) and course.is_made_by(owner, info)
-    seen = claimed_by(owner, pod, info, is_current=is_current, has_claims=course.has_claims(owner, info))
-    course.take_over(owner, pod, seen)
-    if seen.is_misfit:
+    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=course.has_claims(owner, info))
+    course.take_over(owner, pod, observed)
+    if observed.is_misfit:
         owner.refusal = _UNCHANGEABLE.format(pod.name)
         course.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
     return True
@@ -86,7 +86,7 @@ def claim_sets(course: Course, deployment: DeploymentState) -> None:
         return
     fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
     selector = compiled(deployment.selector)
-    taken: list[str] = []
+    adopted: list[str] = []
     for key in fresh if selector is not None else ():
         state = course.workloads.owner(key)
         if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
@@ -98,9 +98,9 @@ def claim_sets(course: Course, deployment: DeploymentState) -> None:
         for row in state.pods:
             course.former_workload.setdefault(row, state.ref.key)
         deployment.adopt(state)
-        taken.append(state.ref.name)
-    if taken:
-        message = f"takes over replica sets that match its selector and have no controller: {', '.join(taken)}"
+        adopted.append(state.ref.name)
+    if adopted:
+        message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
         course.warn(InputWarning("Adopted", deployment.ref.key, message))
 
 

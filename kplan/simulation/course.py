@@ -194,15 +194,15 @@ class Course:
             self._circles.note(adopted, owner, 1)
         self._maker.note_unseen(owner)
 
-    def take_over(self, owner: Owner, pod: ObservedPod, seen: ObservedPod) -> None:
-        """Give a pod without a controller to a workload, which sees it as `seen`."""
+    def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
+        """Give a pod without a controller to a workload, which sees it as `observed`."""
         self._circles.note(pod, None, -1)
         self.disruptions.leave(pod)
         self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
-        self.pods[pod.row], self._owner_of[pod.row] = seen, owner.ref.key
-        owner.join(seen)
-        self.disruptions.join(seen, self.session.cluster.pods.infos[pod.row], owner)
-        self._circles.note(seen, owner, 1)
+        self.pods[pod.row], self._owner_of[pod.row] = observed, owner.ref.key
+        owner.join(observed)
+        self.disruptions.join(observed, self.session.cluster.pods.infos[pod.row], owner)
+        self._circles.note(observed, owner, 1)
 
     def release(self, owner: Owner, pod: ObservedPod) -> None:
         """Take a pod from a workload whose selector matches it no more."""

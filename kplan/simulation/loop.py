@@ -19,7 +19,7 @@ from kplan.api.meta import OwnerReference, controller_of
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, schedule_pod, turned_down_by
+from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of, turned_down_by
 from kplan.framework.session import Session
 from kplan.preemption import DefaultPreemption, PreemptionResult
 from kplan.simulation.adoption import claim_pods, claim_sets
@@ -308,7 +308,8 @@ class Simulation(Lives):
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
             self.bind(row, result.row)
             return
-        self.messages[row], self.outcomes[row] = result.message, result.outcome
+        self.messages[row] = stored_message_of(self.session, result) or result.message
+        self.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
             return  # a real scheduler tries again, with the same result
         rejectors = result.filter.rejectors() if result.filter is not None else frozenset()

@@ -45,10 +45,10 @@ class WorkloadRef(msgspec.Struct, frozen=True):
 def compiled(selector: LabelSelector | None) -> Selector | None:
     """Return a selector in the form that matches labels; None where it is invalid or selects nothing."""
     try:
-        found = selector_from(selector)
+        matcher = selector_from(selector)
     except InvalidSelector:
         return None
-    return None if found.is_nothing else found
+    return None if matcher.is_nothing else matcher
 
 
 @dataclass

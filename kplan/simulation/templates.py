@@ -88,8 +88,8 @@ class Templates:
         stored = self._stored(ref.key)
         if stored is None:
             return self.revision(ref, template)
-        kept = {field: stored[field] for field in ("metadata", "spec") if field in stored}
-        patch: dict[str, Any] = {"spec": {"template": {"$patch": "replace", **kept}}}
+        fields = {field: stored[field] for field in ("metadata", "spec") if field in stored}
+        patch: dict[str, Any] = {"spec": {"template": {"$patch": "replace", **fields}}}
         data = json.dumps(patch, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         for char, escaped in _ESCAPED.items():
             data = data.replace(char, escaped)

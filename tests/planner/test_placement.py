@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+import kplan
 from kplan.documents.placement import Origin, Outcome, PodRef
 from kplan.planner import base
 from kplan.planner.explanation import Shown
@@ -150,3 +151,20 @@ def test_where_a_pod_of_a_manifest_comes_from():
 
     assert ref.key == "blue/web-0"
     assert ref.to_dict()["from"] == {"file": "web.yaml", "document": 2, "kind": "Deployment", "name": "web"}
+
+
+def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> None:
+    gated = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "waits", "namespace": "default"},
+        "spec": {"schedulingGates": [{"name": "later"}], "containers": [{"name": "c", "image": "a"}]},
+    }
+    room = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "5"}}}
+    cluster = kplan.Planner(kplan.load_snapshot([room]))
+    stored = "Scheduling is blocked due to non-empty scheduling gates"
+
+    placement = cluster.place(gated)
+    assert (placement.message, placement.stored_message) == ("waiting for scheduling gates: [later]", stored)
+    assert placement.to_dict()["storedMessage"] == stored
+    assert [pod.message for pod in cluster.roll_out([gated]).after] == [stored]
