@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from kplan.cli.arguments import STANDARD_INPUT, object_named, split_arguments
+from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template
@@ -122,6 +122,8 @@ def ask(
 
 def _pods_of(name: str, planner: Planner, namespace: str, verbosity: VerbosityFlags) -> tuple[Planner, list[PodLike]]:
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
+    from kplan.planner.naming import object_named
+
     meant = object_named(name, namespace, planner.world)
     if meant.kind == "Pod":
         return planner, [meant.key]

@@ -5,32 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from kplan.errors import UsageError
-
-if TYPE_CHECKING:
-    from kplan.snapshot.model import Snapshot
 
 STANDARD_INPUT = "-"
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _PATH_TO_POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
-_POD = "Pod"
 _NODES = frozenset({"node", "nodes", "no"})
-
-
-class Named(NamedTuple):
-    """A pod or a workload that an argument names."""
-
-    kind: str  #: ``Pod``, or a kind of `kplan.api.kinds.POD_MAKERS`
-    namespace: str
-    name: str
-
-    @property
-    def key(self) -> str:
-        """NAMESPACE/NAME."""
-        return f"{self.namespace}/{self.name}"
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: str = "") -> tuple[list[str], list[str]]:
@@ -81,36 +63,6 @@ def node_names(what: Sequence[str]) -> list[str]:
     is_spelled = len(what) > 1 and what[0].lower() in _NODES
     parts = [name.partition("/") for name in what[is_spelled:]]
     return [name if slash and kind.lower() in _NODES else kind + slash + name for kind, slash, name in parts]
-
-
-def object_named(text: str, namespace: str, world: Snapshot) -> Named:
-    """Return the pod or the workload that a text names.
-
-    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists.
-
-    Parameters
-    ----------
-    namespace : namespace where the text names none; empty for ``default``
-
-    Raises
-    ------
-    UsageError
-        When the text names neither.
-    """
-    from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-
-    namespace = namespace or DEFAULT_NAMESPACE
-    first, *rest = text.split("/")
-    kind = _kind(first) if rest else ""
-    if len(rest) == 1 and (text in world.pod_by_key or not kind):
-        return Named(_POD, first, rest[0])
-    if not rest:
-        return Named(_POD, namespace, first)
-    if not kind or len(rest) > 2:
-        raise UsageError(
-            f"{text} names neither a pod nor a workload", hint="name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
-        )
-    return Named(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 
 def _is_name(argument: str, namespace: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
-from kplan.cli.arguments import STANDARD_INPUT, object_named, split_arguments
+from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.capacity_questions import CapacityQuestions, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
@@ -143,6 +143,7 @@ def capacity(
 
 def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
     """Return the workloads of the cluster that arguments name, as KIND/NAMESPACE/NAME."""
+    from kplan.planner.naming import object_named
     from kplan.planner.workload_pods import living_pods, workloads_called
 
     workloads = []

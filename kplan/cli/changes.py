@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
-    from kplan.planner.planner import Planner
+    from kplan.planner.updating import Update
     from kplan.workloads import Manifests
-    from kplan.workloads.changes import WrittenWorkload
 
 
 class RolloutMode(StrEnum):
@@ -45,11 +44,6 @@ _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 _DOCUMENT_FORMATS = ("json", "yaml")
 """Formats that hold the whole report; jsonpath is one of them."""
 
-_REPLICAS_FIELD = {"Job": "parallelism"}
-_WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
-_REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
-"""Warnings about existing objects and autoscalers, which the report of a change covers itself."""
-
 
 def change_document(
     question: Question,
@@ -68,7 +62,7 @@ def change_document(
     to_rest : return the report also where all are new, and work off the queue even where the manifests change nothing,
         as for two answers that are compared
     """
-    update = requested_update(question, replicas, even_new=to_rest)
+    update = update_of(question, replicas, even_new=to_rest)
     if update is None:
         return None
     base, written = update
@@ -101,26 +95,15 @@ def change_document(
     )
 
 
-def requested_update(
-    question: Question, replicas: int | None, *, even_new: bool = False
-) -> tuple[Planner, list[WrittenWorkload]] | None:
-    """Return the workloads to apply, and a planner with the other objects applied; None where all are new."""
-    planner, manifests = question.planner, question.manifests
-    if manifests is None or question.names_pods or not (even_new or has_updates(question)):
+def update_of(question: Question, replicas: int | None, *, even_new: bool = False) -> Update | None:
+    """Return what the manifests of a question change; None where all of their workloads are new."""
+    if question.manifests is None or question.names_pods:
         return None
-    from kplan.planner.incoming import accepted_objects
-    from kplan.simulation.updates import CHANGED_IN_PLACE
-    from kplan.workloads.started import with_runs
+    from kplan.planner.updating import requested_update
 
-    others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
-    admitting, objects = accepted_objects(others, planner.snapshot, planner.release.number)
-    warnings = [
-        warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
-    ]
-    written = _written(manifests, replicas)
-    return planner.with_world(planner.snapshot, objects, warnings), with_runs(
-        written
-    ) if question.run_cronjobs else written
+    return requested_update(
+        question.planner, question.manifests, replicas, run_cronjobs=question.run_cronjobs, even_new=even_new
+    )
 
 
 def has_documents(formats: Sequence[str]) -> bool:
@@ -141,39 +124,8 @@ def _origins(manifests: Manifests | None) -> dict[str, Origin]:
 
 def has_updates(question: Question) -> bool:
     """Tell whether the cluster has any of the workloads of the manifests; single pods do not count."""
-    manifests, snapshot = question.manifests, question.planner.snapshot
-    if manifests is None:
+    if question.manifests is None:
         return False
-    workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
-    if not workloads:
-        return False
-    from kplan.simulation.updates import CHANGED_IN_PLACE
-    from kplan.workloads.manifests import workload_type
+    from kplan.planner.updating import has_updates
 
-    for workload in workloads:
-        target = workload_type(workload.item.api_version, workload.kind)
-        if target is None or target not in CHANGED_IN_PLACE:
-            continue
-        live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
-        if any((obj.metadata.namespace, obj.metadata.name) == (workload.namespace, workload.name) for obj in live):
-            return True
-    return False
-
-
-def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
-    """Return the workloads as in the manifests, with their namespaces, names and numbers of replicas."""
-    from kplan.workloads.changes import WrittenWorkload
-    from kplan.workloads.manifests import workload_type
-
-    workloads: list[WrittenWorkload] = []
-    for workload in manifests.workloads:
-        target = workload_type(workload.item.api_version, workload.kind)
-        if target is None:
-            continue
-        content: dict[str, Any] = workload.item.value()
-        content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
-        if replicas is not None and workload.kind not in _WITHOUT_REPLICAS:
-            field = _REPLICAS_FIELD.get(workload.kind, "replicas")
-            content["spec"] = {**content.get("spec", {}), field: replicas}
-        workloads.append(WrittenWorkload(target, content))
-    return workloads
+    return has_updates(question.manifests, question.planner.snapshot)

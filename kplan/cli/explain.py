@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
-from kplan.cli.arguments import object_named, spelled_out
+from kplan.cli.arguments import spelled_out
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -51,11 +50,12 @@ def explain(
     formats_of(output)
     namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
+    from kplan.planner.naming import pods_named
     from kplan.planner.whereabouts import explain_pod, whereabouts_report
 
     with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
         world = planner.world
-        keys = pods_named(what, namespace, world) if what else _chosen(choice, namespace, world)
+        keys = pods_named(list(spelled_out(what)), namespace, world) if what else _chosen(choice, namespace, world)
         explained = []
         for key in keys:
             explained.append(explain_pod(planner, key))
@@ -74,14 +74,3 @@ def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str
         where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
         raise NotFoundError(f"no such pod{where}", hint="kubectl get pods -A --show-labels lists them all")
     return keys
-
-
-def pods_named(what: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
-    """Return the pods that arguments name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`."""
-    from kplan.planner.workload_pods import pods_of
-
-    keys: list[str] = []
-    for text in spelled_out(what):
-        meant = object_named(text, namespace, world)
-        keys += [meant.key] if meant.kind == "Pod" else pods_of(world, *meant)
-    return list(dict.fromkeys(keys))

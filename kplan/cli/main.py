@@ -153,6 +153,16 @@ _add(
     _ANSWERS,
 )
 _add(
+    "ask",
+    "kplan.cli.ask:ask",
+    """
+    kplan ask question.yaml  # the question that a file holds
+    kplan ask questions.yaml -o json  # several questions, as a list
+    """,
+    "Answer questions that are written as documents.",
+    _ANSWERS,
+)
+_add(
     "show",
     "kplan.cli.show:show",
     """

@@ -84,12 +84,13 @@ def pods(
             if entry.refusal:
                 source = entry.source
                 say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {entry.refusal}')}")
-    write_out(_rendered(report, output))
+    write_out(rendered(report, output))
     if report.summary.refused or any(pod.refusal for pod in report.pods):
         raise typer.Exit(1)
 
 
-def _rendered(report: PodsReport, output: PodsFormat) -> str:
+def rendered(report: PodsReport, output: PodsFormat) -> str:
+    """Return the pods in a format."""
     from kplan.report.pods import render_names, render_table, render_yaml
 
     match output:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import Question
-from kplan.cli.changes import RolloutMode, requested_update
+from kplan.cli.changes import RolloutMode, update_of
 from kplan.cli.flags import SchedulerFlags, TieRule, VerbosityFlags
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
@@ -44,7 +44,7 @@ def question_of_runs(
     ----------
     plain : the question where all manifests are new
     """
-    change = requested_update(question, replicas)
+    change = update_of(question, replicas)
     if change is None:
         return question.planner, plain, plain.resolve(question.planner)
     from kplan.planner.odds_of_changes import RolledOut

@@ -10,8 +10,14 @@ import typer
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of document (default: list the kinds).")] = "",
 ) -> None:
-    """Print the JSON Schema of a kind of document, or list the kinds."""
+    """Print the JSON Schema of a kind of document or question, or list the kinds."""
     from kplan.cli.answer import write_out
-    from kplan.documents.schemas import SCHEMA_KINDS, schema_text
+    from kplan.documents.schemas import SCHEMA_KINDS
+    from kplan.documents.schemas import schema_text as document_schema
+    from kplan.questions.schemas import QUESTION_KINDS
+    from kplan.questions.schemas import schema_text as question_schema
 
-    write_out(schema_text(kind) if kind else "".join(f"{name}\n" for name in SCHEMA_KINDS))
+    if not kind:
+        write_out("".join(f"{name}\n" for name in (*SCHEMA_KINDS, *QUESTION_KINDS)))
+    else:
+        write_out(question_schema(kind) if kind in QUESTION_KINDS else document_schema(kind))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
-from kplan.documents.base import Document, Head, Report
+from kplan.documents.base import Head, Report
 from kplan.errors import UsageError
 
 REPORTS: Mapping[str, str] = {
@@ -39,6 +39,9 @@ KINDS: Mapping[str, str] = {
 }
 
 
+Complete = Callable[[dict[str, Any], type[msgspec.Struct] | None], dict[str, Any]]
+
+
 def struct_of(kind: str) -> type[Head]:
     """Return the struct of a kind of document."""
     struct: type[Head] = getattr(import_module(KINDS[kind]), kind)
@@ -53,7 +56,7 @@ def report_struct(kind: str) -> type[Report]:
 
 SCHEMA_KINDS = tuple(sorted(KINDS))
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ATTRIBUTE = re.compile(r"^(\w+) : (.+)$", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$", re.MULTILINE)
 
 
 def load_schema(kind: str) -> dict[str, Any]:
@@ -65,10 +68,20 @@ def load_schema(kind: str) -> dict[str, Any]:
         near = difflib.get_close_matches(kind, SCHEMA_KINDS, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SCHEMA_KINDS)}"
         raise UsageError(f"no document is of kind {kind!r}", hint=hint)
-    _, components = msgspec.json.schema_components([struct_of(kind)])
-    structs = {struct.__name__: struct for struct in _structs_in(msgspec.inspect.type_info(struct_of(kind)))}
-    schemas = {name: _completed(schema, structs.get(name)) for name, schema in components.items()}
-    return {"$schema": _DIALECT, **schemas.pop(kind), "$defs": dict(sorted(schemas.items()))}
+    return schema_of(struct_of(kind), _completed)
+
+
+def schema_of(root: type[msgspec.Struct], complete: Complete) -> dict[str, Any]:
+    """Return the schema of a struct, with the definitions that it refers to.
+
+    Parameters
+    ----------
+    complete : turns msgspec's schema of each struct into the one that is published
+    """
+    _, components = msgspec.json.schema_components([root])
+    structs = {struct.__name__: struct for struct in _structs_in(msgspec.inspect.type_info(root))}
+    schemas = {name: complete(schema, structs.get(name)) for name, schema in components.items()}
+    return {"$schema": _DIALECT, **schemas.pop(root.__name__), "$defs": dict(sorted(schemas.items()))}
 
 
 def schema_text(kind: str) -> str:
@@ -98,22 +111,28 @@ def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> d
     schema = _simplified(schema)
     if struct is None:
         return schema
-    described = _descriptions(struct)
     fields = msgspec.structs.fields(struct)
-    for field in fields:
-        if field.name in described:
-            schema["properties"][field.encode_name]["description"] = described[field.name]
+    describe(schema, struct)
     tag = struct.__struct_config__.tag_field
     needed = [field.encode_name for field in fields if field.default is not msgspec.UNSET]
     return {
         **{key: value for key, value in schema.items() if key != "description"},
-        "description": _summary(struct),
+        "description": summary(struct),
         "required": [*([tag] if tag else ()), *needed],
         "additionalProperties": False,
     }
 
 
-def _summary(struct: type[msgspec.Struct]) -> str:
+def describe(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
+    """Add to the properties of a schema what the docstring of its struct says of them."""
+    described = _descriptions(struct)
+    for field in msgspec.structs.fields(struct):
+        if field.name in described:
+            schema["properties"][field.encode_name]["description"] = described[field.name]
+
+
+def summary(struct: type[msgspec.Struct]) -> str:
+    """Return the first paragraph of a struct's docstring."""
     return " ".join(inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0].split())
 
 
@@ -121,8 +140,9 @@ def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Return field -> its description in the docstrings of a struct and its bases."""
     described: dict[str, str] = {}
     for base in reversed(struct.__mro__):
-        if issubclass(base, Document):
-            described |= dict(_ATTRIBUTE.findall(inspect.cleandoc(base.__doc__ or "")))
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            for names, text in _ATTRIBUTE.findall(inspect.cleandoc(base.__doc__ or "")):
+                described |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     return described
 
 

@@ -5,9 +5,9 @@ Modules that only one question needs are imported when it is called, so that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from kplan.planner.base import PodLike
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS
@@ -18,7 +18,11 @@ from kplan.planner.room import RoomQuestions
 from kplan.planner.sequence import run_in_order
 from kplan.reading.several import listed
 
+AskAll = Callable[[Sequence[Any]], Any]
+"""Answers many questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
+
 if TYPE_CHECKING:
+    from kplan.documents.base import Condition, Head
     from kplan.documents.drains import DrainsReport
     from kplan.planner.change import ChangePlan
     from kplan.planner.on_paper import WhatIf
@@ -32,11 +36,37 @@ if TYPE_CHECKING:
     from kplan.workloads.sources import Source
 
 
+class Asked(Protocol):
+    """A question as a value: one of `kplan.questions`."""
+
+    def answer(
+        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> Head:
+        """Return the document that answers it."""
+
+
 class Planner(RoomQuestions, OddsQuestions):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
     No answer depends on earlier questions.
     """
+
+    def ask(
+        self, question: Asked, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> Head:
+        """Return the document that answers a question, such as ``kplan.questions.drain.Drain(nodes=("n1",))``.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the default of the question
+        ask_all : answers what can be answered in parallel; None for one after the other
+
+        Raises
+        ------
+        KplanError
+            When the question does not fit the cluster, or its manifests are invalid.
+        """
+        return question.answer(self, fail_on=fail_on, ask_all=ask_all)
 
     def place(self, pod: PodLike) -> Placement:
         """Return the placement of one pod, without any change to the planner.

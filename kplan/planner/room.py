@@ -101,7 +101,7 @@ class RoomQuestions(Base):
         from kplan.planner.templates import templates_of
 
         workloads = templates_of(
-            self._single_replicas(sources, namespace),
+            self.single_replicas(sources, namespace),
             self.snapshot,
             shares=mix,
             wanted=wanted,
@@ -110,7 +110,7 @@ class RoomQuestions(Base):
         )
         return self.with_world(self.snapshot, workloads.objects, workloads.warnings), list(workloads.templates)
 
-    def _single_replicas(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
+    def single_replicas(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
         """Read manifests with one replica of each workload, numbered as if no pod of that name existed."""
         from kplan.workloads.manifests import load_manifests
 
@@ -147,7 +147,7 @@ class RoomQuestions(Base):
 
         if manifests is None:
             return headroom_report(self, wanted=wanted, limit=limit, ask_all=ask_all)
-        loaded = self._single_replicas(manifests, namespace)
+        loaded = self.single_replicas(manifests, namespace)
         base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
         return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=ask_all)
 

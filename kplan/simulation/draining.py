@@ -22,7 +22,7 @@ _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
 
-class DrainOptions(msgspec.Struct, frozen=True):
+class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How nodes are drained; the flags of ``kubectl drain``."""
 
     force: bool = False  #: evict pods that no controller recreates, too

@@ -49,6 +49,9 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("KPLAN_SNAPSHOT", "demo")
     (tmp_path / "web.yaml").write_text(WEB)
     (tmp_path / "scheduler.yaml").write_text(SCHEDULER)
+    question = "apiVersion: kplan/v1\nkind: DrainQuestion\nnodes: [general-a-1]\n"
+    (tmp_path / "question.yaml").write_text(question)
+    (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
     if "plan.json" in example:
         invoke("plan", "--save", "plan.json")

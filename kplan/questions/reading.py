@@ -1,0 +1,111 @@
+"""Questions as documents: what ``kplan ask`` reads."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import inspect
+
+from kplan.api import decode
+from kplan.errors import InputError, Problem
+from kplan.questions.base import Question
+from kplan.questions.registry import QUESTIONS, question_type
+from kplan.reading.documents import read_documents
+from kplan.reading.limits import SETTINGS
+
+API_VERSION = "kplan/v1"
+MAX_QUESTIONS = 1_000
+_EXPECTED = "questions, such as kind: DrainQuestion with apiVersion: kplan/v1"
+_HINT = f"expected one of {', '.join(QUESTIONS)}"
+
+
+def read_questions(source: str) -> list[Question]:
+    """Read a file of questions, one a document.
+
+    Parameters
+    ----------
+    source : a file, or ``-`` for standard input
+
+    Raises
+    ------
+    InputError
+        With all problems of the file, each with line and path.
+    """
+    problems: list[Problem] = []
+    questions: list[Question] = []
+    for document in read_documents(source, problems, limits=SETTINGS, expected=_EXPECTED):
+        if len(questions) >= MAX_QUESTIONS:
+            problems.append(document.locate(Problem(f"more than {MAX_QUESTIONS:,} questions", hint="split the file")))
+            break
+        try:
+            content = document.value()
+        except decode.DecodeError as error:
+            problems += map(document.locate, error.problems)
+            continue
+        doubled = [
+            Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
+            for duplicate in document.duplicates()
+        ]
+        question, wrong = question_of(content)
+        problems += map(document.locate, (*doubled, *wrong))
+        if question is not None:
+            questions.append(question)
+    if not problems and not questions:
+        problems.append(Problem("no question", path=source, hint=f"expected {_EXPECTED}"))
+    if problems:
+        raise InputError(problems)
+    return questions
+
+
+def question_of(content: Any) -> tuple[Question | None, list[Problem]]:
+    """Return the question that a document holds, or None and what is wrong with it."""
+    problems = list(_problems_of_head(content))
+    if problems:
+        return None, problems
+    struct = question_type(content["kind"])
+    problems = list(_unknown_fields(content, inspect.type_info(struct), "$"))
+    try:
+        question = decode.convert(content, struct)
+    except decode.DecodeError as error:
+        return None, [*problems, *error.problems]
+    return (None if problems else question), problems
+
+
+def _problems_of_head(content: Any) -> Iterator[Problem]:
+    if not isinstance(content, dict):
+        yield Problem("not a question", json_path="$", hint=f"expected {_EXPECTED}")
+        return
+    version, kind = content.get("apiVersion"), content.get("kind")
+    if version != API_VERSION:
+        yield Problem(f"is not {API_VERSION}", json_path="$.apiVersion", hint=f"write apiVersion: {API_VERSION}")
+    if not isinstance(kind, str) or kind not in QUESTIONS:
+        near = difflib.get_close_matches(str(kind), QUESTIONS, n=1)
+        hint = f"did you mean {near[0]}?" if near else _HINT
+        yield Problem("is not a kind of question", json_path="$.kind", hint=hint)
+
+
+def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Problem]:
+    """Yield the fields of a document that its struct does not have, also those of questions within."""
+    if isinstance(kind, inspect.UnionType):
+        tag = content.get("kind") if isinstance(content, dict) else None
+        structs = [part for part in kind.types if isinstance(part, inspect.StructType)]
+        matching = [part for part in structs if part.tag == tag] or structs[:1]
+        for part in matching:
+            yield from _unknown_fields(content, part, path)
+        return
+    if not isinstance(kind, inspect.StructType) or not isinstance(content, dict):
+        return
+    fields: Mapping[str, inspect.Field] = {field.encode_name: field for field in kind.fields}
+    known = {*fields, *((kind.tag_field,) if kind.tag_field else ())}
+    for name, value in content.items():
+        if name in fields:
+            yield from _unknown_fields(value, fields[name].type, f"{path}.{name}")
+        elif name not in known:
+            yield Problem("unknown field", json_path=f"{path}.{name}", hint=_near(name, known))
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import invoke
+
+HEAD = {"apiVersion": "kplan/v1"}
+DRAIN = {**HEAD, "kind": "DrainQuestion", "nodes": ["spot-a-1"]}
+PLAN = {**HEAD, "kind": "PlanQuestion"}
+PODS = {**HEAD, "kind": "PodsQuestion", "manifests": [str(Path(__file__).parents[2] / "fixtures" / "web.yaml")]}
+
+
+@pytest.fixture
+def ask(tmp_path: Path):
+    def run(*questions: object, options: tuple[str, ...] = ()):
+        path = tmp_path / "questions.yaml"
+        path.write_text(yaml.safe_dump_all(questions))
+        return invoke("ask", path, "--snapshot", "demo", *options)
+
+    return run
+
+
+def test_one_question_is_answered_as_by_its_command(ask) -> None:
+    asked = ask(DRAIN)
+    drained = invoke("drain", "spot-a-1", "--snapshot", "demo")
+    assert asked.stdout.splitlines()[0] == drained.stdout.splitlines()[0]
+    assert asked.exit_code == drained.exit_code
+
+
+def test_several_questions_are_a_list_in_json_and_the_worst_exit_code_counts(ask) -> None:
+    asked = ask(PLAN, DRAIN, options=("-o", "json", "--fail-on", "unschedulable"))
+    document = json.loads(asked.stdout)
+    assert [answer["kind"] for answer in document["items"]] == ["PlanReport", "PlanReport"]
+    assert asked.exit_code == max(answer["verdict"]["exitCode"] for answer in document["items"]) == 1
+    assert ask(PLAN, DRAIN, options=("-o", "json", "--exit-zero")).exit_code == 0
+
+
+def test_several_questions_are_printed_one_after_the_other(ask) -> None:
+    asked = ask(PODS, DRAIN, options=("-o", "name"))
+    assert asked.stdout.startswith("pod/shop/web-0\n")
+    assert asked.stdout.count("\n") > 4
+
+
+def test_a_format_for_one_question_is_refused_for_several(ask) -> None:
+    asked = ask(PLAN, DRAIN, options=("-o", "sarif"))
+    assert asked.exit_code == 2
+    assert "the file holds several" in asked.stderr
+
+
+def test_a_format_that_pods_do_not_have_is_refused(ask) -> None:
+    asked = ask(PODS, options=("-o", "html"))
+    assert asked.exit_code == 2
+    assert "pods have no format html" in asked.stderr
+
+
+def test_all_problems_of_a_file_are_told_with_their_lines(ask) -> None:
+    asked = ask({**DRAIN, "node": 1}, {**PLAN, "rollout": "maybe"})
+    assert asked.exit_code == 2
+    assert "$.node: unknown field" in asked.stderr
+    assert "document 2" in asked.stderr
+    assert "$.rollout" in asked.stderr

@@ -1,0 +1,200 @@
+"""Every question is a value: it travels, and gives the answer of the command that asks the same."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import kplan
+from kplan.documents.schemas import load_schema
+from kplan.errors import InputError, UsageError
+from kplan.questions import (
+    Capacity,
+    Diff,
+    Drain,
+    Explain,
+    Headroom,
+    InTurn,
+    ManyRuns,
+    Place,
+    Plan,
+    Pods,
+    Preempt,
+    Queue,
+    Shapes,
+    Shrink,
+    WhatIf,
+)
+from kplan.questions.base import Question
+from kplan.questions.reading import question_of, read_questions
+from kplan.questions.registry import QUESTIONS, question_type
+from kplan.questions.schemas import QUESTION_KINDS, schema_text
+from kplan.simulation.draining import DrainOptions
+from tests.cli.commands import invoke
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+WEB = str(FIXTURES / "web.yaml")
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+}
+
+#: A question and the command that asks the same.
+SAME: list[tuple[Question, list[str]]] = [
+    (Place(manifests=(WEB,)), ["place", WEB]),
+    (Place(pods=("shop/voucher-api",)), ["place", "shop/voucher-api"]),
+    (Plan(), ["plan"]),
+    (Plan(manifests=(WEB,), only_these=True), ["plan", WEB, "--only-given"]),
+    (Queue(), ["plan", "--queue"]),
+    (Preempt(), ["preempt", "--follow"]),
+    (Drain(("general-a-1",)), ["drain", "general-a-1"]),
+    (Drain(("general-a-1",), how="lost"), ["drain", "general-a-1", "--lost"]),
+    (
+        Drain(("general-a-1",), how="one-by-one", options=DrainOptions(force=True)),
+        ["drain", "general-a-1", "--one-by-one", "--force"],
+    ),
+    (InTurn(question=Drain(("spot-a-1", "gpu-a-1"))), ["drain", "spot-a-1", "gpu-a-1", "--each"]),
+    (InTurn(by="zone"), ["drain", "--each", "--by", "zone"]),
+    (ManyRuns(question=Place(manifests=(WEB,)), runs=5, seed=3), ["place", WEB, "--runs", "5", "--seed", "3"]),
+    (ManyRuns(question=Drain(("spot-a-1",)), runs=3), ["drain", "spot-a-1", "--runs", "3"]),
+    (Explain(("deploy/shop/cart",)), ["explain", "deploy/shop/cart"]),
+    (Capacity((WEB,), replicas=50), ["capacity", WEB, "--replicas", "50"]),
+    (Capacity((WEB,), lose=1, of="zones"), ["capacity", WEB, "--zones"]),
+    (
+        Shapes((WEB,), 300, str(FIXTURES / "shapes.yaml")),
+        ["capacity", WEB, "--replicas", "300", "--shapes", str(FIXTURES / "shapes.yaml")],
+    ),
+    (Headroom(limit=20), ["capacity", "--headroom", "--max", "20"]),
+    (Shrink(), ["capacity", "--shrink"]),
+    (WhatIf(question=Plan(), add_nodes=("2=general-a-1",)), ["plan", "--add-nodes", "2=general-a-1"]),
+    (Pods((WEB,)), ["pods", WEB]),
+    (
+        Diff(Plan(), WhatIf(question=Plan(), add_nodes=("2=general-a-1",))),
+        ["diff", "--add-nodes", "2=general-a-1"],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def planner() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot("demo"))
+
+
+def comparable(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what does not depend on the options of the command line, which show the nodes of tables only."""
+    kept = (
+        "kind",
+        "summary",
+        "verdict",
+        "steps",
+        "after",
+        "workloads",
+        "drains",
+        "queue",
+        "replicas",
+        "nodes",
+        "removed",
+    )
+    chosen = {name: document[name] for name in kept if name in document and "what" not in document[name]}
+    if document["kind"] == "HeadroomReport":
+        chosen["workloads"] = [(workload["workload"], workload["fits"]) for workload in document["workloads"]]
+    chosen["pods"] = [(pod["pod"], pod.get("node"), pod["outcome"]) for pod in document.get("placements", ())]
+    return chosen
+
+
+@pytest.mark.parametrize(("question", "command"), SAME, ids=[" ".join(command[:4]) for _, command in SAME])
+def test_a_question_has_the_answer_of_its_command(
+    planner: kplan.Planner, question: Question, command: list[str]
+) -> None:
+    printed = json.loads(invoke(*command, "--snapshot", "demo", "-o", "json").stdout)
+    answer = planner.ask(question)
+    jsonschema.Draft202012Validator(load_schema(answer.kind)).validate(answer.to_dict())
+    assert comparable(answer.to_dict()) == comparable(printed)
+
+
+@pytest.mark.parametrize("question", [question for question, _ in SAME], ids=str)
+def test_a_question_travels_as_pickle_and_as_document(question: Question) -> None:
+    assert pickle.loads(pickle.dumps(question)) == question
+    document = json.loads(json.dumps(question.to_dict()))
+    assert question_of(document) == (question, [])
+    schema = json.loads(schema_text(document["kind"]))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+def test_every_kind_is_that_of_its_struct() -> None:
+    assert {kind: question_type(kind).__struct_config__.tag for kind in QUESTIONS} == {kind: kind for kind in QUESTIONS}
+    assert set(QUESTION_KINDS) == set(QUESTIONS)
+
+
+def test_an_answer_does_not_depend_on_earlier_questions(planner: kplan.Planner) -> None:
+    before = comparable(planner.ask(Plan()).to_dict())
+    planner.ask(WhatIf(question=Drain(("spot-a-1",)), cordon=("general-*",)))
+    assert comparable(planner.ask(Plan()).to_dict()) == before
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Place(), "nothing to place"),
+        (Drain(()), "no node to drain"),
+        (InTurn(question=Drain((), how="rolling")), "both in turn and rolling"),
+        (Explain(()), "nothing to explain"),
+        (Capacity(()), "nothing to count"),
+        (Pods(()), "no manifest given"),
+    ],
+)
+def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Question, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        planner.ask(question)
+
+
+@pytest.mark.parametrize(
+    ("document", "problems"),
+    [
+        ([], ["$: not a question"]),
+        ({"kind": "DrainQuestion", "nodes": []}, ["$.apiVersion: is not kplan/v1"]),
+        (
+            {"apiVersion": "kplan/v1", "kind": "DrainQuestions", "nodes": []},
+            ["$.kind: is not a kind of question (did you mean DrainQuestion?)"],
+        ),
+        (
+            {
+                "apiVersion": "kplan/v1",
+                "kind": "ManyRunsQuestion",
+                "question": {"kind": "DrainQuestion", "nodes": "n1", "options": {"forse": True}},
+                "runs": "5",
+            },
+            [
+                "$.question.options.forse: unknown field (did you mean force?)",
+                "$.question.nodes: expected a list",
+                "$.runs: expected an integer",
+            ],
+        ),
+    ],
+)
+def test_all_problems_of_a_document_are_told(document: Any, problems: list[str]) -> None:
+    question, wrong = question_of(document)
+    assert question is None
+    told = [f"{problem.json_path}: {problem.message} ({problem.hint})" for problem in wrong]
+    assert len(told) == len(problems)
+    for text, start in zip(told, problems, strict=True):
+        assert text.startswith(start)
+
+
+def test_a_file_that_holds_no_question_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    with pytest.raises(InputError, match="no question"):
+        read_questions(str(tmp_path / "empty.yaml"))
+
+
+def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
+    answer = planner.ask(Place(pods=(POD,))).to_dict()
+    assert [placement["outcome"] for placement in answer["placements"]] == ["Scheduled"]
