@@ -18,7 +18,7 @@ from kplan.planner.room import RoomQuestions
 from kplan.planner.sequence import run_in_order
 from kplan.reading.several import listed
 
-AskAll = Callable[[Sequence[Any]], Any]
+AskAll = Callable[..., Any]
 """Answers many questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
 
 if TYPE_CHECKING:

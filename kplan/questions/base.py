@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition, Head
     from kplan.planner.planner import Planner
 
-AskAll = Callable[[Sequence[Any]], Any]
+AskAll = Callable[..., Any]
 """Answers many questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
 
 Manifest = str | dict[str, Any]
