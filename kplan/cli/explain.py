@@ -50,18 +50,24 @@ def explain(
     formats_of(output)
     namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.planner.naming import pods_named
+    from kplan.planner.missing import missing_replicas, with_missing
+    from kplan.planner.naming import pods_named, workloads_named
     from kplan.planner.whereabouts import explain_pod, whereabouts_report
 
     with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
         world = planner.world
-        keys = pods_named(list(spelled_out(what)), namespace, world) if what else _chosen(choice, namespace, world)
+        arguments = list(spelled_out(what or ()))
+        missing = missing_replicas(planner, workloads_named(arguments, namespace, world))
+        try:
+            keys = pods_named(arguments, namespace, world) if what else _chosen(choice, namespace, world)
+        except UsageError as error:
+            raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
         explained = []
         for key in keys:
             explained.append(explain_pod(planner, key))
             tell(f"{len(explained):,} of {len(keys):,} pods")
         report = whereabouts_report(explained, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
-    emit(report, output, verbosity)
+    emit(with_missing(report, missing), output, verbosity)
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:

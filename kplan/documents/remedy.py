@@ -322,9 +322,15 @@ class ChangeBudget(RemedyBase, frozen=True, kw_only=True, tag="change-budget"):
 
 
 class RolloutChange(Document, frozen=True, kw_only=True):
-    """How a rollout goes, such as ``maxUnavailable: 1`` instead of ``maxUnavailable: 0``."""
+    """How a rollout goes, such as ``maxUnavailable: 1`` instead of ``maxUnavailable: 0``.
+
+    Attributes
+    ----------
+    replicas : of which one may be missing meanwhile
+    """
 
     workload: str
+    replicas: Positive
     old: str = named(name="from")
     to: str
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -66,6 +66,8 @@ class ChangePlan:
     options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
     #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
     again: Again | None = field(default=None, repr=False, compare=False)
+    #: applies other manifests in the same cluster
+    retry: Callable[[Updates], ChangePlan] | None = field(default=None, repr=False, compare=False)
 
     @property
     def started_from(self) -> Cluster:
@@ -168,9 +170,14 @@ def carry_out(
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
-    simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
-    add_bounds(simulation, autoscalers, additions)
-    return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions, to_rest=to_rest)
+
+    def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
+        simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
+        add_bounds(simulation, autoscalers, additions)
+        return follow(simulation, base, updates, rollout, decisions, to_rest=to_rest)
+
+    change = apply(updates_of(base, workloads, autoscalers), decisions)
+    return dataclasses.replace(change, retry=apply)
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:

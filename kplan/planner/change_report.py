@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, InputWarning, Verdict
-from kplan.documents.change import Forced, WorkloadChange
+from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import Cluster
@@ -23,8 +23,10 @@ from kplan.planner.decisions import Decisions
 from kplan.planner.diagnosis.replicas import pending_replicas
 from kplan.planner.fates import Fate, Fates
 from kplan.planner.listing import abridged, listed
+from kplan.planner.missing import missing_replicas
 from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
+from kplan.planner.rollouts import rollout_remedies
 from kplan.planner.unblocking import with_remedies
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
@@ -60,7 +62,8 @@ def change_report(
     pods = ChangedPods(base, change, nodes, decisions)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
-    warnings = (*context.warnings, *change_warnings(change))
+    unchanged = {applied.update.key for applied in change.applied if applied.change is Change.NONE}
+    warnings = (*context.warnings, *change_warnings(change), *missing_replicas(base, unchanged))
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
@@ -169,6 +172,7 @@ class ChangedPods:
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
         self._decided: dict[tuple[str, str], int] = {}
         self.fates = Fates(base, change)
+        self._rollouts = rollout_remedies(change)
         self.changes = [self._change(fate) for fate in self.fates.all]  #: the fates as documents
 
     def _change(self, fate: Fate) -> PodChange:
@@ -205,6 +209,10 @@ class ChangedPods:
                 session = self._simulation.session
                 replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
                 document = last_placement(session, result, replicas=replicas).to_document(self._nodes)
+                owner = self._simulation.owner(pod.row)
+                remedy = None if owner is None else self._rollouts.get(owner.workload.key)
+                if remedy is not None:
+                    document = replace(document, remedies=(remedy, *(document.remedies or ())))
                 self.placements.append(replace(document, pod=self._ref(pod)))
                 self._decided[like] = len(self.placements) - 1
         return self._decided.get(like)

@@ -54,6 +54,12 @@ def object_named(text: str, namespace: str, world: Snapshot) -> Named:
     return Named(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 
+def workloads_named(what: Sequence[str], namespace: str, world: Snapshot) -> set[str]:
+    """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
+    named = (object_named(text, namespace, world) for text in what)
+    return {f"{meant.kind}/{meant.key}" for meant in named if meant.kind != "Pod"}
+
+
 def pods_named(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
     """Return the pods that texts name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`."""
     keys: list[str] = []

@@ -152,10 +152,12 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
+        from kplan.planner.missing import telling_missing
         from kplan.planner.queue_plan import plan_queue
 
         question = self.queue_of(pods, with_pending=with_pending)
-        return plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
+        plan = plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
+        return telling_missing(plan, self) if pods is None or with_pending else plan
 
     def roll_out(
         self,

@@ -81,6 +81,8 @@ def change_sentence(document: PlanReport) -> str:
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
     sentence += f"; other pods: {', '.join(beside)}" if beside else ""
+    missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+    sentence += f"; {count(missing, 'workload')} without all replicas" if missing else ""
     return sentence + beside_text(document)
 
 

@@ -70,7 +70,9 @@ def plan_sentence(document: PlanReport) -> str:
         return change_sentence(document)
     summary = document.summary
     if not document.changes:
-        return "Nothing to do: no pod is pending"
+        missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+        lacks = f", but {count(missing, 'workload')} cannot create all replicas" if missing else ""
+        return f"Nothing to do: no pod is pending{lacks}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
     is_apart = bool(own) and len(own) < len(document.changes) and not further

@@ -137,6 +137,7 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.ChangeBudget(change=c):
             return f"set {c.to} in budget {c.budget}" + (f" instead of {c.old}" if c.old else "")
         case r.AllowUnavailable(change=c):
-            return f"set {c.to} in the rollout of {c.workload} instead of {c.old}"
+            meanwhile = f"1 of {count(c.replicas, 'pod')} may be missing meanwhile"
+            return f"set {c.to} in the rollout of {c.workload} instead of {c.old} ({meanwhile})"
         case _:
             assert_never(remedy)

@@ -1,0 +1,30 @@
+"""Replicas that a quota keeps away are named wherever one asks about their workload."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.incidents.asking import answer, manifest, text
+
+WEB = manifest("quota-web")
+
+
+@pytest.mark.parametrize("args", [("plan", WEB), ("place", WEB), ("explain", "deploy/team-a/web"), ("plan",)])
+def test_missing_replicas_are_told_in_the_words_of_the_quota(args: tuple[str, ...]) -> None:
+    (warning,) = (one for one in answer("quota", *args)["warnings"] if one["code"] == "MissingReplicas")
+
+    assert warning["object"] == "Deployment/team-a/web"
+    assert warning["message"].startswith("2 of 6 replicas are missing")
+    assert "exceeded quota: team-a, requested: requests.cpu=500m" in warning["message"]
+    assert "2 of 6 replicas are missing" in text("quota", *args)
+
+
+def test_missing_replicas_fail_where_warnings_do() -> None:
+    for args in (("plan", WEB), ("plan",), ("explain", "deploy/team-a/web")):
+        answer("quota", *args, "--fail-on", "warning", exit_code=1)
+
+
+def test_a_workload_with_all_its_replicas_has_no_such_warning() -> None:
+    document = answer("crumbs", "plan")
+
+    assert not [warning for warning in document["warnings"] if warning["code"] == "MissingReplicas"]
