@@ -155,7 +155,6 @@ class StatefulSetStatus(KubeStruct, frozen=True):
     """How many pods there are, and the revisions of their templates."""
 
     replicas: Int32 = 0
-    current_replicas: Int32 = 0
     current_revision: str = ""
     update_revision: str = ""
 

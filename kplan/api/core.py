@@ -37,6 +37,8 @@ from kplan.api.volumes import CSIPersistentVolumeSource, LocalVolumeSource, Pers
 
 __all__ = [
     "ClaimReference",
+    "ConfigMap",
+    "ConfigMapData",
     "Container",
     "ContainerExtendedResourceRequest",
     "ContainerImage",
@@ -156,6 +158,23 @@ class Node(ApiObject, frozen=True):
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class ConfigMapData(KubeStruct, frozen=True):
+    """The entries of the cluster-autoscaler's config maps; others are not even decoded."""
+
+    status: str = ""  #: its groups, their sizes and health, as YAML
+    priorities: str = ""  #: of its priority expander, as YAML
+
+
+class ConfigMap(ApiObject, frozen=True):
+    """A config map of the cluster-autoscaler."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "ConfigMap"
+
+    metadata: PlainMeta = PlainMeta()
+    data: ConfigMapData = ConfigMapData()
 
 
 class NamespaceStatus(KubeStruct, frozen=True):

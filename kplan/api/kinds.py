@@ -37,11 +37,16 @@ class Kind(NamedTuple):
     resource: str
     is_namespaced: bool
     versions: tuple[str, ...] = ("v1",)
+    names: tuple[str, ...] = ()  #: only objects of these names are read, in `kube-system`; empty for all
 
     @property
     def api_version(self) -> str:
         """The ``apiVersion`` that kplan writes."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+    def wants(self, name: str) -> bool:
+        """Tell whether an object of the kind is read."""
+        return not self.names or name in self.names
 
     def reads(self, version: str) -> bool:
         """Tell whether the struct can decode objects of a version."""
@@ -56,6 +61,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("", "Node", core.Node, "nodes", "nodes", is_namespaced=False),
     Kind("", "Pod", core.Pod, "pods", "pods", is_namespaced=True),
     Kind("", "Namespace", core.Namespace, "namespaces", "namespaces", is_namespaced=False),
+    Kind(
+        "",
+        "ConfigMap",
+        core.ConfigMap,
+        "config_maps",
+        "configmaps",
+        is_namespaced=True,
+        names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander"),
+    ),
     Kind("", "Service", core.Service, "services", "services", is_namespaced=True),
     Kind(
         "",

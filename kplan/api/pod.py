@@ -178,8 +178,6 @@ class PodAnnotations(KubeStruct, frozen=True):
     job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
     #: how many pods of that index have failed before
     job_index_failure_count: str = field(default="", name="batch.kubernetes.io/job-index-failure-count")
-    #: where the kubelet has the pod from; other than "api" for a static pod
-    config_source: str | None = field(default=None, name="kubernetes.io/config.source")
     #: whether the cluster-autoscaler may evict the pod: "true", "false", or "on-completion"
     safe_to_evict: str = field(default="", name="cluster-autoscaler.kubernetes.io/safe-to-evict")
     #: local volumes that do not keep the cluster-autoscaler from evicting the pod, separated by commas
@@ -188,8 +186,6 @@ class PodAnnotations(KubeStruct, frozen=True):
     scale_up_delay: str | None = field(default=None, name="cluster-autoscaler.kubernetes.io/pod-scale-up-delay")
     #: the cluster-autoscaler treats the pod as one of a daemon set: "true"
     daemon_set_pod: str = field(default="", name="cluster-autoscaler.kubernetes.io/daemonset-pod")
-    #: whether the cluster-autoscaler evicts the daemon pod: "true"
-    evict_daemon: str | None = field(default=None, name="cluster-autoscaler.kubernetes.io/enable-ds-eviction")
     #: Karpenter leaves the pod alone: "true", or a duration since its start
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 

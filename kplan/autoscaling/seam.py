@@ -45,6 +45,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     replacements: tuple[NewNode, ...] = ()  #: nodes that it adds first
     moves: Mapping[str, str] = {}  #: pod -> the node where it finds a place, NAMESPACE/NAME; "" for a place of its own
     saves: float | None = None  #: the price that is no longer paid; None if unknown
+    after: float = 0  #: in how many seconds; 0 for at once
 
 
 class Stay(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +87,10 @@ class Autoscaler(Protocol):
     @property
     def source(self) -> str:
         """Where its instance types or node groups come from."""
+
+    @property
+    def usual_loops(self) -> Sequence[float]:
+        """The `loops` that show what it does within the time that it waits before it removes a node."""
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""

@@ -63,6 +63,7 @@ class RemovedNodes(Document, frozen=True, kw_only=True):
     replacements : nodes that are added first
     moves : NAMESPACE/NAME of a pod -> the node where it finds a place; empty where that is open
     saves : the price that is no longer paid; null if unknown
+    after : in how many seconds; 0 for at once
     """
 
     nodes: tuple[str, ...]
@@ -70,6 +71,7 @@ class RemovedNodes(Document, frozen=True, kw_only=True):
     replacements: tuple[AddedNode, ...]
     moves: dict[str, str]
     saves: float | None
+    after: float = 0
 
 
 class KeptNode(Document, frozen=True, kw_only=True):

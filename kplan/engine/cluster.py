@@ -258,6 +258,11 @@ class Cluster:
         self._take_out(row, pod)
         self._append(row, pod)
 
+    def reorder(self, row: int, pods: list[int]) -> None:
+        """Give the pods of a node another order, such as the one before pods left and came back."""
+        self._changing(row)[:] = pods
+        self._places.pop(row, None)
+
     def _append(self, row: int, pod: int) -> None:
         pods = self._changing(row)
         if row in self._places:

@@ -73,6 +73,9 @@ class NodeTable:
         self.unschedulable: BoolArray = np.fromiter(
             (bool(node.spec.unschedulable) for node in self.nodes), np.bool_, len(self.nodes)
         )
+        #: bool array of shape (n_nodes,): nodes that do not exist at present, on which no pod runs, and which form no
+        #: topology domains; None where all exist
+        self.absent: BoolArray | None = None
         #: int64 array of shape (n_nodes,)
         self.allowed_pods: Int64Array = np.fromiter(
             (value(node.status.allocatable.get(PODS, 0)) for node in self.nodes), np.int64, len(self.nodes)
@@ -90,6 +93,21 @@ class NodeTable:
             node = self.nodes[row]
             changed.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
             changed.unschedulable[row] = not schedulable
+        return changed
+
+    def with_absent(self, absent: BoolArray) -> NodeTable:
+        """Return the table with other nodes absent; everything else is shared."""
+        changed = copy.copy(self)
+        changed.absent = absent
+        return changed
+
+    def with_taints(self, row: int, taints: tuple[Taint, ...]) -> NodeTable:
+        """Return the table with other taints on a node; columns are shared, derived values are not."""
+        changed = copy.copy(self)
+        changed.taint_sets = [*self.taint_sets, taints]
+        changed.taint_codes = self.taint_codes.copy()
+        changed.taint_codes[row] = len(self.taint_sets)
+        changed.forget_derived()
         return changed
 
     def changed(self, nodes: Sequence[Node]) -> NodeTable:
@@ -132,6 +150,10 @@ class NodeTable:
     def least_allocatable(self, resource: str) -> int:
         """Return the smallest allocatable amount of a resource on any node; 0 without nodes."""
         return self.derived(("least", resource), lambda: min(self.allocatable(resource).tolist(), default=0))
+
+    def forget_derived(self) -> None:
+        """Compute the derived values anew when they are used."""
+        self._derived = Recent(MAX_DERIVED)
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """Return a value that depends on the nodes alone, built when first used and cached."""

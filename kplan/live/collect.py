@@ -19,7 +19,7 @@ from kplan.live.lists import read_list
 from kplan.live.options import LiveOptions
 from kplan.live.pages import decode_object, page_decoder, prepare
 from kplan.live.reader import Reader
-from kplan.live.resources import RESOURCES, Resource
+from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
 from kplan.live.side_by_side import side_by_side
 from kplan.live.transport import Getter, Transport
 from kplan.snapshot import model
@@ -150,6 +150,8 @@ class _Collector:
     def collect(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
         """Read all objects of one kind that this user may see."""
         try:
+            if resource.names:
+                return self._read_named(resource, version)
             if resource.namespaced and self._options.namespaces:
                 return self._read_namespaces(resource, version, decoder)
             objects, notes = self._read(resource, version, "", decoder)
@@ -198,6 +200,21 @@ class _Collector:
                 notes += noted
         reason = f"forbidden in {', '.join(refused)}" if refused else ""
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason)
+
+    def _read_named(self, resource: Resource, version: str) -> _Collected:
+        """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""
+        objects: list[Any] = []
+        for name in resource.names:
+            path = f"{resource.path(version, SYSTEM_NAMESPACE)}/{name}"
+            try:
+                objects.append(decode_object(self._reader.get(path).body, resource.type, path))
+            except ForbiddenError:
+                continue
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+        self._progress(resource.plural, len(objects), len(objects))
+        return _Collected(resource, tuple(objects))
 
     def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
         """Read the namespaces of the options one by one, where listing all of them is forbidden."""

@@ -47,6 +47,9 @@ _REQUIRED = frozenset({"nodes", "pods"})
 #: Terminated pods use no resources of their node, and can be most of a cluster's pods.
 _SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
 
+SYSTEM_NAMESPACE = "kube-system"
+"""Where the objects are of which only some names are read."""
+
 #: Read first, as the other lists are shorter and run in parallel with these.
 _FIRST = ("pods", "nodes", "replicasets")
 
@@ -85,6 +88,11 @@ class Resource(msgspec.Struct, frozen=True):
         return self.kind.type
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The only names that are read, in `SYSTEM_NAMESPACE`; empty for all objects."""
+        return self.kind.names
+
+    @property
     def namespaced(self) -> bool:
         """Whether its objects are namespaced."""
         return self.kind.is_namespaced
@@ -118,10 +126,22 @@ def cluster_role(name: str = "kplan") -> dict[str, Any]:
     """
     groups: dict[str, list[str]] = {}
     for resource in RESOURCES:
+        if resource.names:
+            continue
         groups.setdefault(resource.group, []).append(resource.plural)
     rules = [
         {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
         for group, plurals in sorted(groups.items())
+    ]
+    rules += [
+        {
+            "apiGroups": [resource.group],
+            "resources": [resource.plural],
+            "resourceNames": sorted(resource.names),
+            "verbs": ["get"],
+        }
+        for resource in RESOURCES
+        if resource.names
     ]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -20,14 +20,15 @@ MAX_LOOPS = 1_000
 
 
 def nodes_report(
-    base: Base, *, full: bool = False, loops: Sequence[float] = (0,), fail_on: Sequence[Condition] = (NONE,)
+    base: Base, *, full: bool = False, loops: Sequence[float] | None = (0,), fail_on: Sequence[Condition] = (NONE,)
 ) -> NodesReport:
     """Return the NodesReport.
 
     Parameters
     ----------
     full : include the whole decision in the autoscaler's own terms
-    loops : seconds at which an autoscaler that works in loops looks, in ascending order
+    loops : seconds at which an autoscaler that works in loops looks, in ascending order; None for as long as it waits
+        before it removes a node
     fail_on : what makes the verdict a failure
 
     Raises
@@ -37,10 +38,11 @@ def nodes_report(
     """
     if base.autoscaler is None:
         raise UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.Karpenter()")
+    autoscaler = set_up(base.autoscaler, base.world)
+    loops = autoscaler.usual_loops if loops is None else loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
         raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
-    autoscaler = set_up(base.autoscaler, base.world)
     advice = autoscaler.look(prepared(base), full=full, loops=loops)
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
@@ -88,6 +90,7 @@ def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:
             replacements=tuple(map(_added, removal.replacements)),
             moves=dict(removal.moves),
             saves=removal.saves,
+            after=removal.after,
         )
         for removal in advice.removes
     )

@@ -164,13 +164,14 @@ class RoomQuestions(Base):
 
         return shrink_report(self, options=options)
 
-    def nodes(self, *, full: bool = False, loops: Sequence[float] = (0,)) -> NodesReport:
+    def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
         """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
 
         Parameters
         ----------
         full : include the whole decision in the autoscaler's own terms
-        loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order
+        loops : seconds after the planner's `now` at which the cluster-autoscaler looks, in ascending order; None for
+            as long as it waits before it removes a node
 
         Raises
         ------

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError, convert, decode
-from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
+from kplan.api.kinds import KINDS, Kind, kind_of, metadata_of, split_api_version, type_of
 from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
 from kplan.reading.several import listed
@@ -245,6 +245,9 @@ class _Loader:
         return LoadedObjects(self.builder.objects(), self._whole, self._likes)
 
     def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
+        if not kind.wants(metadata_of(obj).name):
+            self._skipped[kind.name] += 1
+            return
         self.has_nodes = self.has_nodes or kind.name == "Node"
         self.builder.add(obj, kind, place, completes=completes)
 

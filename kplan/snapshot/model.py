@@ -50,6 +50,7 @@ class Snapshot:
     nodes: tuple[core.Node, ...] = ()
     pods: tuple[core.Pod, ...] = ()
     namespaces: tuple[core.Namespace, ...] = ()
+    config_maps: tuple[core.ConfigMap, ...] = ()
     services: tuple[core.Service, ...] = ()
     replication_controllers: tuple[core.ReplicationController, ...] = ()
     replica_sets: tuple[apps.ReplicaSet, ...] = ()

@@ -34,9 +34,9 @@ KEPT_FIELDS = _words(
     """
     access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
-    config_source consolidate_after consolidation_policy counter_set creation_timestamp daemon_set_pod
+    consolidate_after consolidation_policy counter_set creation_timestamp daemon_set_pod
     declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
-    duration effect evict_daemon expire_after extended_resource_name failed_indexes fs_type group
+    duration effect expire_after extended_resource_name failed_indexes fs_type group
     job_completion_index job_index_failure_count key kind kubelet_version last_pod_event_time last_transition_time
     managed_by match_attribute match_label_keys max_replicas max_surge max_unavailable medium min_available mirror
     mismatch_label_keys node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy
@@ -272,6 +272,9 @@ RULES: dict[tuple[type, str], Rule] = {
     (karpenter.TemplateMeta, "annotations"): _annotations,
     (karpenter.NodeClaimStatus, "node_name"): _named("Node"),
     (karpenter.NodeClaimStatus, "provider_id"): _named("machine"),
+    # The status names groups as the cloud does.
+    (core.ConfigMapData, "status"): _drop,
+    (core.ConfigMapData, "priorities"): _drop,
     # Workloads and services
     (core.ServiceSpec, "selector"): _labels,
     (core.ReplicationControllerSpec, "selector"): _labels,

@@ -141,6 +141,8 @@ class Cluster:
                 f'{rest[0]} is forbidden: User "{user}" cannot list resource "{rest[0]}" in API group "{group}" {scope}'
             )
             return status(403, "Forbidden", message)
+        if len(rest) > 1:
+            return self._one(rest[0], rest[1])
         return self._list(rest[0], namespace, request.query)
 
     def _discovery(self, request: Request) -> Answer:
@@ -169,7 +171,8 @@ class Cluster:
         return replay("error-404-unknown-version")
 
     def _one(self, plural: str, name: str) -> Answer:
-        items = recordings()[plural]["response"]["body"]["items"]
+        recorded = recordings().get(plural)
+        items = [] if recorded is None else recorded["response"]["body"]["items"]
         found = next((item for item in items if item["metadata"]["name"] == name), None)
         if found is None:
             return status(404, "NotFound", f'{plural} "{name}" not found')

@@ -13,6 +13,7 @@ def granted() -> set[tuple[str, str]]:
     return {
         (group, plural)
         for rule in cluster_role()["rules"]
+        if "resourceNames" not in rule
         for group in rule["apiGroups"]
         for plural in rule["resources"]
     }
@@ -45,6 +46,19 @@ def test_the_role_opens_no_secrets() -> None:
 
     assert plurals.isdisjoint({"secrets", "configmaps", "*"})
     assert not any("/" in plural for plural in plurals)
+
+
+def test_the_role_opens_config_maps_of_the_cluster_autoscaler_only() -> None:
+    named = [rule for rule in cluster_role()["rules"] if "resourceNames" in rule]
+
+    assert named == [
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": ["cluster-autoscaler-priority-expander", "cluster-autoscaler-status"],
+            "verbs": ["get"],
+        }
+    ]
 
 
 def test_every_kind_of_a_snapshot_is_collected() -> None:

@@ -24,6 +24,7 @@ class Generous:
     name: AutoscalerName = "karpenter"
     version = "1.0"
     source = "a test"
+    usual_loops = (0, 60)
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         pending = [pod.metadata.key for pod in cluster.snapshot.pods if not pod.spec.node_name]

@@ -152,6 +152,8 @@ class FilterState(msgspec.Struct, frozen=True):
 def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...]) -> FilterState:
     """Count the matching pods of each constraint on the nodes that it includes."""
     labelled = nodes_with_all_keys(cluster.nodes, constraints)
+    if cluster.nodes.absent is not None:
+        labelled = labelled & ~cluster.nodes.absent
     return FilterState(
         tuple(
             HardConstraint(cluster, pod, constraint, labelled & included_nodes(cluster.nodes, pod.pod, constraint))

@@ -57,6 +57,7 @@ class PodTopologySpread:
         self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
         self._cluster = handle.cluster
         self._listers = handle.listers
+        self._absent = self._cluster.nodes.absent
         self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
 
@@ -64,6 +65,9 @@ class PodTopologySpread:
         """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
             return SKIP_SHAPE
+        if self._absent is not self._cluster.nodes.absent:
+            self._absent = self._cluster.nodes.absent
+            self._filter_states = Recent(MAX_CACHED)
         state = self._filter_states.get(_key(cycle.pod), lambda: self._filter_state(cycle.pod))
         if isinstance(state, Status):
             return PreFilterResult(status=state)

@@ -1,0 +1,64 @@
+"""The cluster-autoscaler behind the seam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kplan.autoscaling.cluster_autoscaler.advice import advice_of
+from kplan.autoscaling.cluster_autoscaler.loop import Loops
+from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from kplan.autoscaling.seam import Advice, PreparedCluster
+from kplan.autoscaling.settings import ClusterAutoscaler
+from kplan.documents.nodes import AutoscalerName
+from kplan.snapshot.model import Snapshot
+
+VERSION = "1.36"
+
+_INTERVAL = 10
+"""Seconds from loop to loop, by default."""
+
+_N_LATER = 10
+
+
+class ClusterAutoscalerEngine:
+    """The cluster-autoscaler, set up for a cluster."""
+
+    name: AutoscalerName = "cluster-autoscaler"
+    version = VERSION
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.source = setup.source
+
+    @property
+    def usual_loops(self) -> Sequence[float]:
+        """One loop now, and some when the nodes that are not needed have been so for long enough."""
+        options = [self._setup.options, *(group.options for group in self._setup.groups)]
+        wait = max(option.scale_down_unneeded_time for option in options) / 1_000_000 + 1
+        return (0, *(wait + number * _INTERVAL for number in range(_N_LATER)))
+
+    def provision(self, cluster: PreparedCluster) -> Advice:
+        """Return what is added for the pending pods, in a single loop."""
+        return self.look(cluster, full=False, loops=(0,))
+
+    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
+        """Return what is added and removed in some loops."""
+        setup = self._setup
+        groups = [group.copy() for group in setup.groups]
+        release = cluster.session.config.release
+        running = Loops(
+            cluster.snapshot,
+            groups,
+            setup.options,
+            release=release,
+            now=cluster.now,
+            prices=setup.prices,
+            priorities=setup.priorities,
+        )
+        results = [running.run(at) for at in loops]
+        return advice_of(cluster.snapshot, setup, results, full=full)
+
+
+def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscalerEngine:
+    """Return the cluster-autoscaler for a cluster; errors as for `kplan.autoscaling.settings.set_up`."""
+    return ClusterAutoscalerEngine(setup_of(settings, snapshot))

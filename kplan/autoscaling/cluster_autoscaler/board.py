@@ -1,0 +1,380 @@
+"""The cluster on which the cluster-autoscaler tries things out, under the scheduler's own filters.
+
+Nodes of the table may be absent: they come and go as marks in a column. What is tried is noted and can be taken back.
+
+Upstream: cluster-autoscaler simulator/clustersnapshot/predicate/plugin_runner.go, store/delta.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import Taint
+from kplan.autoscaling.cluster_autoscaler.pods import Infos
+from kplan.autoscaling.cluster_autoscaler.templates import Template
+from kplan.config.defaults import DEFAULT_SCHEDULER_NAME, default_configuration
+from kplan.config.releases import Release
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.framework.interface import CycleState, Scope
+from kplan.framework.listers import Listers
+from kplan.framework.outcomes import PreFilterOutcome
+from kplan.framework.runtime import Framework
+from kplan.framework.session import Session
+from kplan.framework.shape_cache import ShapeEntry
+from kplan.plugins.registry import plugin_factory
+from kplan.rules.pod_info import PodInfo
+
+_HONOR: Final = "Honor"
+
+
+class Cursor(msgspec.Struct):
+    """Where the last search ended; all searches of the autoscaler go on from there."""
+
+    last: int = 0
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """Why a pod does not fit a node, in the scheduler's words; no words where no filter got to say them."""
+
+    reasons: tuple[str, ...]
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """A pod that was bound (`order` is None), or left its node, whose pods were in this order."""
+
+    pod: int
+    row: int
+    order: list[int] | None = None
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    """Nodes that came or went: what was absent before, and the order of the list."""
+
+    absent: BoolArray
+    order: list[int]
+
+
+class Board:
+    """A cluster with pods that can be placed, moved and taken back.
+
+    Parameters
+    ----------
+    nodes : the nodes in list order
+    pods : the running pods, in list order, with the names of their nodes
+    pending : pods that are to be placed
+    """
+
+    def __init__(self, session: Session, order: Sequence[int], cursor: Cursor, row_of: dict[int, int]) -> None:
+        self.session = session
+        self.cursor = cursor
+        self.order = list(order)  #: rows of the present nodes, in list order
+        self._row_of_pod = row_of  #: id of a pod object -> its row
+        self._pods: list[Pod] = []  #: keeps the pods alive whose ids are keys
+        self._notes: list[_Moved | _Marked] = []
+        self._order_array: RowArray | None = None
+
+    @staticmethod
+    def of(
+        nodes: Sequence[Node],
+        placed: Sequence[tuple[Pod, str]],
+        pending: Sequence[Pod],
+        *,
+        listers: Listers,
+        release: Release,
+        cursor: Cursor,
+        known: Infos,
+    ) -> Board:
+        """Return a board with some pods on nodes, in list order, and others on none."""
+        table = NodeTable(nodes)
+        infos = [*(_info_on(pod, node) for pod, node in placed), *map(known.of, pending)]
+        cluster = Cluster.build(table, infos)
+        session = Session(cluster, listers, default_configuration(release), plugin_factory(()))
+        rows = [table.row_of[node.metadata.name] for node in nodes]
+        pods = [*(pod for pod, _ in placed), *pending]
+        board = Board(session, rows, cursor, {id(pod): row for row, pod in enumerate(pods)})
+        board._pods += pods
+        return board
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes, pods and their sums."""
+        return self.session.cluster
+
+    @property
+    def framework(self) -> Framework:
+        """The default profile, which is used for all pods."""
+        return self.session.frameworks[DEFAULT_SCHEDULER_NAME]
+
+    def row(self, name: str) -> int:
+        """Return the row of a node."""
+        return self.cluster.nodes.row_of[name]
+
+    def name(self, row: int) -> str:
+        """Return the name of a node."""
+        return self.cluster.nodes.names[row]
+
+    def is_present(self, row: int) -> bool:
+        """Return whether a node exists at present."""
+        absent = self.cluster.nodes.absent
+        return absent is None or not absent[row]
+
+    def node(self, row: int) -> Node:
+        """Return a node."""
+        return self.cluster.nodes.nodes[row]
+
+    def pods_on(self, row: int) -> list[Pod]:
+        """Return the pods of a node, in the scheduler's order."""
+        infos = self.cluster.pods.infos
+        return [infos[pod].pod for pod in self.cluster.pods_on[row]]
+
+    def pod_row(self, pod: Pod) -> int:
+        """Return the row of a pod object, which is added to the table when it is new."""
+        row = self._row_of_pod.get(id(pod))
+        if row is None:
+            row = self._row_of_pod[id(pod)] = self.cluster.add_pod(PodInfo(pod))
+            self._pods.append(pod)
+        return row
+
+    # What is tried can be taken back.
+
+    def mark(self) -> int:
+        """Return a mark to which `undo` goes back."""
+        return len(self._notes)
+
+    def undo(self, mark: int) -> None:
+        """Take back all since a mark."""
+        while len(self._notes) > mark:
+            note = self._notes.pop()
+            if isinstance(note, _Marked):
+                self._set_absent(note.absent, note.order)
+            elif note.order is None:
+                self.cluster.unbind(note.pod)
+            else:
+                self.cluster.bind(note.pod, note.row)
+                self.cluster.reorder(note.row, note.order)
+
+    def bind(self, pod: int, row: int) -> None:
+        """Put a pod on a node."""
+        self.cluster.bind(pod, row)
+        self._notes.append(_Moved(pod, row))
+
+    def unbind(self, pod: int) -> None:
+        """Take a pod from its node."""
+        row = self.cluster.node_of[pod]
+        self._notes.append(_Moved(pod, row, self.cluster.pods_on[row].copy()))
+        self.cluster.unbind(pod)
+
+    def remove_node(self, row: int) -> None:
+        """Take a node away, with its pods."""
+        for pod in reversed(self.cluster.pods_on[row].copy()):
+            self.unbind(pod)
+        absent = self._absent.copy()
+        absent[row] = True
+        self._note_marks()
+        self._set_absent(absent, [other for other in self.order if other != row])
+
+    def add_nodes(self, rows: Sequence[int]) -> None:
+        """Let absent nodes come, last in the list."""
+        absent = self._absent.copy()
+        absent[list(rows)] = False
+        self._note_marks()
+        self._set_absent(absent, [*self.order, *rows])
+
+    @property
+    def _absent(self) -> BoolArray:
+        absent = self.cluster.nodes.absent
+        return np.zeros(len(self.cluster.nodes), np.bool_) if absent is None else absent
+
+    def only(self, rows: Iterable[int]) -> BoolArray:
+        """Return which nodes are some rows, bool of shape (n_nodes,)."""
+        chosen: BoolArray = np.zeros(len(self.cluster), np.bool_)
+        chosen[list(rows)] = True
+        return chosen
+
+    @contextmanager
+    def tainted(self, row: int, taint: Taint, pods: Iterable[Pod]) -> Iterator[None]:
+        """Give a node a taint for a while, where that may change whether some pods fit another node.
+
+        It may if a spread constraint of theirs leaves out the domains of nodes that the pods do not tolerate.
+        """
+        constraints = (one for pod in pods for one in pod.spec.topology_spread_constraints)
+        if all(constraint.node_taints_policy != _HONOR for constraint in constraints):
+            yield
+            return
+        before, absent = self.cluster.nodes, self._absent
+        taints = (*self.node(row).spec.taints, taint)
+        self._set_absent_of(before.with_taints(row, taints), absent.copy())
+        yield
+        self._set_absent_of(before, absent.copy())
+
+    def _set_absent_of(self, nodes: NodeTable, absent: BoolArray) -> None:
+        """Take another table of the same nodes, whose verdicts may differ."""
+        self.cluster.nodes = nodes.with_absent(absent)
+        for framework in self.session.frameworks.values():
+            framework.forget_shapes()
+
+    def _note_marks(self) -> None:
+        self._notes.append(_Marked(self._absent, self.order))
+
+    def _set_absent(self, absent: BoolArray, order: list[int]) -> None:
+        self.cluster.nodes = self.cluster.nodes.with_absent(absent)
+        self.order = order
+        self._order_array = None
+
+    # The scheduler's filters.
+
+    def rejections_alone(self, pod: int, rows: Sequence[int]) -> list[Rejection | None] | None:
+        """Return the `rejections` of a pod on which a node's verdict depends on that node alone; None for others.
+
+        Of what runs on the node only the requests matter.
+        """
+        cycle, _, outcome = self._pre_filter(pod)
+        if cycle.pod.host_ports or outcome.status is not None or outcome.nodes is not None:
+            return None
+        if self._cluster_filters - outcome.skipped:
+            return None
+        statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
+        return [None if status is None else Rejection(status.texts) for status in statuses]
+
+    @cached_property
+    def _cluster_filters(self) -> frozenset[str]:
+        """The filters whose verdicts depend on other nodes, too."""
+        return frozenset(plugin.name for plugin in self.framework.filter_plugins if plugin.scope is Scope.CLUSTER)
+
+    def rejections(self, pod: int, rows: Sequence[int]) -> list[Rejection | None]:
+        """Return for each of some nodes why a pod does not fit, or None where it does; RunFiltersOnNode."""
+        cycle, _, outcome = self._pre_filter(pod)
+        if outcome.status is not None:
+            return [Rejection(outcome.status.reasons)] * len(rows)
+        statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
+        return [
+            Rejection(())
+            if outcome.nodes is not None and self.name(row) not in outcome.nodes
+            else None
+            if status is None
+            else Rejection(status.texts)
+            for row, status in zip(rows, statuses, strict=True)
+        ]
+
+    def find(self, pod: int, acceptable: BoolArray | None = None) -> int | None:
+        """Return the first node from the cursor on that a pod fits, and move the cursor; None for none.
+
+        Parameters
+        ----------
+        acceptable : bool array of shape (n_nodes,); nodes that may be taken; None for all
+        """
+        order = self._listed
+        if not len(order):
+            return None
+        cycle, entry, outcome = self._pre_filter(pod)
+        if outcome.status is not None:
+            return None
+        _, passes = self.framework.filter_all(cycle, entry, outcome.skipped)
+        passes = passes & ~self.cluster.nodes.unschedulable
+        if acceptable is not None:
+            passes &= acceptable
+        if outcome.nodes is not None:
+            named = [self.cluster.nodes.row_of[name] for name in outcome.nodes if name in self.cluster.nodes.row_of]
+            only = np.zeros(len(passes), np.bool_)
+            only[named] = True
+            passes &= only
+        index = first_from(passes[order], self.cursor.last + 1)
+        if index is None:
+            return None
+        self.cursor.last = index
+        return int(order[index])
+
+    @property
+    def _listed(self) -> RowArray:
+        if self._order_array is None:
+            self._order_array = np.asarray(self.order, np.intp)
+        return self._order_array
+
+    def _pre_filter(self, pod: int) -> tuple[CycleState, ShapeEntry, PreFilterOutcome]:
+        info = self.cluster.pods.infos[pod]
+        cycle = CycleState(info, pod, self.cluster)
+        entry = self.framework.shape(info)
+        outcome = self.framework.run_pre_filter(cycle, entry)
+        cycle.skipped_filters = outcome.skipped
+        return cycle, entry, outcome
+
+    def grown(self, templates: Iterable[tuple[Template, Sequence[str]]]) -> tuple[Board, list[list[NewRow]]]:
+        """Return a board with further nodes, all of them absent.
+
+        Parameters
+        ----------
+        templates : of each kind of nodes, the template and the names of the nodes
+
+        Returns
+        -------
+        board : with the same pods on the same nodes, and the same cursor
+        rows : of each kind, the new nodes with their pods
+        """
+        cluster = self.cluster
+        kinds = [[template.node_named(name) for name in names] for template, names in templates]
+        infos = list(cluster.pods.infos)
+        n_known = len(infos)
+        new_pods: list[list[list[int]]] = []
+        for kind in kinds:
+            new_pods.append([])
+            for _, pods in kind:
+                new_pods[-1].append(list(range(len(infos), len(infos) + len(pods))))
+                infos += [PodInfo(pod) for pod in pods]
+        table = NodeTable([*cluster.nodes.nodes, *(node for kind in kinds for node, _ in kind)])
+        rows = np.concatenate((np.arange(n_known), np.full(len(infos) - n_known, NOWHERE))).astype(np.intp)
+        bigger = cluster.changed(table, rows, infos)
+        old_rows = [table.row_of[name] for name in cluster.nodes.names]
+        absent = np.ones(len(table), np.bool_)
+        absent[[old_rows[row] for row in self.order]] = False
+        bigger.nodes = table.with_absent(absent)
+        session = Session(bigger, self.session.listers, self.session.config, plugin_factory(()))
+        board = Board(session, [old_rows[row] for row in self.order], self.cursor, dict(self._row_of_pod))
+        board._pods = self._pods
+        new_rows = [
+            [
+                NewRow(table.row_of[node.metadata.name], tuple(pods))
+                for (node, _), pods in zip(kind, pods_of_kind, strict=True)
+            ]
+            for kind, pods_of_kind in zip(kinds, new_pods, strict=True)
+        ]
+        return board, new_rows
+
+    def add_new(self, new: Iterable[NewRow]) -> None:
+        """Let new nodes come with their pods."""
+        listed = list(new)
+        self.add_nodes([node.row for node in listed])
+        for node in listed:
+            for pod in node.pods:
+                self.bind(pod, node.row)
+
+
+class NewRow(msgspec.Struct, frozen=True):
+    """A node of a grown board that may come."""
+
+    row: int
+    pods: tuple[int, ...]  #: the pods that it comes with
+
+
+def first_from(passes: BoolArray, start: int) -> int | None:
+    """Return the first true element from a place on, going round; None for none."""
+    begin = start % len(passes)
+    index = int(passes[begin:].argmax())
+    if passes[begin + index]:
+        return begin + index
+    index = int(passes[:begin].argmax()) if begin else 0
+    return index if begin and passes[index] else None
+
+
+def _info_on(pod: Pod, node: str) -> PodInfo:
+    if pod.spec.node_name == node:
+        return PodInfo(pod)
+    return PodInfo(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))

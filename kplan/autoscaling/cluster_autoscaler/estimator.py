@@ -1,0 +1,371 @@
+"""How many new nodes of a group its pods need: bin packing, first fit, the largest pods first.
+
+Upstream: cluster-autoscaler estimator/binpacking_estimator.go, decreasing_pod_orderer.go, threshold_based_limiter.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.api.quantity import milli_value, parse, value
+from kplan.api.wellknown import HOSTNAME
+from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection
+from kplan.autoscaling.cluster_autoscaler.packing import NewNodes, Wanted
+from kplan.autoscaling.cluster_autoscaler.templates import Template
+from kplan.engine.arrays import BoolArray
+from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import CPU, MEMORY, PODS
+
+_FIRST_NODES = 4
+
+
+class PodGroup(msgspec.Struct):
+    """Pods that fit the same nodes."""
+
+    pods: list[Pod]
+    info: PodInfo  #: of the first pod
+    wanted: Wanted  #: what each of them takes from a node
+    fits_alone: bool = False  #: whether the verdict of a node on these pods depends on that node alone
+    rejected: dict[str, tuple[str, ...]] = {}  #: group of nodes -> why the pods do not fit it
+    fitting: list[str] = []  #: groups of nodes that the pods fit
+
+    @property
+    def is_schedulable(self) -> bool:
+        """Whether the pods fit a new node of some group."""
+        return bool(self.fitting)
+
+
+class Estimate(msgspec.Struct):
+    """New nodes of a group, and the pods for which they are."""
+
+    n_nodes: int
+    pods: list[Pod]
+    placement: list[tuple[str, list[Pod]]]  #: node by node; an existing node counts as a new one
+
+
+class Limiter:
+    """Counts the nodes that may still be added; None for no limit."""
+
+    def __init__(self, most: int | None) -> None:
+        self._left = most
+
+    def permits(self) -> bool:
+        """Take one node, and return whether there was one left."""
+        if self._left is None:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+
+def node_limit(*limits: int) -> int | None:
+    """Return the smallest of some limits, of which 0 is none, and a negative one forbids all; getMinLimit."""
+    if any(limit < 0 for limit in limits):
+        return 0
+    return min((limit for limit in limits if limit), default=None)
+
+
+def estimate(
+    board: Board, group: str, template: Template, pod_groups: Sequence[PodGroup], most: int | None, *, fast: bool
+) -> Estimate:
+    """Return how many nodes of a group some pods need.
+
+    Parameters
+    ----------
+    group : the name of the group
+    pod_groups : those whose pods fit the group
+    most : how many nodes may be added at most; None for no limit
+    fast : pack the group of pods that gains most on a single node, and multiply
+    """
+    ordered = _by_score(pod_groups, template)
+    last_by_ratio = _best_to_multiply(ordered, template) if fast else None
+    if last_by_ratio is not None:
+        ordered.append(ordered.pop(last_by_ratio))
+    limiter = Limiter(most)
+    if all(pods.fits_alone for pods in ordered):
+        packer: _Packer = _ArithmeticPacker(board, template, ordered, limiter)
+    else:
+        packer = _TryingPacker(board, group, template, limiter)
+    may_add = True
+    for number, pods in enumerate(ordered):
+        remaining = packer.fill(pods)
+        if may_add:
+            is_multiplied = last_by_ratio is not None and number == len(ordered) - 1
+            may_add = packer.multiply(pods, remaining) if is_multiplied else packer.add(pods, remaining)
+    return packer.result()
+
+
+def _by_score(groups: Sequence[PodGroup], template: Template) -> list[PodGroup]:
+    """Return the groups by the share of a node that a pod requests, the largest first."""
+    allocatable = template.node.status.allocatable
+    cpu, memory = milli_value(allocatable.get(CPU, 0)), value(allocatable.get(MEMORY, 0))
+
+    def score(group: PodGroup) -> float:
+        requests = group.info.resources.requests
+        share = requests.get(CPU, 0) / cpu if cpu > 0 else 0.0
+        return share + (requests.get(MEMORY, 0) / memory if memory > 0 else 0.0)
+
+    return sorted(groups, key=score, reverse=True)
+
+
+class _Packer:
+    """Places pods on the nodes added so far, and adds nodes."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self.limiter = limiter
+        self.scheduled: list[Pod] = []
+        self.on_node: dict[str, list[Pod]] = {}
+
+    def fill(self, group: PodGroup) -> list[Pod]:
+        """Put pods on any of the added nodes, and return those after the first that fits none."""
+        raise NotImplementedError
+
+    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
+        """Put pods on the last node, adding nodes; return whether nodes may still be added."""
+        raise NotImplementedError
+
+    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:
+        """Add a node, and return how many of the pods fit it."""
+        raise NotImplementedError
+
+    def multiply(self, group: PodGroup, pods: list[Pod]) -> bool:
+        """Fill one node, and count nodes for the other pods by the same ratio; tryFastPath."""
+        if not pods:
+            return True
+        if not self.limiter.permits():
+            return False
+        n_per_node = self.pack_one(group, pods)
+        if not n_per_node:
+            return True
+        for number, first in enumerate(range(n_per_node, len(pods), n_per_node), start=1):
+            if not self.limiter.permits():
+                return False
+            for pod in pods[first : first + n_per_node]:
+                self.track(pod, f"fake-{number}")
+        return True
+
+    def track(self, pod: Pod, node: str) -> None:
+        """Note that a pod was put on a node."""
+        self.scheduled.append(pod)
+        self.on_node.setdefault(node, []).append(pod)
+
+    def result(self) -> Estimate:
+        """Return the estimate, and take back what was tried."""
+        return Estimate(len(self.on_node), self.scheduled, list(self.on_node.items()))
+
+
+class _ArithmeticPacker(_Packer):
+    """Packs pods whose verdicts depend on one node alone."""
+
+    def __init__(self, board: Board, template: Template, pod_groups: Sequence[PodGroup], limiter: Limiter) -> None:
+        super().__init__(limiter)
+        self._cursor = board.cursor
+        resources = {name for pods in pod_groups for name, _ in pods.wanted}
+        self._nodes = NewNodes(_free_of(template, resources), len(board.order))
+        self._is_unschedulable = template.node.spec.unschedulable
+
+    def fill(self, group: PodGroup) -> list[Pod]:
+        if self._is_unschedulable:
+            return group.pods  # a search passes over cordoned nodes
+        nodes, self._cursor.last = self._nodes.spread(group.wanted, len(group.pods), self._cursor.last)
+        for pod, node in zip(group.pods, nodes, strict=False):
+            self.track(pod, _name(node))
+        return group.pods[len(nodes) :]
+
+    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
+        nodes, wanted = self._nodes, group.wanted
+        position = 0
+        while position < len(pods):
+            last = nodes.n_nodes - 1
+            n_fitting = 0 if last < 0 else nodes.capacity(wanted, last)
+            if n_fitting == 0:
+                if last >= 0 and not nodes.n_pods[last]:
+                    return True
+                if not self.limiter.permits():
+                    return False
+                nodes.add_node()
+                last += 1
+                n_fitting = nodes.capacity(wanted, last)
+                if n_fitting == 0:
+                    return True
+            chosen = pods[position : position + n_fitting]
+            nodes.put(last, wanted, len(chosen))
+            for pod in chosen:
+                self.track(pod, _name(last))
+            position += len(chosen)
+        return True
+
+    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:
+        wanted = group.wanted
+        self._nodes.add_node()
+        last = self._nodes.n_nodes - 1
+        n_fitting = min(self._nodes.capacity(wanted, last), len(pods))
+        self._nodes.put(last, wanted, n_fitting)
+        for pod in pods[:n_fitting]:
+            self.track(pod, _name(last))
+        return n_fitting
+
+
+def _free_of(template: Template, resources: Iterable[str]) -> dict[str, int]:
+    """Return what is free on a new node, of some resources."""
+    infos = [PodInfo(pod) for pod in template.pods]
+    allocatable = template.node.status.allocatable
+    free = {}
+    for name in resources:
+        read = milli_value if name == CPU else value
+        used = len(infos) if name == PODS else sum(info.resources.requests.get(name, 0) for info in infos)
+        free[name] = read(allocatable.get(name, 0)) - used
+    return free
+
+
+class _TryingPacker(_Packer):
+    """Packs pods by trying the scheduler's filters on a board with the new nodes."""
+
+    def __init__(self, board: Board, group: str, template: Template, limiter: Limiter) -> None:
+        super().__init__(limiter)
+        self._group, self._template = group, template
+        self._names: list[str] = []
+        self._new: list[NewRow] = []
+        self._start(board, _FIRST_NODES)
+        self._n_added = 0
+
+    def _start(self, board: Board, n_new: int) -> None:
+        """Take a board with further nodes that may come."""
+        first = len(self._names)
+        names = [f"template-node-for-{self._group}-e-{number}" for number in range(first, first + n_new)]
+        self._names += names
+        known = [board.name(new.row) for new in self._new]
+        pods_of = [new.pods for new in self._new]
+        self._board, (more,) = board.grown([(self._template, names)])
+        row_of = self._board.cluster.nodes.row_of
+        earlier = [NewRow(row_of[name], pods) for name, pods in zip(known, pods_of, strict=True)]
+        self._new = [*earlier, *more]
+        self._is_new: BoolArray = np.zeros(len(row_of), np.bool_)
+        self._is_new[[new.row for new in self._new]] = True
+
+    @property
+    def _last(self) -> int:
+        return self._new[self._n_added - 1].row
+
+    def fill(self, group: PodGroup) -> list[Pod]:
+        if not self._n_added:
+            return group.pods
+        for number, pod in enumerate(group.pods):
+            row = self._board.find(self._board.pod_row(pod), self._is_new)
+            if row is None:
+                return group.pods[number:]
+            self._put(pod, row)
+        return []
+
+    def _put(self, pod: Pod, row: int) -> None:
+        self._board.bind(self._board.pod_row(pod), row)
+        self.track(pod, self._board.name(row))
+
+    def _add_node(self) -> None:
+        if self._n_added == len(self._new):
+            self._start(self._board, len(self._new))
+        self._board.add_new([self._new[self._n_added]])
+        self._n_added += 1
+
+    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
+        spreads = any(
+            constraint.topology_key == HOSTNAME for constraint in group.pods[0].spec.topology_spread_constraints
+        )
+        for pod in pods:
+            if self._n_added and self._try_added(pod, spreads=spreads):
+                continue
+            if self._n_added and self._board.name(self._last) not in self.on_node:
+                return True
+            if not self.limiter.permits():
+                return False
+            self._add_node()
+            if self._rejection(pod) is not None:
+                return True
+            self._put(pod, self._last)
+        return True
+
+    def _try_added(self, pod: Pod, *, spreads: bool) -> bool:
+        """Put a pod on the last node, or on any if its spread constraint rejects that; return whether it fits."""
+        rejection = self._rejection(pod)
+        if rejection is None:
+            self._put(pod, self._last)
+            return True
+        if not spreads or REASON_SKEW not in rejection.reasons:
+            return False
+        others = np.ones(len(self._board.cluster), np.bool_)
+        others[self._last] = False
+        row = self._board.find(self._board.pod_row(pod), others)
+        if row is None:
+            return False
+        self._put(pod, row)
+        return True
+
+    def _rejection(self, pod: Pod) -> Rejection | None:
+        return self._board.rejections(self._board.pod_row(pod), [self._last])[0]
+
+    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:  # noqa: ARG002 - part of the interface
+        self._add_node()
+        for number, pod in enumerate(pods):
+            if self._rejection(pod) is not None:
+                return number
+            self._put(pod, self._last)
+        return len(pods)
+
+    def result(self) -> Estimate:
+        renamed = {name: _name(number) for number, name in enumerate(self._names)}
+        self.on_node = {renamed.get(name, name): pods for name, pods in self.on_node.items()}
+        return super().result()
+
+
+def _name(number: int) -> str:
+    return f"e-{number}"
+
+
+def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | None:
+    """Return the group of pods for which multiplying saves the most tries; determineBestPEGToFastpath."""
+    capacity = template.node.status.capacity
+    best: int | None = None
+    most_saved = 0
+    for number, group in enumerate(groups):
+        pod, n_pods = group.pods[0], len(group.pods)
+        n_nodes = _nodes_by_requests(pod, n_pods, {name: parse(capacity.get(name, 0)).nanos for name in (CPU, MEMORY)})
+        if _repels_itself(group.info):
+            n_nodes = max(n_nodes, n_pods)
+        saved = n_pods - n_pods // n_nodes if n_nodes else 0
+        if saved >= most_saved and not pod.spec.topology_spread_constraints and not _repels_beyond_hosts(pod):
+            best, most_saved = number, saved
+    return best
+
+
+def _nodes_by_requests(pod: Pod, n_pods: int, capacity: dict[str, int]) -> int:
+    """Return how many nodes the requests of the first containers need."""
+    if not pod.spec.containers:
+        return 0
+    requests = pod.spec.containers[0].resources.requests
+    needs = [
+        math.ceil(n_pods * parse(requests[name]).nanos / size)
+        for name, size in capacity.items()
+        if name in requests and size
+    ]
+    return max(needs, default=0)
+
+
+def _repels_itself(info: PodInfo) -> bool:
+    return any(
+        term.topology_key == HOSTNAME and term.selector.matches(info.labels)
+        for term in info.affinity.required_anti_affinity
+    )
+
+
+def _repels_beyond_hosts(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    anti_affinity = None if affinity is None else affinity.pod_anti_affinity
+    if anti_affinity is None:
+        return False
+    terms = anti_affinity.required_during_scheduling_ignored_during_execution
+    return any(term.topology_key != HOSTNAME for term in terms)

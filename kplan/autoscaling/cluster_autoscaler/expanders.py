@@ -1,0 +1,187 @@
+"""The choice among groups that could grow.
+
+Upstream: cluster-autoscaler expander/.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.api.core import Node, Pod
+from kplan.api.quantity import milli_value, parse, value
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus
+from kplan.autoscaling.cluster_autoscaler.pods import Infos
+from kplan.autoscaling.cluster_autoscaler.priorities import Priorities, matches
+from kplan.autoscaling.cluster_autoscaler.templates import Template
+from kplan.rules.resources import CPU, MEMORY
+
+_GIB = 1024**3
+_STABILIZING_CPU, _STABILIZING_MEMORY = 500, 500 * 1024**2
+_PREFERRED_CPUS = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
+_MOST_PREFERRED_CPU = 32000
+_GPU_UNFITNESS = 1000.0
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+class Option(msgspec.Struct):
+    """A group that could grow: by how many nodes, for which pods."""
+
+    group: NodeGroup
+    similar: tuple[NodeGroup, ...]
+    n_nodes: int
+    pods: list[Pod]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The chosen option, and how it was chosen."""
+
+    best: Option
+    steps: tuple[tuple[str, tuple[str, ...]], ...]  #: expander -> the groups that it leaves, in order
+    tied: tuple[str, ...]  #: groups among which the autoscaler would draw
+
+
+class Prices:
+    """Prices of nodes and pods.
+
+    Parameters
+    ----------
+    prices : ``instanceTypes`` by name, and the price of one ``cpu``, ``memoryGiB`` and ``gpu``
+    """
+
+    def __init__(self, prices: Mapping[str, Any]) -> None:
+        self._types: Mapping[str, Any] = prices.get("instanceTypes") or {}
+        self._cpu = float(prices.get("cpu") or 0)
+        self._memory = float(prices.get("memoryGiB") or 0)
+        self._gpu = float(prices.get("gpu") or 0)
+
+    def of_node(self, node: Node) -> float:
+        """Return the price of a node."""
+        instance_type = node.metadata.labels.get(_INSTANCE_TYPE, "")
+        if instance_type in self._types:
+            return float(self._types[instance_type])
+        return self._of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
+
+    def of_pod(self, pod: Pod) -> float:
+        """Return the price of what a pod's containers request."""
+        total: dict[str, int] = {}
+        for container in pod.spec.containers:
+            for name, amount in container.resources.requests.items():
+                total[name] = total.get(name, 0) + parse(amount).nanos
+        return self._of(total)
+
+    def of_amounts(self, milli_cpu: int, memory: int) -> float:
+        """Return the price of an amount of CPU and of memory."""
+        return self._of({CPU: milli_cpu * 10**6, MEMORY: memory * 10**9})
+
+    def _of(self, nanos: Mapping[str, int]) -> float:
+        n_gpus = sum(nanos.get(name, 0) for name in GPU_RESOURCES)
+        return (
+            nanos.get(CPU, 0) / 10**9 * self._cpu
+            + nanos.get(MEMORY, 0) / 10**9 / _GIB * self._memory
+            + n_gpus / 10**9 * self._gpu
+        )
+
+
+class Expanders(msgspec.Struct, frozen=True):
+    """What expanders need besides the options."""
+
+    templates: Mapping[str, Template]
+    priorities: Priorities | None
+    prices: Prices | None
+    n_nodes: int  #: nodes of the cluster
+    now: int  #: microseconds since 1970
+    infos: Infos
+
+    def choose(self, names: Sequence[str], options: Sequence[Option]) -> Choice | None:
+        """Filter options by one expander after the other; the first that are left in the end tie."""
+        left = list(options)
+        steps = []
+        for name in names:
+            left = self._filters()[name](left)
+            steps.append((name, tuple(option.group.name for option in left)))
+            if len(left) == 1:
+                break
+        if not left:
+            return None
+        return Choice(left[0], tuple(steps), tuple(dict.fromkeys(option.group.name for option in left)))
+
+    def _filters(self) -> Mapping[str, Callable[[list[Option]], list[Option]]]:
+        return {
+            "random": lambda options: options,
+            "least-waste": lambda options: _least(options, self._waste),
+            "most-pods": lambda options: _least(options, lambda option: -len(option.pods)),
+            "least-nodes": lambda options: _least(options, lambda option: option.n_nodes),
+            "price": self._cheapest,
+            "priority": self._most_important,
+        }
+
+    def _waste(self, option: Option) -> float:
+        """Return the share of CPU and memory that the pods leave unused; capacity counts, not what is allocatable."""
+        capacity = self.templates[option.group.name].node.status.capacity
+        cpu = milli_value(capacity.get(CPU, 0)) * option.n_nodes
+        memory = value(capacity.get(MEMORY, 0)) * option.n_nodes
+        requests = [self.infos.of(pod).resources.requests for pod in option.pods]
+        wanted_cpu = sum(request.get(CPU, 0) for request in requests)
+        wanted_memory = sum(request.get(MEMORY, 0) for request in requests)
+        return _share(cpu - wanted_cpu, cpu) + _share(memory - wanted_memory, memory)
+
+    def _cheapest(self, options: list[Option]) -> list[Option]:
+        if self.prices is None:
+            return options
+        stabilizing = self.prices.of_amounts(_STABILIZING_CPU, _STABILIZING_MEMORY)
+        prices = self.prices
+
+        def score(option: Option) -> float:
+            node = self.templates[option.group.name].node
+            nodes_price = prices.of_node(node) * option.n_nodes
+            pods_price = 0.0
+            for pod in option.pods:
+                pods_price += prices.of_pod(pod)
+            ratio = _share(nodes_price + stabilizing, pods_price + stabilizing)
+            return self._unfitness(node, option.n_nodes) * ratio
+
+        return _least(options, score)
+
+    def _unfitness(self, node: Node, n_nodes: int) -> float:
+        """Return how far a node is from the size that is best for a cluster of this size."""
+        if GPU_LABEL in node.metadata.labels or gpus(node):
+            return _GPU_UNFITNESS
+        preferred = next((cpu for size, cpu in _PREFERRED_CPUS if self.n_nodes <= size), _MOST_PREFERRED_CPU)
+        cpu = milli_value(node.status.capacity.get(CPU, 0))
+        unfitness = max(_share(preferred, cpu), _share(cpu, preferred))
+        return (unfitness - 1.0) * (1.0 - math.tanh((n_nodes - 1) / 15.0)) + 1.0
+
+    def _most_important(self, options: list[Option]) -> list[Option]:
+        if self.priorities is None:
+            return options
+        highest = -1
+        best: list[Option] = []
+        for option in options:
+            for priority, patterns in self.priorities.items():
+                if priority < highest or not any(matches(option.group.name, pattern) for pattern in patterns):
+                    continue
+                if priority > highest:
+                    highest, best = priority, []
+                best.append(option)
+        return best or options
+
+
+def _share(part: float, whole: float) -> float:
+    """Divide as Go does: by zero to infinity, or to not-a-number."""
+    if whole:
+        return part / whole
+    return math.nan if not part else math.copysign(math.inf, part)
+
+
+def _least(options: list[Option], score: Callable[[Option], float]) -> list[Option]:
+    """Return the options with the lowest score, in order."""
+    scores = [score(option) for option in options]
+    lowest = scores[0] if scores else 0.0
+    for candidate in scores[1:]:
+        lowest = min(lowest, candidate)
+    return [option for option, candidate in zip(options, scores, strict=True) if candidate == lowest] or options[:1]

@@ -1,0 +1,385 @@
+"""One loop of the cluster-autoscaler after the other: what it sees, what it adds, what it removes.
+
+Upstream: cluster-autoscaler core/static_autoscaler.go RunOnce, core/podlistprocessor/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
+from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
+from kplan.autoscaling.cluster_autoscaler.budgets import cropped
+from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, Owners
+from kplan.autoscaling.cluster_autoscaler.expanders import Expanders, Prices
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.nodes import (
+    DELETION_CANDIDATE,
+    GPU_RESOURCES,
+    TO_BE_DELETED,
+    as_listed,
+    has_taint,
+)
+from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.cluster_autoscaler.placing import Placer
+from kplan.autoscaling.cluster_autoscaler.pods import (
+    Infos,
+    created,
+    is_daemon,
+    is_expendable,
+    is_mirror,
+    pods_by_state,
+    without_tpus,
+)
+from kplan.autoscaling.cluster_autoscaler.priorities import Priorities
+from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner
+from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
+from kplan.autoscaling.cluster_autoscaler.state import ClusterState
+from kplan.autoscaling.cluster_autoscaler.templates import Template, TemplateMaker
+from kplan.config.durations import parse_duration
+from kplan.config.releases import Release
+from kplan.framework.listers import Listers
+from kplan.snapshot.model import Snapshot
+
+_BUFFER = 2_000_000
+_GPU_BUFFER = 30_000_000
+_LONG_AGO = -(2**62)
+_UNHEALTHY = "ClusterUnhealthy"
+
+
+class Loops:
+    """A running cluster-autoscaler.
+
+    Parameters
+    ----------
+    groups : the groups; their targets change
+    prices : None if unknown
+    priorities : of the priority expander; None if there are none
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        groups: Sequence[NodeGroup],
+        options: Options,
+        *,
+        release: Release,
+        now: int,
+        prices: Mapping[str, Any] | None,
+        priorities: Priorities | None,
+    ) -> None:
+        self._snapshot, self._groups, self._options, self._release = snapshot, groups, options, release
+        self._prices = None if prices is None else Prices(prices)
+        self._priorities = priorities
+        self._group_of = groups_by_node(groups)
+        self._listers = Listers(snapshot)
+        self._owners = Owners(snapshot)
+        self._nodes = list(snapshot.nodes)
+        self._pods = list(snapshot.pods)
+        self._state = ClusterState(groups, options, now)
+        self._templates = TemplateMaker(options, snapshot.daemon_sets)
+        self._planner = Planner(groups, self._group_of, options)
+        self._placer = Placer()
+        self._cursor = Cursor()
+        self._infos = Infos()
+        self._scaled_up_at = self._deleted_at = _LONG_AGO
+        self._start = now
+
+    def run(self, at: float) -> LoopResult:
+        """Run one loop, `at` seconds after the start; RunOnce."""
+        now = self._start + int(at * 1_000_000)
+        result = LoopResult(at)
+        options = self._options
+        nodes, ready = as_listed(self._nodes, options)
+        if not options.scale_up_from_zero and not ready:
+            words = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
+            result.events.append((_UNHEALTHY, words))
+            result.is_aborted = True
+            self._planner.forget()
+            return result
+        by_state = pods_by_state(self._pods, options)
+        placed = _placed(nodes, by_state.scheduled, by_state.nominated, options)
+        pods_on: dict[str, list[Pod]] = {}
+        for pod, name in placed:
+            pods_on.setdefault(name, []).append(pod)
+        templates = self._templates.templates(
+            nodes, lambda name: pods_on.get(name, []), self._groups, self._group_of, now
+        )
+        result.templates = templates
+        self._state.update(nodes, self._group_of, templates, now)
+        self._state.remove_long_unregistered()
+        if not self._state.is_healthy(len(nodes)):
+            self._planner.forget()
+            result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
+            result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
+            result.scale_down.result = "ScaleDownNotTried"
+            return self._finished(result)
+        self._state.delete_failed()
+        if self._state.fix_sizes():
+            result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
+            result.scale_down.result = "ScaleDownNotTried"
+            return self._finished(result)
+        upcoming, registered = self._state.upcoming()
+        result.registered_upcoming = {name: names for name, names in registered.items() if names}
+        board, present = self._board(
+            nodes, placed, by_state.unschedulable, templates=templates, upcoming=upcoming, registered=registered
+        )
+        to_help = self._process_pods(board, by_state.unschedulable, now, result)
+        is_waiting = self._scale_up(board, to_help, n_ready=len(ready), templates=templates, now=now, result=result)
+        if options.scale_down_enabled:
+            self._scale_down(board, present, now, result, is_waiting=is_waiting)
+        else:
+            result.scale_down.result = "ScaleDownNotTried"
+        if options.enforce_node_group_min_size:
+            outcome = self._orchestrator(board, templates, now).scale_to_least()
+            result.events += outcome.events
+            if outcome.result == SUCCESSFUL:
+                self._scaled_up_at = now
+            result.scale_ups = [done for done in result.scale_ups if done.result not in _UNTRIED] + [outcome]
+        return self._finished(result)
+
+    def _finished(self, result: LoopResult) -> LoopResult:
+        result.upcoming, _ = self._state.upcoming()
+        result.group_events = self._state.events
+        result.decreased = self._state.decreased
+        result.targets = {group.name: group.target for group in self._groups}
+        return result
+
+    def _board(
+        self,
+        nodes: Sequence[Node],
+        placed: Sequence[tuple[Pod, str]],
+        pending: Sequence[Pod],
+        *,
+        templates: Mapping[str, Template],
+        upcoming: Mapping[str, int],
+        registered: Mapping[str, Sequence[str]],
+    ) -> tuple[Board, list[Node]]:
+        """Return the cluster with upcoming nodes, in place of those that have not started, and the other nodes."""
+        not_started = {name for names in registered.values() for name in names}
+        present = [node for node in nodes if node.metadata.name not in not_started]
+        all_nodes = list(present)
+        all_placed = [(pod, name) for pod, name in placed if name not in not_started]
+        for group, count in upcoming.items():
+            for number in range(count):
+                node, pods = templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
+                all_nodes.append(node)
+                all_placed += [(pod, node.metadata.name) for pod in pods]
+        board = Board.of(
+            all_nodes,
+            all_placed,
+            pending,
+            listers=self._listers,
+            release=self._release,
+            cursor=self._cursor,
+            known=self._infos,
+        )
+        return board, present
+
+    def _process_pods(self, board: Board, pods: Sequence[Pod], now: int, result: LoopResult) -> list[Pod]:
+        """Return the pods that need new nodes; the pod list processors, and filterOutYoungPods."""
+        filtered = result.filtered
+        filtered.expendable = [pod for pod in pods if is_expendable(pod, self._options)]
+        wanted = [without_tpus(pod) for pod in pods if not is_expendable(pod, self._options)]
+        wanted.sort(key=lambda pod: -(pod.spec.priority or 0))
+        placed = self._placer.place(board, wanted)
+        self._placer.drop_old()
+        filtered.schedulable = [pod for pod, _ in placed]
+        filtered.places = {pod.metadata.key: board.name(row) for pod, row in placed}
+        fits = {id(pod) for pod in filtered.schedulable}
+        left = [pod for pod in wanted if id(pod) not in fits]
+        filtered.daemons = [pod for pod in left if is_daemon(pod)]
+        filtered.to_help = [pod for pod in left if not is_daemon(pod)]
+        return [pod for pod in filtered.to_help if self._is_old(pod, now)]
+
+    def _is_old(self, pod: Pod, now: int) -> bool:
+        """Return whether a pod waits long enough."""
+        delay = self._options.new_pod_scale_up_delay
+        own = pod.metadata.annotations.scale_up_delay
+        nanoseconds = None if own is None else parse_duration(own)
+        if nanoseconds is not None:
+            delay = max(delay, nanoseconds // 1000)
+        return now - created(pod) > delay
+
+    def _scale_up(
+        self,
+        board: Board,
+        pods: Sequence[Pod],
+        *,
+        n_ready: int,
+        templates: Mapping[str, Template],
+        now: int,
+        result: LoopResult,
+    ) -> bool:
+        """Scale up for some pods, and return whether to wait for more of them first."""
+        most = self._options.max_nodes_total
+        if not pods:
+            result.scale_ups.append(ScaleUp("ScaleUpNotNeeded"))
+        elif most > 0 and n_ready >= most:
+            result.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
+            unhelped = [Unhelped(pod, {}, {}) for pod in pods]
+            result.scale_ups.append(ScaleUp("ScaleUpLimitedByMaxNodesTotal", unhelped=unhelped))
+        elif not self._options.bypassed_scheduler_names and self._are_new(pods, now):
+            result.scale_ups.append(ScaleUp("ScaleUpInCooldown"))
+            return True
+        else:
+            self._scale_up_in_turn(board, list(pods), templates, now=now, result=result)
+        return False
+
+    def _are_new(self, pods: Sequence[Pod], now: int) -> bool:
+        """Return whether more pods are probably on their way."""
+        if min(map(created, pods)) + _BUFFER > now:
+            return True
+        of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]
+        return bool(of_gpus) and min(map(created, of_gpus)) + _GPU_BUFFER > now
+
+    def _scale_up_in_turn(
+        self, board: Board, pods: list[Pod], templates: Mapping[str, Template], *, now: int, result: LoopResult
+    ) -> None:
+        """Scale up once, or again and again for the pods that are left; runScaleUpSalvo."""
+        for _ in range(len(pods)):
+            outcome = self._orchestrator(board, templates, now).scale_up(pods)
+            result.scale_ups.append(outcome)
+            result.events += outcome.events
+            if outcome.result != SUCCESSFUL:
+                return
+            self._scaled_up_at = now
+            helped = {id(pod) for pod in outcome.triggered}
+            pods = [pod for pod in pods if id(pod) not in helped]
+            if not self._options.salvo_scale_up or not helped or not pods:
+                return
+            number = len(result.scale_ups) - 1
+            kinds = [
+                (
+                    templates[growth.group.name],
+                    [
+                        f"template-node-for-{growth.group.name}-{index}-salvo-{number}"
+                        for index in range(growth.wanted - growth.current)
+                    ],
+                )
+                for growth in outcome.growths
+            ]
+            board, new = board.grown(kinds)
+            board.add_new([node for kind in new for node in kind])
+            if not _settle(board, outcome.triggered, [node.row for kind in new for node in kind]):
+                return
+
+    def _orchestrator(self, board: Board, templates: Mapping[str, Template], now: int) -> Orchestrator:
+        expanders = Expanders(templates, self._priorities, self._prices, len(self._nodes), now, self._infos)
+        return Orchestrator(
+            board, self._groups, self._group_of, state=self._state, options=self._options, expanders=expanders
+        )
+
+    def _scale_down(
+        self, board: Board, nodes: Sequence[Node], now: int, result: LoopResult, *, is_waiting: bool
+    ) -> None:
+        """Plan which nodes go, and let them go unless something else happened a short time ago."""
+        outcome, planner, options = result.scale_down, self._planner, self._options
+        budgets = Budgets(self._snapshot.pod_disruption_budgets)
+        candidates = planner.update(board, nodes, self._owners, budgets, now=now)
+        outcome.utilization = planner.utilization
+        in_cooldown = is_waiting or (
+            not options.scale_down_delay_type_local
+            and (
+                self._scaled_up_at + options.scale_down_delay_after_add > now
+                or self._deleted_at + options.scale_down_delay_after_delete > now
+            )
+        )
+        if in_cooldown:
+            outcome.result = "ScaleDownInCooldown"
+        elif not candidates:
+            outcome.result = "ScaleDownNoCandidates"
+        else:
+            self._delete(board, now, outcome)
+        outcome.unneeded = planner.unneeded
+        outcome.stays = planner.stays
+        self._update_soft_taints(nodes, now, outcome)
+        self._vanish(outcome)
+
+    def _delete(self, board: Board, now: int, outcome: ScaleDown) -> None:
+        empty, full = self._planner.nodes_to_delete(board)
+        present = {board.name(row) for row in board.order}
+        empty, full = cropped(empty, full, self._group_of, present, self._options)
+        outcome.result = "ScaleDownNodeDeleteStarted" if empty or full else "ScaleDownNoNodeDeleted"
+        for removable in empty:
+            outcome.deleted[removable.node.metadata.name] = []
+        for removable in full:
+            row = board.row(removable.node.metadata.name)
+            pods = [pod for pod in board.pods_on(row) if not is_mirror(pod) and not is_daemon(pod)]
+            outcome.deleted[removable.node.metadata.name] = pods
+        outcome.removed = [*empty, *full]
+        if outcome.removed:
+            self._deleted_at = now
+
+    def _update_soft_taints(self, nodes: Sequence[Node], now: int, outcome: ScaleDown) -> None:
+        """Mark nodes that are not needed as such, within the budget of a loop; UpdateSoftDeletionTaints."""
+        left = self._options.max_bulk_soft_taint_count
+        changed: dict[str, Node] = {}
+        for is_unneeded in (False, True):
+            for node in nodes:
+                name = node.metadata.name
+                is_marked = has_taint(node, DELETION_CANDIDATE)
+                if name not in self._group_of or has_taint(node, TO_BE_DELETED) or left <= 0:
+                    continue
+                if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
+                    continue
+                left -= 1
+                changed[name] = _marked(node, now) if is_unneeded else _unmarked(node)
+                (outcome.soft_tainted if is_unneeded else outcome.soft_untainted).append(name)
+        self._nodes = [
+            replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node
+            for node in self._nodes
+        ]
+
+    def _vanish(self, outcome: ScaleDown) -> None:
+        """Let the deleted nodes go, with their pods."""
+        for name in outcome.deleted:
+            self._group_of[name].target -= 1
+        gone = outcome.deleted.keys()
+        self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
+        self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
+        for group in self._groups:
+            group.nodes = tuple(name for name in group.nodes if name not in gone)
+        if gone:
+            self._state.recalculate()
+
+
+_UNTRIED = frozenset({"ScaleUpNotNeeded", "ScaleUpLimitedByMaxNodesTotal", "ScaleUpInCooldown"})
+
+
+def _placed(
+    nodes: Sequence[Node], scheduled: Sequence[Pod], nominated: Sequence[Pod], options: Options
+) -> list[tuple[Pod, str]]:
+    """Return the pods that take room on nodes, with the names of these."""
+    names = {node.metadata.name for node in nodes}
+    return [
+        (pod, name)
+        for pod in (*scheduled, *nominated)
+        if (name := pod.spec.node_name or pod.status.nominated_node_name) in names and not is_expendable(pod, options)
+    ]
+
+
+def _settle(board: Board, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
+    """Put pods on new nodes, and return whether all fit."""
+    acceptable = board.only(rows)
+    for pod in pods:
+        row = board.find(board.pod_row(pod), acceptable)
+        if row is None:
+            return False
+        board.bind(board.pod_row(pod), row)
+    return True
+
+
+def _marked(node: Node, now: int) -> Node:
+    taint = Taint(key=DELETION_CANDIDATE, value=str(now // 1_000_000), effect=PREFER_NO_SCHEDULE)
+    return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
+
+
+def _unmarked(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
+    return replace(node, spec=replace(node.spec, taints=taints))

@@ -1,0 +1,167 @@
+"""What the cluster-autoscaler makes of a node: readiness, taints, GPUs.
+
+Upstream: cluster-autoscaler utils/kubernetes/ready.go, utils/taints/taints.go, utils/gpu/gpu.go,
+processors/customresources/gpu_processor.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kplan.api.core import Node, NodeCondition
+from kplan.api.quantity import value
+from kplan.api.time import to_micros
+from kplan.autoscaling.cluster_autoscaler.options import Options
+
+GPU_LABEL = "cloud.google.com/gke-accelerator"
+GPU_RESOURCES = ("nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx")
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+
+_LONG_AGO = -(2**62)
+_NOT_READY_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+    }
+)
+_CONDITION_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/pid-pressure",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+        "NodeWithImpairedVolumes",
+    }
+)
+_STARTUP_PREFIXES = (
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+)
+_STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
+_MOST_DELETION_TIME = 300_000_000
+_MOST_DIGITS = 12
+
+
+def readiness(node: Node) -> tuple[bool, int]:
+    """Return whether a node is ready, and when that last changed, in microseconds; GetNodeReadiness."""
+    can_be_ready, has_condition, changed = True, False, _LONG_AGO
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            has_condition = True
+            can_be_ready &= condition.status not in ("False", "Unknown")
+        elif condition.type in ("DiskPressure", "NetworkUnavailable"):
+            can_be_ready &= condition.status != "True"
+        else:
+            continue
+        if condition.last_transition_time is not None:
+            changed = max(changed, to_micros(condition.last_transition_time))
+    for taint in node.spec.taints:
+        if taint.key in _NOT_READY_TAINTS:
+            can_be_ready = False
+            if taint.time_added is not None:
+                changed = max(changed, to_micros(taint.time_added))
+    return (can_be_ready, changed) if has_condition else (False, _LONG_AGO)
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether a node is ready."""
+    return readiness(node)[0]
+
+
+def is_suspended(node: Node) -> bool:
+    """Return whether a node is suspended."""
+    return any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions)
+
+
+def as_listed(nodes: Iterable[Node], options: Options) -> tuple[list[Node], list[Node]]:
+    """Return all nodes, and those that are ready and can be scheduled on.
+
+    Nodes that lack their GPU, and those with a startup taint, count as not ready.
+    """
+    all_nodes: list[Node] = []
+    ready_nodes: list[Node] = []
+    for node in nodes:
+        if not is_ready(node) or node.spec.unschedulable:
+            all_nodes.append(node)
+        elif (GPU_LABEL in node.metadata.labels and not gpus(node)) or any(
+            is_startup_taint(taint.key, options) for taint in node.spec.taints
+        ):
+            all_nodes.append(_unready(node))
+        else:
+            all_nodes.append(node)
+            ready_nodes.append(node)
+    return all_nodes, ready_nodes
+
+
+def _unready(node: Node) -> Node:
+    """Return the node as not ready since it was created; GetUnreadyNodeCopy."""
+    conditions = (
+        NodeCondition(type="Ready", status="False", last_transition_time=node.metadata.creation_timestamp),
+        *(condition for condition in node.status.conditions if condition.type != "Ready"),
+    )
+    return replace(node, status=replace(node.status, conditions=conditions))
+
+
+def is_startup_taint(key: str, options: Options) -> bool:
+    """Return whether a taint is on nodes only while they start."""
+    prefixes = (*_STARTUP_PREFIXES, *options.startup_taint_prefix)
+    return key in options.startup_taint or key in options.ignore_taint or key.startswith(prefixes)
+
+
+def is_of_new_nodes(key: str, options: Options) -> bool:
+    """Return whether new nodes of a group have the taint that a present one has; SanitizeTaints."""
+    return not (
+        key in (TO_BE_DELETED, DELETION_CANDIDATE)
+        or key in _CONDITION_TAINTS
+        or key in options.status_taint
+        or key.startswith(_STATUS_PREFIX)
+        or is_startup_taint(key, options)
+    )
+
+
+def has_taint(node: Node, key: str) -> bool:
+    """Return whether a node has a taint of a key."""
+    return any(taint.key == key for taint in node.spec.taints)
+
+
+def taint_time(node: Node, key: str) -> int | None:
+    """Return when the autoscaler put a taint on a node, in microseconds; None if it did not, or that is unreadable."""
+    for taint in node.spec.taints:
+        if taint.key == key:
+            digits = taint.value
+            is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+            return int(digits) * 1_000_000 if is_number else None
+    return None
+
+
+def is_being_deleted(node: Node, now: int) -> bool:
+    """Return whether the node was marked for deletion a short time ago; IsNodeBeingDeleted."""
+    since = taint_time(node, TO_BE_DELETED)
+    return since is not None and now - since < _MOST_DELETION_TIME
+
+
+def gpus(node: Node) -> int:
+    """Return the number of allocatable GPUs of the first kind that the node has."""
+    for resource in GPU_RESOURCES:
+        amount = value(node.status.allocatable.get(resource, 0))
+        if amount:
+            return amount
+    return 0
+
+
+def gpu_resource(node: Node) -> str | None:
+    """Return the resource by which a GPU node is judged; None for a node without GPUs."""
+    for resource in GPU_RESOURCES:
+        if value(node.status.allocatable.get(resource, 0)):
+            return resource
+    return GPU_RESOURCES[0] if GPU_LABEL in node.metadata.labels else None

@@ -1,0 +1,301 @@
+"""The flags of the cluster-autoscaler that its decisions depend on.
+
+Upstream: cluster-autoscaler config/flags/flags.go.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.config.durations import parse_duration
+from kplan.documents.base import InputWarning
+from kplan.errors import UsageError
+
+_MICROS = 1_000_000
+_MINUTE = 60 * _MICROS
+_GIB = 1024**3
+_MOST = 2**53
+_MOST_ITEMS = 10_000
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+EXPANDERS = ("random", "most-pods", "least-waste", "price", "priority", "least-nodes")
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """How much of a resource all nodes together may have."""
+
+    resource: str
+    least: int
+    most: int
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags by their names, with their defaults; durations in microseconds."""
+
+    cloud_provider: str = ""
+    expander: tuple[str, ...] = ("least-waste",)
+    max_nodes_total: int = 0
+    max_nodes_per_scaleup: int = 1000
+    cores_total: Limit = Limit("cpu", 0, 320_000)
+    memory_total: Limit = Limit("memory", 0, 6_400_000 * _GIB)
+    gpu_total: tuple[Limit, ...] = ()
+    scale_up_from_zero: bool = True
+    scale_down_enabled: bool = True
+    enforce_node_group_min_size: bool = False
+    salvo_scale_up: bool = False
+    fastpath_binpacking_enabled: bool = False
+    scaleup_simulation_for_skipped_node_groups_enabled: bool = False
+    force_ds: bool = False
+    scale_from_unschedulable: bool = False
+    ignore_taint: tuple[str, ...] = ()
+    startup_taint: tuple[str, ...] = ()
+    startup_taint_prefix: tuple[str, ...] = ()
+    status_taint: tuple[str, ...] = ()
+    new_pod_scale_up_delay: int = 0
+    expendable_pods_priority_cutoff: int = -10
+    bypassed_scheduler_names: tuple[str, ...] = ()
+    allowed_scheduler_names: tuple[str, ...] = ()
+    balance_similar_node_groups: bool = False
+    balancing_ignore_label: tuple[str, ...] = ()
+    balancing_label: tuple[str, ...] = ()
+    memory_difference_ratio: float = 0.015
+    max_free_difference_ratio: float = 0.05
+    max_allocatable_difference_ratio: float = 0.05
+    ok_total_unready_count: int = 3
+    max_total_unready_percentage: float = 45
+    max_node_provision_time: int = 15 * _MINUTE
+    max_node_startup_time: int = 15 * _MINUTE
+    initial_node_group_backoff_duration: int = 5 * _MINUTE
+    max_node_group_backoff_duration: int = 30 * _MINUTE
+    node_group_backoff_reset_timeout: int = 180 * _MINUTE
+    node_info_cache_expire_time: int = 87600 * 60 * _MINUTE
+    scale_down_unready_enabled: bool = True
+    scale_down_delay_after_add: int = 10 * _MINUTE
+    scale_down_delay_after_delete: int = 0
+    scale_down_delay_type_local: bool = False
+    scale_down_unneeded_time: int = 10 * _MINUTE
+    scale_down_unready_time: int = 20 * _MINUTE
+    scale_down_utilization_threshold: float = 0.5
+    scale_down_gpu_utilization_threshold: float = 0.5
+    ignore_daemonsets_utilization: bool = False
+    ignore_mirror_pods_utilization: bool = False
+    unremovable_node_recheck_timeout: int = 5 * _MINUTE
+    max_scale_down_parallelism: int = 10
+    max_drain_parallelism: int = 1
+    max_bulk_soft_taint_count: int = 10
+    skip_nodes_with_system_pods: bool = True
+    skip_nodes_with_local_storage: bool = True
+    skip_nodes_with_custom_controller_pods: bool = True
+    min_replica_count: int = 0
+    blocking_system_pod_distruption_timeout: int = 60 * _MINUTE
+    zero_or_max_node_scaling: bool = False  #: only of a group
+
+
+#: Flags that a node group may have of its own.
+OF_GROUPS = frozenset(
+    {
+        "zero-or-max-node-scaling",
+        "scale-down-utilization-threshold",
+        "scale-down-gpu-utilization-threshold",
+        "scale-down-unneeded-time",
+        "scale-down-unready-time",
+        "max-node-provision-time",
+        "max-node-startup-time",
+        "ignore-daemonsets-utilization",
+    }
+)
+
+#: Flags that do not change what is decided: how the program runs, and how it speaks to others.
+_OF_THE_PROGRAM = frozenset(
+    _words("""
+    add-dir-header address allow-non-atomic-scale-up-to-max alsologtostderr aws-use-static-instance-list cloud-config
+    cluster-name cluster-snapshot-parallelism clusterapi-cloud-config-authoritative cordon-node-before-terminating
+    daemonset-eviction-for-empty-nodes daemonset-eviction-for-occupied-nodes debugging-snapshot-enabled
+    dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics estimator feature-gates
+    frequent-loops-enabled gce-concurrent-refreshes gce-expander-ephemeral-storage-support kube-api-content-type
+    kube-client-burst kube-client-qps kubeconfig kubernetes leader-elect leader-elect-lease-duration
+    leader-elect-renew-deadline leader-elect-resource-lock leader-elect-resource-name
+    leader-elect-resource-namespace leader-elect-retry-period log-backtrace-at log-dir log-file log-file-max-size
+    logging-format logtostderr max-bulk-soft-taint-time max-failing-time max-graceful-termination-sec max-inactivity
+    max-pod-eviction-time max-startup-time namespace node-delete-delay-after-taint node-deletion-batcher-interval
+    node-deletion-delay-timeout node-group-auto-discovery nodes one-output predicate-parallelism profiling
+    record-duplicated-events regional scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio
+    scale-down-delay-after-failure scale-down-non-empty-candidates-count scan-interval skip-headers skip-log-headers
+    status-config-map-name stderrthreshold user-agent v vmodule write-status-configmap
+""")
+)
+
+
+def parse_options(given_options: Mapping[str, Any], *, of_group: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """Read flags.
+
+    Parameters
+    ----------
+    given_options : flag, without dashes -> its value, as text, number, truth value or list
+    of_group : read those of a node group
+
+    Returns
+    -------
+    values : fields of `Options`
+    passed_over : flags that kplan does not follow
+
+    Raises
+    ------
+    UsageError
+        For a value that the flag cannot have.
+    """
+    values: dict[str, Any] = {}
+    passed_over: list[str] = []
+    for flag, value in given_options.items():
+        field = flag.replace("-", "_")
+        if flag == "scale-down-delay-after-delete" and value in ("", None):
+            continue
+        if field not in _READERS or (of_group and flag not in OF_GROUPS) or (flag in _ONLY_OF_GROUPS and not of_group):
+            if flag not in _OF_THE_PROGRAM:
+                passed_over.append(flag)
+            continue
+        try:
+            values[field] = _READERS[field](value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise UsageError(f"--{flag}: {str(value)[:80]!r} cannot be read: {error}", hint=_hint_of(field)) from None
+    return values, passed_over
+
+
+def options_of(given_options: Mapping[str, Any]) -> tuple[Options, list[InputWarning]]:
+    """Return the flags with their defaults, and warnings about those that are not followed."""
+    values, passed_over = parse_options(given_options)
+    return Options(**values), [_not_followed(flag) for flag in passed_over]
+
+
+def _not_followed(flag: str) -> InputWarning:
+    known = [field.replace("_", "-") for field in _READERS]
+    near = difflib.get_close_matches(flag, known, n=1, cutoff=0.85)
+    hint = f"; did you mean --{near[0]}?" if near else ""
+    return InputWarning("AutoscalerOption", f"--{flag}"[:200], f"kplan does not follow this flag{hint}")
+
+
+_ONLY_OF_GROUPS = frozenset({"zero-or-max-node-scaling"})
+
+
+def _hint_of(field: str) -> str:
+    reader = _READERS[field]
+    return _HINTS.get(reader, "give it as the cluster-autoscaler's flag has it")
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "t", "1"):
+        return True
+    if str(value).lower() in ("false", "f", "0"):
+        return False
+    raise ValueError("not true or false")
+
+
+def _int(value: Any) -> int:
+    number = int(value)
+    if isinstance(value, float) and value != number:
+        raise ValueError("not a whole number")
+    if abs(number) > _MOST:
+        raise ValueError("too large")
+    return number
+
+
+def _float(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number) or abs(number) > _MOST:
+        raise ValueError("not a number")
+    return number
+
+
+def _duration(value: Any) -> int:
+    nanoseconds = parse_duration(str(value))
+    if nanoseconds is None:
+        raise ValueError("not a duration")
+    return nanoseconds // 1000
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    texts = tuple(text.strip() for item in items for text in str(item).split(",") if text.strip())
+    if len(texts) > _MOST_ITEMS:
+        raise ValueError(f"more than {_MOST_ITEMS} of them")
+    return texts
+
+
+def _expanders(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    unknown = [name for name in names if name not in EXPANDERS]
+    if unknown or not names:
+        raise ValueError(f"no expander that kplan follows: {', '.join(unknown)}")
+    return names
+
+
+def _range(resource: str, scale: int) -> Callable[[Any], Limit]:
+    def read(value: Any) -> Limit:
+        least, colon, most = str(value).partition(":")
+        if not colon:
+            raise ValueError("not MIN:MAX")
+        return Limit(resource, _int(least) * scale, _int(most) * scale)
+
+    return read
+
+
+def _gpus(value: Any) -> tuple[Limit, ...]:
+    limits = []
+    for text in _texts(value):
+        kind, _, span = text.partition(":")
+        least, colon, most = span.partition(":")
+        if not colon:
+            raise ValueError("not TYPE:MIN:MAX")
+        limits.append(Limit(kind, _int(least), _int(most)))
+    return tuple(limits)
+
+
+_BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {
+    "bool": _bool,
+    "int": _int,
+    "float": _float,
+    "str": str,
+    "tuple[str, ...]": _texts,
+}
+
+
+def _reader(field: msgspec.structs.FieldInfo, annotation: str) -> Callable[[Any], Any]:
+    is_duration = annotation == "int" and field.name.endswith(
+        ("_time", "_delay", "_timeout", "_duration", "_add", "_delete")
+    )
+    return _duration if is_duration else _BY_TYPE[annotation]
+
+
+_OWN_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "expander": _expanders,
+    "cores_total": _range("cpu", 1),
+    "memory_total": _range("memory", _GIB),
+    "gpu_total": _gpus,
+}
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    field.name: _OWN_READERS.get(field.name) or _reader(field, Options.__annotations__[field.name])
+    for field in msgspec.structs.fields(Options)
+}
+
+_HINTS: Mapping[Callable[[Any], Any], str] = {
+    _bool: "give true or false",
+    _int: "give a whole number",
+    _float: "give a number such as 0.5",
+    _duration: "give a duration such as 10m or 1h30m",
+    _expanders: f"choose from {', '.join(EXPANDERS)}; several are separated by commas",
+    _gpus: "give TYPE:MIN:MAX, such as nvidia-l4:0:8",
+    _OWN_READERS["cores_total"]: "give MIN:MAX in cores, such as 0:1000",
+    _OWN_READERS["memory_total"]: "give MIN:MAX in gibibytes, such as 0:4000",
+}

@@ -1,0 +1,277 @@
+"""Which nodes are not needed, and which of them go now.
+
+Upstream: cluster-autoscaler core/scaledown/planner/planner.go, eligibility/, unneeded/, unremovable/,
+simulator/cluster.go, processors/nodes/, processors/scaledowncandidates/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.autoscaling.cluster_autoscaler.board import Board
+from kplan.autoscaling.cluster_autoscaler.drainability import Blocked, Budgets, Drainability, Owners, PodsToMove
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, is_being_deleted, is_ready
+from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.cluster_autoscaler.placing import Placer
+from kplan.autoscaling.cluster_autoscaler.pods import unbound, without_tpus
+from kplan.autoscaling.cluster_autoscaler.quotas import Quotas
+from kplan.autoscaling.cluster_autoscaler.utilization import Utilization, utilization
+from kplan.engine.arrays import BoolArray
+
+
+class Stays(msgspec.Struct, frozen=True):
+    """Why a node cannot be removed."""
+
+    node: str
+    reason: str
+    blocked: Blocked | None = None
+    pod: Pod | None = None  #: the pod that keeps the node
+
+
+class Removable(msgspec.Struct):
+    """A node that is not needed."""
+
+    node: Node
+    move: PodsToMove
+    places: dict[str, str]  #: pod -> the node where it finds a place, NAMESPACE/NAME
+    since: int = 0
+    is_risky: bool = False  #: a budget does not allow all its pods to leave at once
+
+
+class Planner:
+    """Finds nodes that are not needed, and remembers from loop to loop since when."""
+
+    def __init__(self, groups: Sequence[NodeGroup], group_of: Mapping[str, NodeGroup], options: Options) -> None:
+        self._groups, self._group_of, self._options = groups, group_of, options
+        self._placer = Placer()
+        self.unneeded: dict[str, Removable] = {}
+        self.stays: dict[str, Stays] = {}
+        self.utilization: dict[str, Utilization] = {}
+        self._recheck_at: dict[str, int] = {}
+        self._previous: frozenset[str] = frozenset()
+        self._now = 0
+        self._latest: int | None = None
+        self._shortest = max(options.scale_down_unneeded_time, 1)
+
+    def forget(self) -> None:
+        """Forget which nodes are not needed."""
+        self.unneeded = {}
+
+    def candidates(self, board: Board, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
+        rules = Drainability(self._options, None, Budgets(), self._now)
+        candidates = [
+            node
+            for node in nodes
+            if (group := self._group_of.get(node.metadata.name)) is not None and group.target > group.least
+        ]
+
+        def rank(node: Node) -> tuple[bool, bool, bool]:
+            row = board.cluster.nodes.row_of.get(node.metadata.name)
+            move = rules.pods_to_move(board.pods_on(row)) if row is not None else None
+            is_empty = move is not None and move.blocked is None and not move.pods
+            waits = is_empty and move is not None and bool(move.waiting)
+            return not is_empty, waits, node.metadata.name not in self._previous
+
+        return sorted(candidates, key=rank)
+
+    def update(
+        self,
+        board: Board,
+        nodes: Sequence[Node],
+        owners: Owners,
+        budgets: Budgets,
+        *,
+        now: int,
+    ) -> list[Node]:
+        """Look which nodes are not needed; return the candidates. UpdateClusterState."""
+        self._now = now
+        if self._latest is not None:
+            self._shortest = min(self._shortest, now - self._latest)
+        self._latest = now
+        candidates = self.candidates(board, nodes)
+        mark = board.mark()
+        self._categorize(board, nodes, candidates, owners, budgets)
+        board.undo(mark)
+        self._placer.drop_old()
+        self._previous = frozenset(self.unneeded)
+        return candidates
+
+    def _categorize(
+        self, board: Board, nodes: Sequence[Node], candidates: Sequence[Node], owners: Owners, budgets: Budgets
+    ) -> None:
+        self.stays = {}
+        self._recheck_at = {
+            name: at for name, at in self._recheck_at.items() if at > self._now and name in board.cluster.nodes.row_of
+        }
+        eligible = self._eligible(board, candidates)
+        row_of = board.cluster.nodes.row_of
+        destinations: BoolArray = np.zeros(len(board.cluster), np.bool_)
+        destinations[[row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of]] = True
+        rules = Drainability(self._options, owners, budgets, self._now)
+        removable: list[Removable] = []
+        n_atomic = 0
+        for node in eligible:
+            if len(removable) - n_atomic >= self._limit():
+                break
+            outcome = self._simulate(board, node, destinations, rules)
+            if isinstance(outcome, Stays):
+                self._recheck_at[outcome.node] = self._now + self._options.unremovable_node_recheck_timeout
+                self.stays[outcome.node] = outcome
+                continue
+            outcome.is_risky = not budgets.allow_together(outcome.move.pods)
+            budgets.take(outcome.move.pods)
+            destinations[row_of[node.metadata.name]] = False
+            removable.append(outcome)
+            n_atomic += self._group_of[node.metadata.name].is_atomic
+        for known in removable:
+            held = self.unneeded.get(known.node.metadata.name)
+            known.since = self._now if held is None else held.since
+        self.unneeded = {known.node.metadata.name: known for known in removable}
+
+    def _eligible(self, board: Board, candidates: Sequence[Node]) -> list[Node]:
+        """Return the nodes that are used little enough; FilterOutUnremovable."""
+        self.utilization = {}
+        eligible = []
+        for node in candidates:
+            reason = self._reason_against(board, node)
+            if reason is None:
+                eligible.append(node)
+            else:
+                self.stays[node.metadata.name] = Stays(node.metadata.name, reason)
+        return eligible
+
+    def _reason_against(self, board: Board, node: Node) -> str | None:
+        name, options = node.metadata.name, self._options
+        row = board.cluster.nodes.row_of.get(name)
+        if row is None:
+            return "UnexpectedError"
+        if (reason := self._mark_of(node)) is not None:
+            return reason
+        own = self._group_of[name].options
+        used = utilization(
+            board.node(row), board.pods_on(row), options, self._now, ignores_daemons=own.ignore_daemonsets_utilization
+        )
+        if used is None:
+            return "UnexpectedError"
+        if not options.scale_down_unready_enabled and not is_ready(board.node(row)):
+            return "ScaleDownUnreadyDisabled"
+        self.utilization[name] = used
+        threshold = own.scale_down_gpu_utilization_threshold if used.is_gpu else own.scale_down_utilization_threshold
+        return "NotUnderutilized" if used.share > threshold else None
+
+    def _mark_of(self, node: Node) -> str | None:
+        """Return why a node is not even looked at; None if it is."""
+        if node.metadata.name in self._recheck_at:
+            return "RecentlyUnremovable"
+        if is_being_deleted(node, self._now):
+            return "CurrentlyBeingDeleted"
+        return "ScaleDownDisabledAnnotation" if _is_disabled(node) else None
+
+    def _limit(self) -> int:
+        """Return how many unneeded nodes are enough; unneededNodesLimit."""
+        n = self._options.max_scale_down_parallelism
+        interval = max(self._shortest, 1)
+        unneeded_time = max(self._options.scale_down_unneeded_time, interval)
+        return min(len(self.unneeded) + n + n, n * (unneeded_time // interval) + n)
+
+    def _simulate(self, board: Board, node: Node, destinations: BoolArray, rules: Drainability) -> Removable | Stays:
+        """Try to move the pods of a node elsewhere; where that works, they stay there. SimulateNodeRemoval."""
+        name = node.metadata.name
+        row = board.row(name)
+        move = rules.pods_to_move(board.pods_on(row))
+        if move.blocked is not None:
+            return Stays(name, "BlockedByPod", move.blocked, move.blocked_by)
+        mark = board.mark()
+        allowed = destinations.copy()
+        allowed[row] = False
+        for pod in reversed(board.cluster.pods_on[row].copy()):
+            board.unbind(pod)
+        # The node stays as an empty ghost while its pods are placed: it still forms topology domains.
+        pods = [unbound(without_tpus(pod)) for pod in move.pods]
+        ghost = Taint(key=TO_BE_DELETED, value=str(self._now // 1_000_000), effect=NO_SCHEDULE)
+        with board.tainted(row, ghost, pods):
+            placed = self._placer.place(board, pods, allowed, all_or_none=True)
+        if len(placed) < len(pods):
+            board.undo(mark)
+            return Stays(name, "NoPlaceToMovePods")
+        board.remove_node(row)
+        places = {pod.metadata.key: board.name(there) for pod, there in placed}
+        return Removable(board.node(row), move, places)
+
+    def nodes_to_delete(self, board: Board) -> tuple[list[Removable], list[Removable]]:
+        """Return the nodes that may go now: those without pods to move, and the others; NodesToDelete."""
+        nodes = [board.node(row) for row in board.order]
+        quotas = Quotas(self._options, nodes, self._group_of, is_min=True)
+        sizes = {group.name: group.target for group in self._groups}
+        empty: list[Removable] = []
+        full: list[Removable] = []
+        by_kind = sorted(self.unneeded.values(), key=lambda removable: bool(removable.move.pods))
+        for removable in by_kind:
+            reason = self._reason_to_wait(removable, sizes, quotas)
+            if reason is not None:
+                self._note(removable, reason)
+            else:
+                (full if removable.move.pods else empty).append(removable)
+        full.sort(key=lambda removable: removable.is_risky)
+        chosen = self._whole_groups([*empty, *full], nodes)
+        for removable in chosen:
+            if removable.move.waiting:
+                self._note(removable, "BlockedByOnCompletionPod")
+        leaving = [removable for removable in chosen if not removable.move.waiting]
+        return (
+            [removable for removable in leaving if not removable.move.pods],
+            [removable for removable in leaving if removable.move.pods],
+        )
+
+    def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
+        """Return why an unneeded node does not go yet."""
+        node = removable.node
+        group = self._group_of[node.metadata.name]
+        if _is_disabled(node):
+            return "ScaleDownDisabledAnnotation"
+        ready = is_ready(node)
+        wait = group.options.scale_down_unneeded_time if ready else group.options.scale_down_unready_time
+        if wait > 0 and removable.since + wait >= self._now:
+            return "NotUnneededLongEnough" if ready else "NotUnreadyLongEnough"
+        if sizes[group.name] <= group.least:
+            return "NodeGroupMinSizeReached"
+        if quotas.consume(node, group, 1).exceeded:
+            return "MinimalResourceLimitExceeded"
+        sizes[group.name] -= 1
+        return None
+
+    def _whole_groups(self, removable: Sequence[Removable], nodes: Sequence[Node]) -> list[Removable]:
+        """Leave out nodes of groups that go as a whole, where not all of them may go; FilterUnremovableNodes."""
+        chosen: list[Removable] = []
+        together: dict[str, list[Removable]] = {}
+        for known in removable:
+            group = self._group_of[known.node.metadata.name]
+            if group.is_atomic:
+                together.setdefault(group.name, []).append(known)
+            else:
+                chosen.append(known)
+        present = {node.metadata.name for node in nodes}
+        for members in together.values():
+            group = self._group_of[members[0].node.metadata.name]
+            n_registered = sum(name in present for name in group.nodes)
+            if len(members) in (group.target, n_registered):
+                chosen += members
+            else:
+                for known in members:
+                    self._note(known, "AtomicScaleDownFailed")
+        return chosen
+
+    def _note(self, removable: Removable, reason: str) -> None:
+        name = removable.node.metadata.name
+        self.stays[name] = Stays(name, reason)
+
+
+def _is_disabled(node: Node) -> bool:
+    return node.metadata.annotations.scale_down_disabled == "true"

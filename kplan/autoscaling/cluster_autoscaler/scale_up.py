@@ -1,0 +1,319 @@
+"""Which groups grow, by how much, and for which pods.
+
+Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kplan.api.core import Node, Pod
+from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection
+from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
+from kplan.autoscaling.cluster_autoscaler.expanders import Choice, Expanders, Option
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.cluster_autoscaler.packing import wanted_by
+from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
+from kplan.autoscaling.cluster_autoscaler.quotas import Quotas
+from kplan.autoscaling.cluster_autoscaler.similar import Growth, are_similar, balanced
+from kplan.autoscaling.cluster_autoscaler.state import ClusterState
+
+NOT_READY = "not ready for scale-up"
+IN_BACKOFF = "in backoff after failed scale-up"
+AT_MOST_SIZE = "max node group size reached"
+ATOMIC_TOO_LARGE = "atomic scale-up exceeds cluster node count limit"
+MAX_NODES_TOTAL = "Max total nodes in cluster reached: {}"
+NO_ROOM = "max node total count already reached"
+NOT_EXECUTED = "scale-up execution failed"
+FILTERED_OUT = "expansion options filtered out and no longer considered"
+
+SUCCESSFUL = "ScaleUpSuccessful"
+NO_OPTIONS = "ScaleUpNoOptionsAvailable"
+FAILED = "ScaleUpError"
+
+
+class Unhelped(msgspec.Struct, frozen=True):
+    """A pod that fits no new node of any group."""
+
+    pod: Pod
+    rejected: Mapping[str, tuple[str, ...]]  #: group -> the words of the scheduler
+    skipped: Mapping[str, tuple[str, ...]]  #: group -> why it does not grow at all
+
+
+class ScaleUp(msgspec.Struct):
+    """What a scale-up came to."""
+
+    result: str
+    error: str = ""
+    growths: list[Growth] = []
+    options: list[Option] = []
+    estimates: dict[str, Estimate] = {}
+    choice: Choice | None = None
+    triggered: list[Pod] = []
+    awaiting: list[Pod] = []
+    unhelped: list[Unhelped] = []
+    events: list[tuple[str, str]] = []
+
+
+class Orchestrator:
+    """Scales up.
+
+    Parameters
+    ----------
+    board : the cluster with all nodes that are there or will be, and what was placed on them
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        groups: Sequence[NodeGroup],
+        group_of: Mapping[str, NodeGroup],
+        *,
+        state: ClusterState,
+        options: Options,
+        expanders: Expanders,
+    ) -> None:
+        self._board, self._groups, self._group_of = board, groups, group_of
+        self._templates, self._state, self._options = expanders.templates, state, options
+        self._expanders = expanders
+        self._quotas = Quotas(options, self._nodes, group_of)
+
+    @property
+    def _nodes(self) -> list[Node]:
+        return [self._board.node(row) for row in self._board.order]
+
+    def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
+        """Return which groups grow for some pods, and let them grow."""
+        pod_groups = [self._pod_group(alike) for alike in equivalence_groups(pods)]
+        valid, skipped = self._sort_groups()
+        self._try_groups(pod_groups, [group.name for group in valid])
+        outcome = ScaleUp(NO_OPTIONS)
+        self._compute_options(outcome, pod_groups, valid)
+        if outcome.options:
+            self._decide(outcome, pod_groups)
+        outcome.unhelped = self._unhelped(pod_groups, skipped)
+        if outcome.result == SUCCESSFUL and outcome.choice is not None:
+            best = outcome.choice.best.group.name
+            outcome.awaiting = [
+                pod
+                for pod_group in pod_groups
+                if pod_group.is_schedulable and best in pod_group.rejected
+                for pod in pod_group.pods
+            ]
+        return outcome
+
+    def _pod_group(self, pods: list[Pod]) -> PodGroup:
+        info = self._expanders.infos.of(pods[0])
+        self._expanders.infos.share(pods, info)
+        return PodGroup(pods, info, wanted_by(info.requests))
+
+    def _sort_groups(self) -> tuple[list[NodeGroup], dict[str, tuple[str, ...]]]:
+        """Return the groups that may grow, and why the others may not; filterValidScaleUpNodeGroups."""
+        valid: list[NodeGroup] = []
+        skipped: dict[str, tuple[str, ...]] = {}
+        for group in self._groups:
+            reason = self._reason_to_skip(group)
+            if reason is None:
+                valid.append(group)
+            else:
+                skipped[group.name] = (reason,)
+        return valid, skipped
+
+    def _reason_to_skip(self, group: NodeGroup) -> str | None:
+        if (reason := self._unsafe(group)) is not None:
+            return reason
+        if group.target >= group.most:
+            return AT_MOST_SIZE
+        n_nodes = group.most - group.target if group.is_atomic else 1
+        most = self._options.max_nodes_total
+        if group.is_atomic and most and len(self._board.order) + n_nodes > most:
+            return ATOMIC_TOO_LARGE
+        template = self._templates.get(group.name)
+        if template is None:
+            return NOT_READY
+        allowed = self._quotas.check(template.node, group, n_nodes)
+        return allowed.reason if allowed.exceeded else None
+
+    def _unsafe(self, group: NodeGroup) -> str | None:
+        """Return why a group must not grow now; None if it may."""
+        if not self._state.is_group_healthy(group.name):
+            return NOT_READY
+        return IN_BACKOFF if self._state.is_backed_off(group.name) else None
+
+    def _try_groups(self, pod_groups: Sequence[PodGroup], names: Sequence[str]) -> None:
+        """Note which groups of nodes could hold which pods; SchedulablePodGroups, for all groups at once."""
+        if not names or not pod_groups:
+            return
+        board, new = self._board.grown([(self._templates[name], [f"template-node-for-{name}"]) for name in names])
+        nodes = [node for (node,) in new]
+        rows = [node.row for node in nodes]
+        mark = board.mark()
+        board.add_new(nodes)
+        harder: list[PodGroup] = []
+        for pod_group in pod_groups:
+            pod = board.pod_row(pod_group.pods[0])
+            rejections = board.rejections_alone(pod, rows)
+            if rejections is None:
+                harder.append(pod_group)
+                continue
+            pod_group.fits_alone = True
+            for name, rejection in zip(names, rejections, strict=True):
+                _note(pod_group, name, rejection)
+        board.undo(mark)
+        for name, node in zip(names, nodes, strict=True):
+            self._try_group(board, name, node, harder)
+
+    def _try_group(self, board: Board, name: str, node: NewRow, pod_groups: Sequence[PodGroup]) -> None:
+        """Note which pods a single group could hold, with its new node alone in the cluster."""
+        if not pod_groups:
+            return
+        mark = board.mark()
+        board.add_new([node])
+        for pod_group in pod_groups:
+            _note(pod_group, name, board.rejections(board.pod_row(pod_group.pods[0]), [node.row])[0])
+        board.undo(mark)
+
+    def _compute_options(self, outcome: ScaleUp, pod_groups: Sequence[PodGroup], valid: Sequence[NodeGroup]) -> None:
+        fitting = {group.name: [pods for pods in pod_groups if group.name in pods.fitting] for group in valid}
+        for group in valid:
+            if not fitting[group.name]:
+                continue
+            similar = self._similar(group, fitting)
+            limit = node_limit(
+                self._options.max_nodes_per_scaleup,
+                sum(other.room for other in (group, *similar)) or -1,
+                self._room_in_cluster(),
+            )
+            result = estimate(
+                self._board,
+                group.name,
+                self._templates[group.name],
+                fitting[group.name],
+                limit,
+                fast=self._options.fastpath_binpacking_enabled,
+            )
+            outcome.estimates[group.name] = result
+            n_nodes = group.most if group.is_atomic and result.n_nodes > 0 else result.n_nodes
+            if result.pods and n_nodes:
+                outcome.options.append(Option(group, similar, n_nodes, result.pods))
+        self._fitting = fitting
+
+    def _room_in_cluster(self) -> int:
+        """Return how many nodes the cluster may still get; 0 for any number, -1 for none."""
+        most = self._options.max_nodes_total
+        if not most:
+            return 0
+        return max(most - len(self._board.order), -1) or -1
+
+    def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
+        """Return the groups that may grow in place of one, for the same pods; ComputeSimilarNodeGroups."""
+        if not self._options.balance_similar_node_groups or group.is_atomic or not fitting.get(group.name):
+            return ()
+        own = self._templates[group.name]
+        return tuple(
+            other
+            for other in self._groups
+            if other is not group
+            and other.name in self._templates
+            and are_similar(own, self._templates[other.name], self._options)
+            and self._unsafe(other) is None
+            and other.name in fitting
+            and all(any(pods is held for held in fitting[other.name]) for pods in fitting[group.name])
+        )
+
+    def _decide(self, outcome: ScaleUp, pod_groups: Sequence[PodGroup]) -> None:
+        """Choose an option, cap it, share it among similar groups, and carry it out."""
+        choice = self._expanders.choose(self._options.expander, outcome.options)
+        if choice is None:
+            _reject_all(pod_groups, FILTERED_OUT)
+            return
+        outcome.choice, best = choice, choice.best
+        outcome.triggered = best.pods
+        n_nodes = best.n_nodes
+        most = self._options.max_nodes_total
+        if most and n_nodes + len(self._board.order) > most:
+            n_nodes = most - len(self._board.order)
+            outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
+            if n_nodes < 1:
+                outcome.result, outcome.error = FAILED, NO_ROOM
+                _reject_all(pod_groups, NOT_EXECUTED)
+                return
+        n_nodes = self._quotas.check(self._templates[best.group.name].node, best.group, n_nodes).n_nodes
+        outcome.growths = self._shared(best.group, n_nodes)
+        outcome.result = SUCCESSFUL
+        self.execute(outcome.growths)
+
+    def _shared(self, group: NodeGroup, n_nodes: int) -> list[Growth]:
+        """Share new nodes among a group and those similar to it; balanceScaleUps, capScaleUpsByQuota."""
+        similar = [
+            other
+            for other in self._similar(group, self._fitting)
+            if not self._quotas.check(self._templates[other.name].node, other, 1).exceeded
+        ]
+        growths = balanced([group, *similar], n_nodes)
+        for growth in growths:
+            node, delta = self._templates[growth.group.name].node, growth.wanted - growth.current
+            allowed = self._quotas.check(node, growth.group, delta).n_nodes
+            growth.wanted = growth.current + allowed
+            if allowed > 0:
+                self._quotas.consume(node, growth.group, allowed)
+        return [growth for growth in growths if growth.wanted != growth.current]
+
+    def execute(self, growths: Sequence[Growth]) -> None:
+        """Raise the targets of groups."""
+        for growth in growths:
+            growth.group.target = growth.wanted
+            self._state.register(growth.group, growth.wanted - growth.current, self._expanders.now)
+        self._state.recalculate()
+
+    def scale_to_least(self) -> ScaleUp:
+        """Let groups grow to their least size; ScaleUpToNodeGroupMinSize."""
+        outcome = ScaleUp("ScaleUpNotNeeded")
+        for group in self._groups:
+            template = self._templates.get(group.name)
+            if group.target >= group.least or self._unsafe(group) is not None or template is None:
+                continue
+            if self._quotas.check(template.node, group, 1).exceeded:
+                continue
+            n_nodes = self._quotas.check(template.node, group, group.least - group.target).n_nodes
+            most = self._options.max_nodes_total
+            if most and n_nodes + group.target > most:
+                n_nodes = most - group.target
+                outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
+                if n_nodes < 1:
+                    continue
+            outcome.growths.append(Growth(group, group.target, group.target + n_nodes))
+        if outcome.growths:
+            outcome.result = SUCCESSFUL
+            self.execute(outcome.growths)
+        return outcome
+
+    def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, tuple[str, ...]]) -> list[Unhelped]:
+        """Return the pods that fit no group that may grow; GetRemainingPods."""
+        stuck = [pod_group for pod_group in pod_groups if not pod_group.is_schedulable]
+        if not self._options.scaleup_simulation_for_skipped_node_groups_enabled:
+            return [Unhelped(pod, pods.rejected, skipped) for pods in stuck for pod in pods.pods]
+        self._try_groups(stuck, [name for name in skipped if name in self._templates])
+        return [
+            Unhelped(pod, pods.rejected, {name: why for name, why in skipped.items() if name not in pods.rejected})
+            for pods in stuck
+            for pod in pods.pods
+        ]
+
+
+def _note(pod_group: PodGroup, name: str, rejection: Rejection | None) -> None:
+    if rejection is None:
+        pod_group.fitting.append(name)
+    else:
+        pod_group.rejected[name] = rejection.reasons
+
+
+def _reject_all(pod_groups: Sequence[PodGroup], reason: str) -> None:
+    """Note that pods are not helped after all; markAllGroupsAsUnschedulable."""
+    for pod_group in pod_groups:
+        for name in pod_group.fitting:
+            pod_group.rejected[name] = (reason,)
+        pod_group.fitting.clear()

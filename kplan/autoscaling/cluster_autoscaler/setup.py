@@ -1,0 +1,71 @@
+"""How the cluster-autoscaler is set up for a cluster: groups, flags, prices, priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.listing import GroupList, listed_groups, names_of, read_group_file
+from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
+from kplan.autoscaling.cluster_autoscaler.priorities import Priorities, priorities_of
+from kplan.autoscaling.settings import ClusterAutoscaler
+from kplan.documents.base import InputWarning
+from kplan.errors import InputError, Problem, UsageError
+from kplan.snapshot.model import Snapshot
+
+_PRICES = ("cpu", "memoryGiB", "gpu")
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """How the cluster-autoscaler is set up."""
+
+    groups: tuple[NodeGroup, ...]
+    options: Options
+    source: str  #: where the groups come from
+    prices: Mapping[str, Any] | None = None
+    priorities: Priorities | None = None
+    warnings: tuple[InputWarning, ...] = ()
+
+
+def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
+    """Return the set-up.
+
+    Raises
+    ------
+    UsageError
+        For flags and prices that cannot be read.
+    InputError
+        With all problems of the list of groups.
+    """
+    given_groups = settings.node_groups
+    listed, document, source = GroupList(()), None, "a list of node groups"
+    if isinstance(given_groups, str | Path):
+        listed, document = read_group_file(given_groups)
+        source = str(given_groups)
+    elif given_groups is not None:
+        listed = GroupList(given_groups)
+    options, warnings = options_of({**listed.options, **settings.options})
+    problems: list[Problem] = []
+    path = "$" if document is None else "$.nodeGroups"
+    groups = listed_groups(listed.groups, names_of(snapshot.nodes), options, problems, path=path)
+    if problems:
+        raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
+    return Setup(
+        tuple(groups), options, source, _checked(settings.prices), priorities_of(snapshot, warnings), tuple(warnings)
+    )
+
+
+def _checked(prices: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return prices, all of them numbers."""
+    if prices is None:
+        return None
+    amounts = {name: prices.get(name) or 0 for name in _PRICES} | dict(prices.get("instanceTypes") or {})
+    for name, price in amounts.items():
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 2**53:
+            hint = "give numbers: {instanceTypes: {m5.large: 0.1}, cpu: 0.03, memoryGiB: 0.004}"
+            raise UsageError(f"the price of {str(name)[:80]} is no number from 0 on", hint=hint)
+    return prices

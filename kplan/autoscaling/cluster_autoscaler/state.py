@@ -1,0 +1,323 @@
+"""What the cluster-autoscaler remembers of its groups: their nodes, its own requests, failures.
+
+Upstream: cluster-autoscaler clusterstate/clusterstate.go, utils/backoff/exponential_backoff.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kplan.api.core import Node
+from kplan.api.time import to_micros
+from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_ready, is_suspended
+from kplan.autoscaling.cluster_autoscaler.options import Options
+
+_FOREVER = 2**62
+
+
+class Readiness(msgspec.Struct):
+    """The nodes of a group by their state."""
+
+    ready: list[str] = []
+    unready: list[str] = []
+    deleted: list[str] = []
+    not_started: list[str] = []
+    suspended: list[str] = []
+    registered: list[str] = []
+    unregistered: list[str] = []
+    long_unregistered: list[str] = []
+
+
+class Request(msgspec.Struct):
+    """Nodes that the autoscaler asked for."""
+
+    increase: int
+    at: int
+    until: int
+
+
+class _Range(msgspec.Struct):
+    """How many nodes of a group should be there."""
+
+    least: int
+    target: int
+
+
+class _Backoff(msgspec.Struct):
+    duration: int
+    until: int
+    failed_at: int
+
+
+class _WrongSize(msgspec.Struct, frozen=True):
+    current: int
+    expected: int
+    since: int
+
+
+class ClusterState:
+    """The groups as the autoscaler sees them, from loop to loop."""
+
+    def __init__(self, groups: Sequence[NodeGroup], options: Options, now: int) -> None:
+        self._groups, self._options = groups, options
+        self.requests: dict[str, Request] = {}
+        self.readiness: dict[str, Readiness] = {}
+        self.total = Readiness()
+        self.decreased: dict[str, int] = {}  #: group -> by how much its target was lowered in this loop
+        self.events: list[tuple[str, str]] = []  #: (reason, text) of this loop
+        self._ranges: dict[str, _Range] = {}
+        self._backoffs: dict[str, _Backoff] = {}
+        self._wrong_sizes: dict[str, _WrongSize] = {}
+        self._unregistered: dict[str, int] = {}
+        self._failed: set[str] = set()
+        self._templates: frozenset[str] = frozenset()
+        self._now = now
+        for group in groups:
+            if group.requested > 0:
+                self.register(group, group.requested, now - int(group.requested_ago * 1_000_000))
+            if group.is_backed_off:
+                self._backoffs[group.name] = _Backoff(options.max_node_group_backoff_duration, _FOREVER, now)
+
+    def register(self, group: NodeGroup, delta: int, now: int) -> None:
+        """Note that nodes were asked for, or that some of them will not come; registerOrUpdateScaleUpNoLock."""
+        request = self.requests.get(group.name)
+        until = now + group.options.max_node_provision_time
+        if request is None:
+            if delta > 0:
+                self.requests[group.name] = Request(delta, now, until)
+            return
+        if request.increase + delta <= 0:
+            del self.requests[group.name]
+            return
+        request.increase += delta
+        if delta > 0:
+            request.at, request.until = now, until
+
+    def update(
+        self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], templates: Iterable[str], now: int
+    ) -> None:
+        """Look at all nodes; UpdateNodes."""
+        self._now = now
+        self._templates = frozenset(templates)
+        self.decreased, self.events = {}, []
+        self._note_unregistered(now)
+        self._update_readiness(nodes, group_of, now)
+        targets = {group.name: group.target for group in self._groups}
+        self._update_ranges(targets)
+        self._update_requests(now)
+        self._note_failures(now)
+        self._update_ranges(targets)
+        self._update_sizes(now)
+
+    def recalculate(self) -> None:
+        """Look at the targets again."""
+        self._update_ranges({group.name: group.target for group in self._groups})
+
+    def _note_unregistered(self, now: int) -> None:
+        missing = [instance.id for group in self._groups for instance in group.instances if not instance.error_code]
+        self._unregistered = {name: self._unregistered.get(name, now) for name in missing}
+
+    def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
+        self.readiness, self.total = {}, Readiness()
+        startup_time = self._options.max_node_startup_time
+        for node in nodes:
+            group = group_of.get(node.metadata.name)
+            if group is not None:
+                startup_time = group.options.max_node_startup_time
+                _count(self.readiness.setdefault(group.name, Readiness()), node, startup_time, now)
+            _count(self.total, node, startup_time, now)
+        for group in self._groups:
+            for instance in group.instances:
+                since = self._unregistered.get(instance.id)
+                if since is None:
+                    continue
+                readiness = self.readiness.setdefault(group.name, Readiness())
+                if since + group.options.max_node_provision_time < now:
+                    readiness.long_unregistered.append(instance.id)
+                else:
+                    readiness.unregistered.append(instance.id)
+
+    def _update_ranges(self, targets: Mapping[str, int]) -> None:
+        self._ranges = {}
+        for name, target in targets.items():
+            request, readiness = self.requests.get(name), self.readiness.get(name, Readiness())
+            increase = 0 if request is None else request.increase
+            self._ranges[name] = _Range(target - len(readiness.long_unregistered) - increase, target)
+
+    def _update_requests(self, now: int) -> None:
+        """End the requests that are met, and those that nobody meets."""
+        reset = self._options.node_group_backoff_reset_timeout
+        self._backoffs = {name: held for name, held in self._backoffs.items() if held.failed_at + reset >= now}
+        for group in self._groups:
+            request = self.requests.get(group.name)
+            if request is None:
+                continue
+            if not self._has_upcoming(group.name):
+                del self.requests[group.name]
+            elif request.until < now:
+                seconds = _go_duration(now - request.at)
+                words = f"Nodes added to group {group.name} failed to register within {seconds}"
+                self.events.append(("ScaleUpTimedOut", words))
+                self._back_off(group.name, now)
+                if group.target - request.increase >= len(group.nodes):
+                    self._decrease(group, request.increase)
+                del self.requests[group.name]
+
+    def _decrease(self, group: NodeGroup, by: int) -> None:
+        group.target -= by
+        self.decreased[group.name] = self.decreased.get(group.name, 0) + by
+
+    def _back_off(self, name: str, now: int) -> None:
+        if name not in self._templates:
+            return
+        held = self._backoffs.get(name)
+        duration = self._options.initial_node_group_backoff_duration
+        if held is not None:
+            doubled = min(2 * held.duration, self._options.max_node_group_backoff_duration)
+            duration = doubled if held.until < now else held.duration
+        self._backoffs[name] = _Backoff(duration, now + duration, now)
+
+    def _note_failures(self, now: int) -> None:
+        """Back groups off whose machines cannot be made; handleInstanceCreationErrors."""
+        failed: set[str] = set()
+        for group in self._groups:
+            by_code: dict[tuple[str, str], list[Instance]] = {}
+            for instance in group.instances:
+                if instance.error_code:
+                    by_code.setdefault((instance.error_class, instance.error_code), []).append(instance)
+                    failed.add(instance.id)
+            for (kind, code), instances in by_code.items():
+                new = [instance for instance in instances if instance.id not in self._failed]
+                if new and group.name in self.requests and self._has_upcoming(group.name):
+                    messages = list(dict.fromkeys(instance.error_message for instance in instances))
+                    text = ", ".join(messages) + (", ..." if len(messages) > 3 else "")
+                    words = f"Failed adding {len(new)} nodes to group {group.name} due to {kind}.{code}"
+                    words += f"; source errors: {text}"
+                    self.events.append(("ScaleUpFailed", words))
+                    self.register(group, -len(new), now)
+                    self._back_off(group.name, now)
+        self._failed = failed
+
+    def delete_failed(self) -> None:
+        """Delete the machines that could not be made."""
+        for group in self._groups:
+            failed = [instance for instance in group.instances if instance.error_code]
+            n_all = len(group.nodes) + len(group.instances)
+            if not failed or (group.is_atomic and len(failed) != n_all and len(failed) != group.target):
+                continue
+            self._decrease(group, len(failed))
+            group.instances = tuple(instance for instance in group.instances if not instance.error_code)
+        if self.decreased:
+            self.recalculate()
+
+    def remove_long_unregistered(self) -> None:
+        """Delete machines that did not become nodes in time, as far as the least size allows."""
+        for group in self._groups:
+            old = self.readiness.get(group.name, Readiness()).long_unregistered
+            n_removed = min(len(old), group.target - group.least)
+            if n_removed <= 0 or (group.is_atomic and len(old) != group.target):
+                continue
+            removed = set(old[:n_removed])
+            group.instances = tuple(instance for instance in group.instances if instance.id not in removed)
+            self._decrease(group, n_removed)
+            self.events += [("DeleteUnregistered", f"Removed unregistered node {name}") for name in old[:n_removed]]
+
+    def _update_sizes(self, now: int) -> None:
+        wrong: dict[str, _WrongSize] = {}
+        for name, expected in self._ranges.items():
+            readiness = self.readiness.get(name)
+            if readiness is None:
+                continue
+            n_registered = len(readiness.registered)
+            n_missing = len(readiness.unregistered) + len(readiness.long_unregistered)
+            if expected.target - n_missing <= n_registered <= expected.target:
+                continue
+            held = self._wrong_sizes.get(name)
+            is_same = held is not None and (held.current, held.expected) == (n_registered, expected.target)
+            wrong[name] = held if held is not None and is_same else _WrongSize(n_registered, expected.target, now)
+        self._wrong_sizes = wrong
+
+    def fix_sizes(self) -> bool:
+        """Lower targets that were too high for long, and return whether there were any; fixNodeGroupSize."""
+        is_fixed = False
+        for group in self._groups:
+            wrong = self._wrong_sizes.get(group.name)
+            if wrong is None or wrong.since + group.options.max_node_provision_time >= self._now:
+                continue
+            if wrong.current < wrong.expected:
+                self._decrease(group, wrong.expected - wrong.current)
+                is_fixed = True
+        return is_fixed
+
+    def is_healthy(self, n_nodes: int) -> bool:
+        """Return whether enough nodes of the cluster are ready."""
+        n_unready = len(self.total.unready)
+        share = self._options.max_total_unready_percentage / 100.0
+        return not (n_unready > self._options.ok_total_unready_count and n_unready > share * n_nodes)
+
+    def is_group_healthy(self, name: str) -> bool:
+        """Return whether enough nodes of a group are ready."""
+        expected, readiness = self._ranges.get(name), self.readiness.get(name)
+        if expected is None:
+            return False
+        if readiness is None:
+            return expected.target == 0 or (expected.least == 0 and expected.target > 0)
+        n_fine = len(readiness.ready) + len(readiness.suspended)
+        n_missing = max(expected.least - n_fine, 0)
+        n_all = n_fine + len(readiness.unready) + len(readiness.not_started)
+        share = self._options.max_total_unready_percentage / 100.0
+        return not (n_missing > self._options.ok_total_unready_count and n_missing > share * n_all)
+
+    def is_backed_off(self, name: str) -> bool:
+        """Return whether a group is left alone because a scale-up failed."""
+        held = self._backoffs.get(name)
+        return name in self._templates and held is not None and held.until >= self._now
+
+    def _has_upcoming(self, name: str) -> bool:
+        return self._n_upcoming(name) > 0
+
+    def _n_upcoming(self, name: str) -> int:
+        expected = self._ranges.get(name)
+        readiness = self.readiness.get(name, Readiness())
+        if expected is None:
+            return 0
+        n_there = len(readiness.ready) + len(readiness.unready) + len(readiness.suspended)
+        return expected.target - n_there - len(readiness.long_unregistered)
+
+    def upcoming(self) -> tuple[dict[str, int], dict[str, list[str]]]:
+        """Return how many nodes of each group will come, and which of them are there but not started."""
+        counts: dict[str, int] = {}
+        names: dict[str, list[str]] = {}
+        for group in self._groups:
+            n_upcoming = self._n_upcoming(group.name)
+            if n_upcoming > 0 and group.name in self.requests and not self.is_backed_off(group.name):
+                counts[group.name] = n_upcoming
+                names[group.name] = self.readiness.get(group.name, Readiness()).not_started
+        return counts, names
+
+
+def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> None:
+    name = node.metadata.name
+    created = node.metadata.creation_timestamp
+    readiness.registered.append(name)
+    if has_taint(node, TO_BE_DELETED):
+        readiness.deleted.append(name)
+    elif is_suspended(node):
+        readiness.suspended.append(name)
+    elif is_ready(node):
+        readiness.ready.append(name)
+    elif created is not None and to_micros(created) + startup_time > now:
+        readiness.not_started.append(name)
+    else:
+        readiness.unready.append(name)
+
+
+def _go_duration(micros: int) -> str:
+    """Return whole seconds as Go writes them: 15m0s, 1h0m5s."""
+    seconds = micros // 1_000_000
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"

@@ -1,0 +1,146 @@
+"""What the cluster-autoscaler does, as reports tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.documents.nodes import NodesReport
+
+NOW = "2026-06-01T12:00:00Z"
+Object = dict[str, Any]
+
+
+def node(name: str, cpu: str = "4", **labels: str) -> Object:
+    amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-31T12:00:00Z"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
+    }
+
+
+def pod(name: str, cpu: str, on: str = "", owner: str = "web", **metadata: Any) -> Object:
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
+    waits = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "creationTimestamp": "2026-06-01T11:00:00Z",
+            "labels": {"app": owner},
+            "ownerReferences": owners if owner else [],
+            **metadata,
+        },
+        "spec": {"nodeName": on, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": waits},
+    }
+
+
+def replica_set(name: str) -> Object:
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 3}}
+
+
+def group(name: str, *nodes: str, **more: Any) -> Object:
+    return {"name": name, "minSize": 0, "maxSize": 5, "nodes": list(nodes), "template": node("t"), **more}
+
+
+def ask(groups: list[Object], *objects: Object, usual: bool = False, **settings: Any) -> NodesReport:
+    autoscaler = kplan.ClusterAutoscaler(node_groups=groups, **settings)
+    planner = kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=autoscaler, now=NOW)
+    return planner.nodes(loops=None if usual else (0,))
+
+
+def test_new_nodes_are_told_with_their_pods_and_price() -> None:
+    template = node("t", **{"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/zone": "a"})
+    pods = [pod(f"web-{n}", "1500m") for n in range(3)]
+    report = ask([group("g", template=template, price=0.2)], node("n1", "100m"), *pods)
+
+    assert [(new.name, new.group, new.instance_type, new.zone, new.price, new.pods) for new in report.adds] == [
+        ("g-new-1", "g", "m5.xlarge", "a", 0.2, ("default/web-0", "default/web-1")),
+        ("g-new-2", "g", "m5.xlarge", "a", 0.2, ("default/web-2",)),
+    ]
+
+
+def test_groups_that_tie_are_options() -> None:
+    report = ask([group("a"), group("b")], node("n1", "100m"), pod("web", "1"))
+
+    assert [(new.group, new.options) for new in report.adds] == [("a", ("b",))]
+
+
+def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None:
+    report = ask([group("g"), group("full", "n1", maxSize=1)], node("n1"), pod("web", "9"))
+
+    assert report.unhelped == {"default/web": {"full": ("max node group size reached",), "g": ("Insufficient cpu",)}}
+    assert report.events == {
+        "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
+    }
+
+
+def test_a_pod_for_which_a_present_node_has_room_needs_no_new_one() -> None:
+    report = ask([group("g")], node("n1"), pod("web", "1"))
+
+    assert (report.existing, report.adds) == ({"n1": ("default/web",)}, ())
+
+
+def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
+    objects = [node("n1"), node("n2"), replica_set("web"), pod("web", "1", on="n1")]
+    report = ask([group("g", "n1", "n2", price=0.5)], *objects, usual=True)
+
+    assert [(removal.nodes, removal.reason, removal.after, removal.saves) for removal in report.removes] == [
+        (("n2",), "Empty", 601, 0.5)
+    ]
+    assert report.stays["n1"].reason == "NoPlaceToMovePods"
+    assert (report.price.before, report.price.after) == (1.0, 0.5)
+
+
+def test_moved_pods_are_told_with_their_places() -> None:
+    objects = [node("n1"), node("n2"), replica_set("web"), pod("a", "500m", on="n1"), pod("b", "1", on="n2")]
+    report = ask([group("g", "n1", "n2", minSize=1)], *objects, usual=True)
+
+    assert [(removal.nodes, removal.reason, removal.moves) for removal in report.removes] == [
+        (("n1",), "Underutilized", {"default/a": "n2"})
+    ]
+
+
+def test_every_node_that_stays_has_a_reason() -> None:
+    bare = pod("bare", "100m", on="n1", owner="")
+    objects = [node("n1"), node("n2"), node("n3"), replica_set("web"), bare, pod("big", "3", on="n2")]
+    report = ask([group("g", "n1", "n2"), group("least", minSize=2)], *objects)
+
+    stays = {name: (stay.reason, stay.message, stay.pod) for name, stay in report.stays.items()}
+    assert stays == {
+        "n1": ("NotReplicated", "default/bare is not replicated", "default/bare"),
+        "n2": ("NotUnderutilized", "", ""),
+        "n3": ("NotAutoscaled", "", ""),
+    }
+
+
+def test_a_node_of_a_group_at_its_least_size_stays() -> None:
+    report = ask([group("g", "n1", minSize=1)], node("n1"))
+
+    assert report.stays["n1"].reason == "NodeGroupMinSizeReached"
+
+
+def test_asking_changes_nothing() -> None:
+    autoscaler = kplan.ClusterAutoscaler(node_groups=[group("g")])
+    snapshot = kplan.load_snapshot([node("n1", "100m"), pod("web", "1")])
+    planner = kplan.Planner(snapshot, autoscaler=autoscaler, now=NOW)
+
+    assert planner.nodes(full=True).detail == planner.nodes(full=True).detail
+
+
+def test_what_goes_wrong_is_a_warning() -> None:
+    failed = [{"name": "i-1", "errorClass": "Quota", "errorCode": "LIMIT", "errorMessage": "too many"}]
+    report = ask([group("g", targetSize=1, instances=failed, requested=1)], node("n1", "100m"), pod("web", "1"))
+
+    assert [(warning.code, warning.message) for warning in report.warnings if warning.code == "ScaleUpFailed"] == [
+        ("ScaleUpFailed", "Failed adding 1 nodes to group g due to Quota.LIMIT; source errors: too many")
+    ]
+    assert report.unhelped["default/web"] == {"g": ("in backoff after failed scale-up",)}

@@ -1,0 +1,64 @@
+"""Packing by arithmetic puts pods where a search from node to node puts them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.autoscaling.cluster_autoscaler.packing import NewNodes, wanted_by
+
+
+class Searched:
+    """The same, pod by pod and node by node."""
+
+    def __init__(self, free: dict[str, int], n_nodes: int, n_before: int) -> None:
+        self.nodes = [dict(free) for _ in range(n_nodes)]
+        self.n_before = n_before
+
+    def spread(self, wanted: dict[str, int], n: int, last: int) -> tuple[list[int], int]:
+        chosen: list[int] = []
+        n_listed = self.n_before + len(self.nodes)
+        for _ in range(n):
+            for step in range(n_listed):
+                index = (last + 1 + step) % n_listed
+                node = index - self.n_before
+                if node >= 0 and all(self.nodes[node][name] >= amount for name, amount in wanted.items()):
+                    break
+            else:
+                break
+            for name, amount in wanted.items():
+                self.nodes[node][name] -= amount
+            chosen.append(node)
+            last = index
+        return chosen, last
+
+
+@given(
+    free=st.fixed_dictionaries({"cpu": st.integers(0, 12), "memory": st.integers(0, 12), "pods": st.integers(0, 6)}),
+    n_nodes=st.integers(0, 5),
+    n_before=st.integers(0, 3),
+    last=st.integers(0, 9),
+    pods=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), max_size=5),
+)
+def test_pods_go_to_the_nodes_in_turn(
+    free: dict[str, int], n_nodes: int, n_before: int, last: int, pods: list[tuple[int, int, int]]
+) -> None:
+    nodes, searched = NewNodes(free, n_before), Searched(free, n_nodes, n_before)
+    for _ in range(n_nodes):
+        nodes.add_node()
+    for cpu, memory, n in pods:
+        wanted = wanted_by({"cpu": cpu, "memory": memory})
+        expected = searched.spread(dict(wanted), n, last)
+        assert nodes.spread(wanted, n, last) == expected
+        last = expected[1]
+    assert nodes.n_pods == [free["pods"] - node["pods"] for node in searched.nodes]
+
+
+def test_capacity_is_what_the_scarcest_resource_allows() -> None:
+    nodes = NewNodes({"cpu": 1000, "memory": 50, "pods": 3}, 0)
+    nodes.add_node()
+
+    assert nodes.capacity(wanted_by({"cpu": 400, "memory": 10}), 0) == 2
+    assert nodes.capacity(wanted_by({}), 0) == 3
+    nodes.put(0, wanted_by({"cpu": 900}), 1)
+    assert nodes.capacity(wanted_by({"cpu": 400}), 0) == 0

@@ -1,0 +1,149 @@
+"""Groups, flags and prices: what can be said, and what is said about mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from tests.planner.test_queue_plan import node
+
+NODES = [node("general-1"), node("general-2"), node("gpu-1")]
+
+
+def set_up(
+    groups: list[dict[str, Any]] | str, *more: dict[str, Any], options: dict[str, Any] | None = None, **settings: Any
+) -> Setup:
+    snapshot = kplan.load_snapshot([*NODES, *more])
+    return setup_of(kplan.ClusterAutoscaler(node_groups=groups, options=options or {}, **settings), snapshot)
+
+
+def test_a_group_has_the_nodes_that_it_names_or_selects() -> None:
+    labelled = node("pool-1")
+    labelled["metadata"]["labels"]["pool"] = "a"
+    setup = set_up(
+        [
+            {"name": "general", "minSize": 1, "maxSize": 5, "nodes": ["general-1", "general-2"]},
+            {"name": "pool", "maxSize": 3, "nodes": {"selector": {"pool": "a"}}},
+        ],
+        labelled,
+    )
+
+    assert [(group.name, group.nodes, group.target) for group in setup.groups] == [
+        ("general", ("general-1", "general-2"), 2),
+        ("pool", ("pool-1",), 1),
+    ]
+
+
+def test_a_template_may_be_like_a_node() -> None:
+    (group,) = set_up([{"name": "g", "maxSize": 3, "template": {"like": "gpu-1"}}]).groups
+
+    assert group.template is not None
+    assert group.template.metadata.name == "gpu-1"
+
+
+def test_a_file_may_hold_flags_and_those_of_the_caller_win(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("options: {expander: random, max-nodes-total: 9}\nnodeGroups:\n- {name: g, maxSize: 3}\n")
+
+    setup = set_up(str(file), options={"expander": "most-pods"})
+
+    assert (setup.options.expander, setup.options.max_nodes_total) == (("most-pods",), 9)
+    assert setup.source == str(file)
+
+
+def test_a_group_may_have_flags_of_its_own() -> None:
+    setup = set_up([{"name": "g", "maxSize": 3, "options": {"scale-down-unneeded-time": "90s"}}])
+
+    assert setup.groups[0].options.scale_down_unneeded_time == 90_000_000
+    assert setup.options.scale_down_unneeded_time == 600_000_000
+
+
+def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text(
+        "nodeGroups:\n"
+        "- {name: a, minSize: 5, maxSize: 3, maxsize: 4}\n"
+        "- {name: a, maxSize: -1, template: {like: nobody}}\n"
+        "- 7\n"
+    )
+
+    with pytest.raises(kplan.InputError) as caught:
+        set_up(str(file))
+
+    assert [(problem.line, problem.json_path, problem.message) for problem in caught.value.problems] == [
+        (2, "$.nodeGroups[0].maxsize", "a group has no such field"),
+        (2, "$.nodeGroups[0].minSize", "5 is above maxSize 3"),
+        (3, "$.nodeGroups[1].maxSize", "-1 is no size of a group"),
+        (3, "$.nodeGroups[1].minSize", "0 is above maxSize -1"),
+        (3, "$.nodeGroups[1].template.like", "the snapshot has no node nobody"),
+        (3, "$.nodeGroups[1].name", "a second group is called a"),
+        (4, "$.nodeGroups[2]", "no group"),
+    ]
+
+
+def test_a_node_belongs_to_one_group() -> None:
+    groups = [{"name": name, "maxSize": 3, "nodes": ["general-1"]} for name in ("a", "b")]
+
+    with pytest.raises(kplan.InputError, match="node general-1 is in the group a already"):
+        set_up(groups)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("max-nodes-total", "many"),
+        ("expander", "cheapest"),
+        ("scale-down-unneeded-time", "ten minutes"),
+        ("cores-total", "100"),
+        ("gpu-total", "nvidia"),
+        ("scale-up-from-zero", "perhaps"),
+        ("scale-down-utilization-threshold", "nan"),
+    ],
+)
+def test_a_flag_that_cannot_be_read_is_an_error(flag: str, value: str) -> None:
+    with pytest.raises(kplan.UsageError, match=f"--{flag}"):
+        set_up([], options={flag: value})
+
+
+def test_a_flag_that_is_not_followed_is_a_warning() -> None:
+    setup = set_up([], options={"capacity-buffer-pod-injection-enabled": True, "v": 4, "max-node-total": 3})
+
+    assert [(warning.object, warning.message) for warning in setup.warnings] == [
+        ("--capacity-buffer-pod-injection-enabled", "kplan does not follow this flag"),
+        ("--max-node-total", "kplan does not follow this flag; did you mean --max-nodes-total?"),
+    ]
+
+
+@pytest.mark.parametrize("price", ["cheap", -1, float("nan"), True])
+def test_prices_are_numbers(price: object) -> None:
+    with pytest.raises(kplan.UsageError, match="price of m5"):
+        set_up([], prices={"instanceTypes": {"m5": price}})
+
+
+def config_map(priorities: str) -> dict[str, Any]:
+    metadata = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"priorities": priorities}}
+
+
+def test_priorities_come_from_the_config_map() -> None:
+    setup = set_up([], config_map("10:\n- .*\n50:\n- spot-.*\n"))
+
+    assert setup.priorities == {10: (".*",), 50: ("spot-.*",)}
+
+
+@pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]"])
+def test_priorities_that_cannot_be_read_are_a_warning(priorities: str) -> None:
+    setup = set_up([], config_map(priorities))
+
+    assert setup.priorities is None
+    assert [warning.code for warning in setup.warnings] == ["PriorityConfigMapInvalid"]
+
+
+def test_other_config_maps_are_not_even_read() -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "secrets"}, "data": {"status": "hush"}}
+
+    assert kplan.load_snapshot([*NODES, other]).config_maps == ()
