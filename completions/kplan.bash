@@ -49,7 +49,7 @@ _kplan() {
         previous="${COMP_WORDS[COMP_CWORD-2]}"
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case " ask capacity check completion config diff drain explain place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
+        case " ask capacity check completion config diff drain explain mcp place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
         --namespace|-n) _kplan_names namespaces; return ;;
@@ -114,7 +114,7 @@ _kplan() {
         -o|--output) _kplan_words table json yaml junit github sarif; return ;;
     esac
     case "$path" in
-        "kplan") words="explain place plan preempt pods drain capacity diff ask show snapshot config schema completion --version --debug -h --help" ;;
+        "kplan") words="explain place plan preempt pods drain capacity diff ask show snapshot config mcp schema completion --version --debug -h --help" ;;
         "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan place") words="--runs --rollout --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
@@ -133,6 +133,7 @@ _kplan() {
         "kplan config") words="show check -h --help" ;;
         "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
         "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
+        "kplan mcp") words="--snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan schema") words="-h --help --help-all" ;;
         "kplan completion") words="-h --help --help-all" ;;
     esac

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -274,3 +275,23 @@ def test_the_plugin_of_helm_has_what_helm_4_requires_and_the_version_of_kplan() 
     assert plugin["version"] == kplan.__version__
     (command,) = [entry["command"] for entry in plugin["runtimeConfig"]["platformCommand"]]
     assert (HELM / command.removeprefix("${HELM_PLUGIN_DIR}/")).is_file()
+
+
+def test_the_description_for_registries_of_tools_names_this_version_and_a_command_that_exists() -> None:
+    server = json.loads((ROOT / "server.json").read_text())
+    assert re.fullmatch(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+", server["name"])
+    assert len(server["description"]) <= 100
+    (package,) = server["packages"]
+    assert {server["version"], package["version"]} == {kplan.__version__}
+    assert (package["registryType"], package["transport"]) == ("pypi", {"type": "stdio"})
+    command, snapshot = package["packageArguments"]
+    run = [sys.executable, "-m", "kplan", command["value"], "--help"]
+    assert snapshot["name"] in subprocess.run(run, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["holmesgpt", "kubectl-ai"])
+def test_tools_of_other_agents_call_commands_that_exist(name: str) -> None:
+    text = (ROOT / "fixtures" / "plugins" / f"{name}.yaml").read_text()
+    assert yaml.safe_load(text)
+    commands = set(re.findall(r"kplan (explain|plan|drain|capacity)\b", text))
+    assert commands == {"explain", "plan", "drain", "capacity"}

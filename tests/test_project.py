@@ -46,7 +46,7 @@ def test_a_source_distribution_holds_all_that_the_repository_does(packed: set[st
     }
     top = {"README.md", "LICENSE", "pyproject.toml", "MANIFEST.in", ".pre-commit-config.yaml"}
     top |= {"CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", ".dockerignore", ".pre-commit-hooks.yaml"}
-    top |= {"action.yml", "mkdocs.yml"}
+    top |= {"action.yml", "mkdocs.yml", "server.json"}
     assert (wanted | top) - packed == set()
 
 

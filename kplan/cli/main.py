@@ -179,6 +179,16 @@ _COMMANDS["config"] = group(
     "kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.", _FILES
 )
 _add(
+    "mcp",
+    "kplan.cli.mcp:mcp",
+    """
+    kplan mcp --snapshot demo  # about the example cluster
+    kplan mcp --context prod-eu  # about a live cluster, read once
+    """,
+    "Serve the questions as tools for agents (Model Context Protocol).",
+    _FILES,
+)
+_add(
     "schema",
     "kplan.cli.schema:schema",
     """

@@ -12,11 +12,14 @@ from kplan.questions.registry import QUESTIONS, question_type
 QUESTION_KINDS = tuple(sorted(QUESTIONS))
 
 
+def question_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of a kind of question."""
+    return schema_of(question_type(kind), _completed)
+
+
 def schema_text(kind: str) -> str:
     """Return the schema of a kind of question as JSON text."""
-    return (
-        msgspec.json.format(msgspec.json.encode(schema_of(question_type(kind), _completed)), indent=2).decode() + "\n"
-    )
+    return msgspec.json.format(msgspec.json.encode(question_schema(kind)), indent=2).decode() + "\n"
 
 
 def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from kplan.cli.main import app
 from tests.cli.commands import invoke
 from tests.cli.test_place import WEB
 
-NEEDS_A_CLUSTER = ("kplan snapshot save",)
+#: The second waits for an agent; tests/mcp talks to it.
+NEEDS_A_CLUSTER = ("kplan snapshot save", "kplan mcp")
 SCHEDULER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
