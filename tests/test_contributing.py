@@ -104,12 +104,12 @@ def test_a_kubernetes_minor(tmp_path: Path) -> None:
         "import kplan\n"
         "from kplan.config.releases import known_minors, newest, release_of\n"
         "snapshot = kplan.load_snapshot('demo')\n"
-        "nodes = [kplan.Planner(snapshot, kubernetes=v).place('shop/voucher-api').node for v in ('1.36', '1.37')]\n"
+        "nodes = [kplan.Planner(snapshot, kubernetes=v).place('shop/voucher-api').node for v in ('1.37', '1.38')]\n"
         "print(known_minors()[-2:], newest().source, nodes)\n"
-        "print([release_of(v).is_on('MaxUnavailableStatefulSet') for v in ('1.35', '1.36', '1.37')])\n"
+        "print([release_of(v).is_on('SchedulerAsyncAPICalls') for v in ('1.36', '1.37', '1.38')])\n"
     )
     first, second = run(tmp_path, "-c", ask).splitlines()
-    assert first == "('1.36', '1.37') v1.37.0 ['general-a-2', 'general-a-2']"
+    assert first == "('1.37', '1.38') v1.38.0 ['general-a-2', 'general-a-2']"
     assert second == "[False, False, True]"
 
 

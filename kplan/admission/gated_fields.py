@@ -12,7 +12,7 @@ Object = dict[str, Any]
 NEWEST = 36
 """The newest minor whose gates are known."""
 
-_NEVER = NEWEST + 1
+_NEVER = 1_000_000
 
 
 class _Gate(NamedTuple):

@@ -55,13 +55,13 @@ KubernetesOption = Annotated[
     typer.Option(
         "--kubernetes-version",
         metavar="MINOR",
-        help="Minor of kube-scheduler, such as 1.34; auto: the newest that kplan knows.",
+        help="Minor of kube-scheduler, such as 1.34; auto: the newest that kplan was compared with.",
     ),
 ]
 FeatureGatesOption = Annotated[
     str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates of kube-scheduler to change.")
 ]
-_NEWEST = "auto"
+_AUTO = "auto"
 OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="Output format.")]
 
 
@@ -77,7 +77,7 @@ OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="Outp
 def show(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
-    kubernetes_version: KubernetesOption = _NEWEST,
+    kubernetes_version: KubernetesOption = _AUTO,
     feature_gates: FeatureGatesOption = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -112,7 +112,7 @@ def show(
 def check(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
-    kubernetes_version: KubernetesOption = _NEWEST,
+    kubernetes_version: KubernetesOption = _AUTO,
     feature_gates: FeatureGatesOption = "",
     output: Annotated[CheckFormat, typer.Option("-o", "--output", help="Output format.")] = CheckFormat.TABLE,
 ) -> None:
@@ -152,10 +152,10 @@ def check(
 
 
 def _release(kubernetes_version: str, feature_gates: str) -> Release:
-    from kplan.config.releases import chosen_release, newest, parse_gates, with_gates
+    from kplan.config.releases import chosen_release, parse_gates, reference, with_gates
 
     gates = parse_gates(feature_gates)
-    return chosen_release(kubernetes_version, gates) or with_gates(newest(), gates)
+    return chosen_release(kubernetes_version, gates) or with_gates(reference(), gates)
 
 
 def _source(file: str | None, scheduler_config: str | None) -> str | None:

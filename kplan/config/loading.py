@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,12 +16,12 @@ import msgspec
 from kplan.api.decode import DecodeError
 from kplan.config.args import NodeResourcesFitArgs
 from kplan.config.decoding import decode
-from kplan.config.defaults import default_configuration
+from kplan.config.defaults import default_configuration, release_warnings
 from kplan.config.foreign import check_type_meta
 from kplan.config.model import DEFAULT_EXTENDER_TIMEOUT, Extender, Profile, SchedulerConfiguration
 from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.profiles import Warn, build_profiles
-from kplan.config.releases import Release, chosen_release, newest, with_gates
+from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
 from kplan.errors import ConfigError, Problem
@@ -73,7 +74,8 @@ def load_scheduler_config(
     ----------
     source : the path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for
         the defaults
-    kubernetes : the minor that reads it, such as ``1.34``; None for the newest, until a planner knows the server's
+    kubernetes : the minor that reads it, such as ``1.34``; None for the newest that was compared with its own code, or
+        else any newer one, until a planner knows the server's
     feature_gates : feature gates of that kube-scheduler that differ from their defaults
 
     Raises
@@ -85,8 +87,18 @@ def load_scheduler_config(
     """
     gates = feature_gates or {}
     chosen = chosen_release(kubernetes, gates)
-    config = read_configuration(source, chosen or with_gates(newest(), gates))
-    return config if chosen is None else replace(config, is_release_explicit=True)
+    if chosen is not None:
+        return replace(read_configuration(source, chosen), is_release_explicit=True)
+    try:
+        return read_configuration(source, with_gates(reference(), gates))
+    except ConfigError:
+        # A planner reads it again, with the gates and the server's release that it knows: what some known release
+        # accepts may be right there.
+        if gates or newest() is reference():
+            raise
+        with suppress(ConfigError):
+            return read_configuration(source, newest())
+        raise
 
 
 def read_configuration(
@@ -118,7 +130,7 @@ def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerCon
 def _load(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
     if not check_type_meta(value, problems):
         problems.raise_if_any()
-    warnings: list[InputWarning] = []
+    warnings: list[InputWarning] = list(release_warnings(problems.release))
 
     def warn(code: str, subject: str, message: str) -> None:
         warnings.append(InputWarning(code=code, object=subject, message=message))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kplan.config.args import ConfigStruct, Nanoseconds
-from kplan.config.releases import Release, newest
+from kplan.config.releases import Release, reference
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
@@ -94,11 +94,11 @@ class SchedulerConfiguration:
     pod_max_backoff_seconds: int = 10
     extenders: tuple[Extender, ...] = ()
     source: str = "default"  #: "default", or the file that was read
-    warnings: tuple[InputWarning, ...] = ()  #: settings of the file that kplan does not model
+    warnings: tuple[InputWarning, ...] = ()  #: about the release, and settings of the file that kplan does not model
     #: fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     #: the release that reads it; another may read the same file differently
-    release: Release = field(default_factory=newest)
+    release: Release = field(default_factory=reference)
     #: the document as plain values, for another release to read; None for the default configuration
     document: object = field(default=None, repr=False, compare=False)
     #: how many further documents the file has, which are ignored

@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kplan.config.releases import Release, newest
+from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
 from kplan.reading import Lines
 
@@ -43,7 +43,7 @@ class Problems:
     def __init__(
         self, file: str, document: int | None = None, lines: Lines | None = None, release: Release | None = None
     ) -> None:
-        self.release = release or newest()  #: the release whose rules apply
+        self.release = release or reference()  #: the release whose rules apply
         self.file = file
         self.document = document
         self._lines = lines

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kplan.config.releases import Release, newest
+from kplan.config.releases import Release, reference
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import DeviceTotals
@@ -57,7 +57,7 @@ class Handle(msgspec.Struct):
     random: Random | None = None  #: draws among equals; without it the first by name wins
     #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
-    release: Release = msgspec.field(default_factory=newest)  #: the release of Kubernetes whose rules hold
+    release: Release = msgspec.field(default_factory=reference)  #: the release of Kubernetes whose rules hold
     #: the objects of `session_state`, by their type
     shared: dict[type, Any] = {}
 

@@ -158,7 +158,9 @@ class Session:
             if row is None or info.pod.spec.node_name or self.nominator.row_of(pod) is not None:
                 continue
             framework = self.framework_for(info)
-            if framework is not None and pod not in self.refused and framework.run_pre_enqueue(info).is_success:
+            if framework is None or pod in self.refused:
+                continue
+            if self.config.release.rules.nominates_gated_pods or framework.run_pre_enqueue(info).is_success:
                 self.nominator.nominate(pod, row)
 
     def bind(self, pod: int, row: int) -> None:

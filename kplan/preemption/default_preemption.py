@@ -56,8 +56,15 @@ class DefaultPreemption:
             message = f"preemption: {failure}"
             result = replace(self._blank(), message=message, why_not="failed", dry_run=failure.dry_run)
             return PostFilterResult(Status.error(message), findings=result)
-        status = SUCCESS if result.nominated_row is not None else Status(StatusCode.UNSCHEDULABLE, (result.message,))
+        status = Status(StatusCode.UNSCHEDULABLE, (result.message,))
+        if result.nominated_row is not None:
+            status = self._success(result.nominated_row, len(result.leaving_pods))
         return PostFilterResult(status, result.nominated_row, result.leaving_pods, result.cleared_pods, findings=result)
+
+    def _success(self, row: int, n_victims: int) -> Status:
+        text = self._handle.release.texts.preemption_found
+        node = self._handle.cluster.nodes.names[row]
+        return Status(StatusCode.SUCCESS, (text.format(node=node, n=n_victims),)) if text else SUCCESS
 
     def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:
         """Update how many disruptions the budgets allow, by (namespace, name)."""

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from kplan.cli.config import app
 from kplan.config import default_configuration, load_scheduler_config
-from kplan.config.releases import newest
+from kplan.config.releases import reference
 from kplan.errors import ConfigError, UsageError
 from tests.cli.commands import invoke
 
@@ -67,7 +67,7 @@ def test_show_without_a_file_is_the_default_with_no_mark() -> None:
 
     assert result.exit_code == 0
     assert result.stdout.startswith(
-        f"Effective scheduler configuration: the default of kube-scheduler v{newest().minor}\n"
+        f"Effective scheduler configuration: the default of kube-scheduler v{reference().minor}\n"
         "  no difference from the default\n"
     )
     assert "  postFilter       DynamicResources, DefaultPreemption\n" in result.stdout

@@ -26,7 +26,8 @@ def problems_of(plugin: str, args: dict[str, Any]) -> tuple[Problem, ...]:
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
-            }
+            },
+            kubernetes="1.36",
         )
     except ConfigError as error:
         return error.problems

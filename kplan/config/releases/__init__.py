@@ -1,7 +1,7 @@
 """The Kubernetes minors whose scheduler kplan follows: one module for each, such as `v1_36`, found by its name.
 
-Where a docstring in kplan says "Upstream: FILE", it means the sources at the tag of the newest of them,
-`newest().source`.
+Where a docstring in kplan says "Upstream: FILE", it means the sources at the tag of the reference release,
+`reference().source`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __all__ = [
     "newest",
     "parse_gates",
     "parse_version",
+    "reference",
     "release_of",
     "releases",
     "with_gates",
@@ -58,8 +59,13 @@ def known_minors() -> tuple[str, ...]:
 
 
 def newest() -> Release:
-    """Return the newest release."""
+    """Return the newest release, whether or not it was compared with its own code."""
     return releases()[-1]
+
+
+def reference() -> Release:
+    """Return the newest release that was compared with its own code; it decides where no release is known."""
+    return next(release for release in reversed(releases()) if release.is_compared)
 
 
 def parse_version(text: str) -> tuple[int, int | None] | None:
@@ -73,18 +79,22 @@ def parse_version(text: str) -> tuple[int, int | None] | None:
 def release_of(text: str) -> Release:
     """Return the release of a version such as ``1.34`` or ``v1.34.1``; without a patch, its newest patch.
 
+    A minor after the newest known one is that one, which says for which it stands.
+
     Raises UsageError when it is no version, or not a known one.
     """
     version = parse_version(text)
     known = f"kplan decides as {', '.join(known_minors())}"
     if version is None:
         raise UsageError(
-            f"{text!r} is not a Kubernetes version", hint=f"write a minor such as {newest().minor}; {known}"
+            f"{text!r} is not a Kubernetes version", hint=f"write a minor such as {reference().minor}; {known}"
         )
     minor, patch = version
     for release in releases():
         if release.number == minor:
             return release.at_patch(patch)
+    if minor > newest().number:
+        return newest().standing_for(minor)
     raise UsageError(f"Kubernetes 1.{minor} is not supported", hint=f"{known}; auto takes the nearest")
 
 
@@ -97,10 +107,10 @@ def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | Non
 
 
 def nearest(git_version: str | None) -> Release:
-    """Return the release nearest to a server's version; the newest for an unknown version."""
+    """Return the release nearest to a server's version; the reference for an unknown version."""
     version = parse_version(git_version or "")
     if version is None:
-        return newest()
+        return reference()
     minor, patch = version
     number = min(max(minor, releases()[0].number), newest().number)
     release = next(known for known in reversed(releases()) if known.number <= number)

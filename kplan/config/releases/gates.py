@@ -19,16 +19,10 @@ if TYPE_CHECKING:
 #: Gate -> what kplan does not model when the gate is on.
 NOT_FOLLOWED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "DRADeviceTaintRules": "DeviceTaintRule objects are not read",
-        "DRAListTypeAttributes": "lists as attributes of devices are not compared",
-        "DRANodeAllocatableResources": "devices that stand for resources of a node are not counted",
         "DRAWorkloadResourceClaims": "claims of pod groups are not shared out",
         "GangScheduling": "pods are scheduled one by one, not as a gang",
         "GenericWorkload": "pods are scheduled one by one, not with their group",
-        "StorageCapacityScoring": "nodes are not scored by their storage",
-        "TaintTolerationComparisonOperators": "tolerations with operator Lt or Gt are not compared",
         "TopologyAwareWorkloadScheduling": "pod groups are not placed as a whole",
-        "VolumeLimitScaling": "pods are not kept off nodes on which a CSI driver is missing",
         "WorkloadAwarePreemption": "pod groups are not preempted as a whole",
     }
 )
@@ -85,6 +79,9 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
 
 
 def _unknown(release: Release, name: str) -> UsageError:
+    if name in release.merged_gates:
+        message = f"feature gate {name} is a part of {release.merged_gates[name]} in Kubernetes {release.minor}"
+        return UsageError(message, hint=f"write {release.merged_gates[name]} instead")
     near = difflib.get_close_matches(name, release.gates, n=1)
     hint = f"did you mean {near[0]}?" if near else "kplan config show lists the gates that scheduling depends on"
     return UsageError(f"no feature gate {name!r} touches scheduling in Kubernetes {release.minor}", hint=hint)

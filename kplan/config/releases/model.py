@@ -39,6 +39,8 @@ class Texts(msgspec.Struct, frozen=True):
     #: queue_sort_differs, utilization_order: what is wrong with a configuration
     queue_sort_differs: str
     utilization_order: str
+    #: what DefaultPreemption says where it makes room; ``{node}`` and ``{n}`` stand for it and how many pods leave
+    preemption_found: str
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ class Rules(msgspec.Struct, frozen=True):
     counts_ports_of_sidecars: bool  #: NodePorts looks at host ports of restartable init containers
     #: NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
     checks_ratio_by_type: bool
+    nominates_gated_pods: bool  #: the nomination of a pod with scheduling gates reserves room on its node
     ties: str  #: how the scheduler chooses between equal best nodes, HEAP or EVEN
 
 
@@ -88,6 +91,11 @@ class Release:
     absent_fields: frozenset[tuple[str, str]] = frozenset()
     patches: tuple[Patch, ...] = ()
     patch: int | None = None  #: the patch release, where it is known
+    #: whether decisions were compared with this minor's own code; without, it follows from its release notes
+    is_compared: bool = True
+    #: gate that an older minor has -> the gate of this one that it became a part of
+    merged_gates: Mapping[str, str] = field(default_factory=dict)
+    stands_for: int | None = None  #: the number of the unknown minor that was asked for instead
     switched: Mapping[str, bool] = field(default_factory=dict)  #: gate -> whether it is on, for gates that are set
     #: plugin that was compiled in besides -> the extension points that it implements
     out_of_tree: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -101,7 +109,16 @@ class Release:
     @cached_property
     def _key(self) -> tuple[object, ...]:
         switched, out_of_tree = sorted(self.switched.items()), sorted(self.out_of_tree)
-        return (self.minor, self.patch, self.source, self.texts, self.rules, tuple(switched), tuple(out_of_tree))
+        return (
+            self.minor,
+            self.patch,
+            self.stands_for,
+            self.source,
+            self.texts,
+            self.rules,
+            tuple(switched),
+            tuple(out_of_tree),
+        )
 
     @property
     def version(self) -> str:
@@ -114,7 +131,8 @@ class Release:
         return int(self.minor.partition(".")[2])
 
     def is_on(self, gate: str) -> bool:
-        """Tell whether a feature gate is on; one that this minor does not have is off."""
+        """Tell whether a feature gate is on; one that this minor does not have is off, unless another has its part."""
+        gate = self.merged_gates.get(gate, gate)
         if gate in self.switched:
             return self.switched[gate]
         return gate in self.gates and self.gates[gate].is_on
@@ -134,6 +152,10 @@ class Release:
         if not out_of_tree:
             return self
         return replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
+
+    def standing_for(self, minor: int) -> Release:
+        """Return this release in place of a minor that is not known."""
+        return replace(self, stands_for=minor)
 
     def at_patch(self, patch: int | None) -> Release:
         """Return this minor as it was at a patch release."""
@@ -157,6 +179,8 @@ class Release:
         texts: Mapping[str, str] = MappingProxyType({}),
         rules: Mapping[str, bool | str] = MappingProxyType({}),
         patches: tuple[Patch, ...] = (),
+        merged_gates: Mapping[str, str] = MappingProxyType({}),
+        is_compared: bool = True,
     ) -> Release:
         """Return another minor, by its differences from this one.
 
@@ -167,6 +191,7 @@ class Release:
         weights : weights of the default profile
         absent_fields : fields of the configuration that the other minor lacks besides
         texts, rules : by the names of `Texts` and `Rules`
+        merged_gates, is_compared : as in the class
         """
         known, plugins = _changed(self.gates, gates), _changed(self.implements, implements)
         return Release(
@@ -182,6 +207,8 @@ class Release:
             rules=structs.replace(self.rules, **rules),
             absent_fields=self.absent_fields | absent_fields,
             patches=patches,
+            merged_gates=merged_gates,
+            is_compared=is_compared,
         )
 
 

@@ -1,4 +1,4 @@
-"""Kubernetes 1.36 in full; the other minors have their differences from it.
+"""Kubernetes 1.36 in full; the other minors have their differences from it, or from a minor between.
 
 Upstream: pkg/features/kube_features.go, pkg/scheduler/framework/plugins/registry.go NewInTreeRegistry,
 pkg/scheduler/apis/config/v1/default_plugins.go getDefaultPlugins.
@@ -153,6 +153,7 @@ RELEASE = Release(
         ),
         queue_sort_differs="must be the same for all profiles",
         utilization_order="values must be sorted in increasing order",
+        preemption_found="",
     ),
     rules=Rules(
         scores_change_of_balance=True,
@@ -161,6 +162,7 @@ RELEASE = Release(
         migrates_portworx_by_annotation=False,
         counts_ports_of_sidecars=True,
         checks_ratio_by_type=True,
+        nominates_gated_pods=False,
         ties=HEAP,
     ),
 )

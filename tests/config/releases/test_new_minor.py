@@ -14,14 +14,14 @@ from kplan.config.defaults import default_configuration
 from tests.planner.test_queue_plan import node, pod
 
 MODULE = '''
-"""Kubernetes 1.37, by how it differs from 1.36."""
+"""Kubernetes 1.38, by how it differs from 1.36."""
 
 from kplan.config.releases import v1_36
 from kplan.config.releases.model import Gate
 
 RELEASE = v1_36.RELEASE.but(
-    minor="1.37",
-    source="v1.37.0",
+    minor="1.38",
+    source="v1.38.0",
     gates={"DRAExtendedResource": Gate(is_on=False, stage="Beta")},
     texts={"untolerated_taint": "node(s) had the taint {key} that nobody tolerates"},
     rules={"rejects_too_large_for_good": False},
@@ -30,24 +30,24 @@ RELEASE = v1_36.RELEASE.but(
 
 
 @pytest.fixture
-def _with_1_37(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "v1_37.py").write_text(MODULE)
+def _with_1_38(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "v1_38.py").write_text(MODULE)
     monkeypatch.setattr(releases, "__path__", [*releases.__path__, str(tmp_path)])
     releases.releases.cache_clear()
     yield
     releases.releases.cache_clear()
-    sys.modules.pop("kplan.config.releases.v1_37", None)
+    sys.modules.pop("kplan.config.releases.v1_38", None)
 
 
-@pytest.mark.usefixtures("_with_1_37")
+@pytest.mark.usefixtures("_with_1_38")
 def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> None:
     tainted = node("tainted")
     tainted["spec"]["taints"] = [{"key": "moon", "value": "full", "effect": "NoSchedule"}]
     snapshot = kplan.load_snapshot([tainted, node("small", "1"), pod("large", "8", priority=5)])
 
-    newest, before = kplan.Planner(snapshot), kplan.Planner(snapshot, kubernetes="1.36")
+    newest, before = kplan.Planner(snapshot, kubernetes="1.38"), kplan.Planner(snapshot, kubernetes="1.36")
 
-    assert releases.known_minors()[-1] == newest.release.minor == "1.37"
+    assert releases.known_minors()[-1] == newest.release.minor == "1.38"
     assert not newest.release.is_on("DRAExtendedResource")
     assert before.release.is_on("DRAExtendedResource")
     assert newest.config == default_configuration(newest.release)
@@ -60,4 +60,4 @@ def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> Non
 
 
 def test_without_the_file_there_is_no_such_minor() -> None:
-    assert "1.37" not in releases.known_minors()
+    assert "1.38" not in releases.known_minors()

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import kplan
-from kplan.config.releases import Release, known_minors, nearest, newest, release_of, releases
+from kplan.config.releases import Release, known_minors, nearest, newest, reference, release_of, releases, with_gates
 from kplan.errors import UsageError
 
 
@@ -37,7 +38,7 @@ def test_what_is_no_version_is_refused_with_those_that_are_known(version: str) -
 
 @pytest.mark.parametrize(
     ("version", "release"),
-    [("v1.30.4", release_of("1.33")), ("v1.99.0", newest()), (None, newest()), ("v2", newest())],
+    [("v1.30.4", release_of("1.33")), ("v1.99.0", newest()), (None, reference()), ("v2", reference())],
 )
 def test_a_server_that_is_not_known_is_taken_as_the_nearest(version: str | None, release: Release) -> None:
     assert nearest(version) == release
@@ -49,7 +50,8 @@ def test_a_version_that_is_not_known_is_not_silently_another() -> None:
 
 
 def test_releases_come_oldest_first_and_are_told_by_their_modules() -> None:
-    assert known_minors() == ("1.33", "1.34", "1.35", "1.36")
+    assert known_minors() == ("1.33", "1.34", "1.35", "1.36", "1.37")
+    assert reference().minor == "1.36"
     assert newest() is releases()[-1]
     assert all(release.source.startswith(f"v{release.minor}.") for release in releases())
 
@@ -57,7 +59,8 @@ def test_releases_come_oldest_first_and_are_told_by_their_modules() -> None:
 def test_every_plugin_of_a_profile_is_in_its_tree_and_its_gates_exist() -> None:
     for release in releases():
         assert {name for name, _ in release.profile} == set(release.implements)
-        assert set(release.plugin_gates.values()) <= set(release.gates), release.minor
+        assert set(release.plugin_gates.values()) <= {*release.gates, *release.merged_gates}, release.minor
+        assert {*release.merged_gates.values()} <= set(release.gates)
         assert all(gate.is_on for gate in release.gates.values() if gate.is_locked)
 
 
@@ -96,3 +99,32 @@ def test_which_minors_there_are_stands_in_one_place() -> None:
     named = [path for path in package.rglob("*.py") if "1.36" in path.read_text()]
 
     assert {path.parent for path in named} == {package / "config" / "releases"}
+
+
+def test_1_37_follows_its_release_notes_and_says_so() -> None:
+    release = release_of("1.37")
+
+    on = {name for name in release.gates if release.is_on(name) and not release_of("1.36").is_on(name)}
+    assert on == {"DRADeviceTaintRules", "MaxUnavailableStatefulSet", "StorageCapacityScoring", "VolumeLimitScaling"}
+    (warning,) = kplan.Planner(kplan.load_snapshot([]), kubernetes="1.37").warnings
+    assert "not compared with its own code" in warning.message
+    assert kplan.Planner(kplan.load_snapshot([])).warnings == ()
+
+
+def test_a_newer_minor_is_the_newest_known_one_with_words_about_what_differs() -> None:
+    newer = release_of("1.38")
+
+    assert (newer.minor, newer.stands_for) == ("1.37", 38)
+    assert newer != release_of("1.37")
+    messages = [warning.message for warning in kplan.Planner(kplan.load_snapshot([]), kubernetes="1.38").warnings]
+    assert any("1.38 is decided as 1.37" in text and "PodSchedulingReadiness" in text for text in messages)
+
+
+def test_gates_that_became_part_of_another_follow_it() -> None:
+    release = replace(release_of("1.37"), switched={"GenericWorkload": True})
+
+    assert release.is_on("GangScheduling")
+    assert release.is_on("WorkloadAwarePreemption")
+    assert "GangScheduling" in dict(release.default_plugins)
+    with pytest.raises(UsageError, match="GangScheduling is a part of GenericWorkload"):
+        with_gates(release_of("1.37"), {"GangScheduling": True})

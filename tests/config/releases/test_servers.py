@@ -17,7 +17,10 @@ def test_an_older_server_lacks_what_came_later() -> None:
 
 
 def test_a_newer_server_may_have_what_nobody_knows_here() -> None:
-    assert "what v1.37 and later changed is not known here" in version_note("v1.38.0", 38, release_of("1.36"))
+    note = version_note("v1.38.0", 38, release_of("1.37"))
+
+    assert "what v1.38 and later changed is not known here, except that" in note
+    assert "DynamicResourceAllocation are gone" in note
 
 
 def test_a_version_that_is_none_is_said_as_it_is() -> None:
