@@ -1,18 +1,25 @@
 """Taints and tolerations, and their matching.
 
-Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1, with the gate
-TaintTolerationComparisonOperators off: the operators Lt and Gt match nothing.
+Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from kplan.api.base import Int64, KubeStruct
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
+
+COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
+"""The feature gate without which the operators Lt and Gt tolerate nothing."""
+
+_DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_INT64: Final = range(-(2**63), 2**63)
 
 
 class Taint(KubeStruct, frozen=True):
@@ -34,22 +41,45 @@ class Toleration(KubeStruct, frozen=True):
     toleration_seconds: Int64 | None = None
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Tell whether one toleration tolerates one taint."""
+def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
+    """Tell whether one toleration tolerates one taint.
+
+    Parameters
+    ----------
+    compares : the gate COMPARISON_GATE is on, so Lt and Gt compare numbers; without it they tolerate nothing
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     if toleration.operator in {"", "Equal"}:
         return toleration.value == taint.value
+    if compares and is_comparison(toleration):
+        return _compares(toleration, taint)
     return toleration.operator == "Exists"
 
 
-def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether any of the tolerations tolerates the taint."""
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    """Tell whether the taint's value is less (Lt) or greater (Gt) than the toleration's; other texts are neither."""
+    bound, value = _decimal(toleration.value), _decimal(taint.value)
+    if bound is None or value is None:
+        return False
+    return value < bound if toleration.operator == "Lt" else value > bound
+
+
+def _decimal(text: str) -> int | None:
+    """Return the int64 that a text is in canonical form (no plus sign, no leading zeros), or None."""
+    if not _DECIMAL.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
+
+
+def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint, *, compares: bool = False) -> bool:
+    """Tell whether any of the tolerations tolerates the taint; `compares` as in `tolerates`."""
+    return any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
 
 
 def is_comparison(toleration: Toleration) -> bool:
-    """Tell whether the toleration compares numbers (Lt, Gt), which needs a gate that is off by default."""
+    """Tell whether the toleration compares numbers (Lt, Gt), which needs the gate COMPARISON_GATE."""
     return toleration.operator in {"Lt", "Gt"}

@@ -116,14 +116,22 @@ def is_hard(taint: Taint) -> bool:
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
-def untolerated_hard_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> BoolArray:
-    """Return which nodes have a NoSchedule or NoExecute taint that is not tolerated, bool of shape (n_nodes,)."""
+def untolerated_hard_taints(
+    nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
+) -> BoolArray:
+    """Return which nodes have a NoSchedule or NoExecute taint that is not tolerated, bool of shape (n_nodes,).
+
+    `compares` as in `kplan.api.tolerations.tolerates`, here and in the functions below.
+    """
     tolerations = tuple(tolerations)
-    return nodes.derived(("hard taints", tolerations), lambda: _count_taints(nodes, tolerations, hard=True) > 0)
+    return nodes.derived(
+        ("hard taints", tolerations, compares),
+        lambda: _count_taints(nodes, tolerations, hard=True, compares=compares) > 0,
+    )
 
 
 def first_untolerated_hard_taints(
-    nodes: NodeTable, tolerations: Sequence[Toleration]
+    nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
     """Return which NoSchedule or NoExecute taint of each node is the first that is not tolerated.
 
@@ -133,14 +141,22 @@ def first_untolerated_hard_taints(
     taints : distinct (key, value), in the order in which the nodes list them first
     """
     tolerations = tuple(tolerations)
-    return nodes.derived(("first hard taints", tolerations), lambda: _first_taints(nodes, tolerations))
+    return nodes.derived(
+        ("first hard taints", tolerations, compares), lambda: _first_taints(nodes, tolerations, compares=compares)
+    )
 
 
-def _first_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
+def _first_taints(
+    nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool
+) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
     known: dict[tuple[str, str], int] = {}
     per_set = np.full(len(nodes.taint_sets), -1, np.intp)
     for code, taints in enumerate(nodes.taint_sets):
-        untolerated = (taint for taint in taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint))
+        untolerated = (
+            taint
+            for taint in taints
+            if is_hard(taint) and not tolerations_tolerate(tolerations, taint, compares=compares)
+        )
         first = next(untolerated, None)
         if first is not None:
             per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
@@ -148,18 +164,23 @@ def _first_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> tuple[
     return positions, tuple(known)
 
 
-def count_untolerated_soft_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> Int64Array:
+def count_untolerated_soft_taints(
+    nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
+) -> Int64Array:
     """Return how many PreferNoSchedule taints of each node are not tolerated, int64 of shape (n_nodes,)."""
     tolerations = tuple(tolerations)
-    return nodes.derived(("soft taints", tolerations), lambda: _count_taints(nodes, tolerations, hard=False))
+    return nodes.derived(
+        ("soft taints", tolerations, compares),
+        lambda: _count_taints(nodes, tolerations, hard=False, compares=compares),
+    )
 
 
-def _count_taints(nodes: NodeTable, tolerations: Sequence[Toleration], *, hard: bool) -> Int64Array:
+def _count_taints(nodes: NodeTable, tolerations: Sequence[Toleration], *, hard: bool, compares: bool) -> Int64Array:
     per_set = np.fromiter(
         (
             sum(
                 (is_hard(taint) if hard else taint.effect == PREFER_NO_SCHEDULE)
-                and not tolerations_tolerate(tolerations, taint)
+                and not tolerations_tolerate(tolerations, taint, compares=compares)
                 for taint in taints
             )
             for taints in nodes.taint_sets

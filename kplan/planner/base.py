@@ -172,7 +172,8 @@ class Base:
             for missing_kind in self.snapshot.missing
             if missing_kind.resource not in named
         )
-        not_honoured = unmodelled(self.world, self.config, self.extenders)
+        as_served = with_objects(self.snapshot, self._additions)  # with the fields that gates hide from the scheduler
+        not_honoured = unmodelled(as_served, self.config, self.extenders)
         server = server_warnings(self.config, self.snapshot, is_explicit=self.is_release_explicit)
         return (
             *missing,
@@ -191,7 +192,7 @@ class Base:
     def context(self, question: QuestionPods | None = None) -> Context:
         """Return the parts of a report that describe the cluster and the scheduler, and the warnings."""
         snapshot = self.snapshot
-        added = unmodelled_of(info.pod for info in question.added) if question is not None else ()
+        added = unmodelled_of((info.pod for info in question.added), self.config) if question is not None else ()
         return Context(
             snapshot=SnapshotRef(
                 source=snapshot.source,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kplan.api.core import Pod
-from kplan.api.tolerations import is_comparison
+from kplan.api.tolerations import COMPARISON_GATE, is_comparison
 from kplan.config.model import SchedulerConfiguration
 from kplan.framework.extenders import Extender
 from kplan.plugins.dynamic_resources import gates as device_gates
@@ -31,16 +31,17 @@ def unmodelled(
 
     Parameters
     ----------
-    world : the cluster, with the objects of manifests
+    world : the cluster as an API server serves it, with the objects of manifests
     extenders : the extenders of the configuration that are called
     """
     warnings = [
         *_extenders(config, extenders),
         *_portworx(world, config),
-        *unmodelled_of(world.pods),
+        *unmodelled_of(world.pods, config),
         *(
-            InputWarning(CODE, feature.object, f"{feature.feature}: {feature.message}; the gate is off by default")
+            InputWarning(CODE, feature.object, f"{feature.feature}: {feature.message}; the gate is off")
             for feature in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
+            if not config.release.is_on(feature.feature)
         ),
     ]
     return tuple(dict.fromkeys(warnings))
@@ -62,9 +63,15 @@ def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[Input
         yield InputWarning(CODE, f"CSINode/{unlisted[0].metadata.name}", f"CSIMigrationPortworx: {message}")
 
 
-def unmodelled_of(pods: Iterable[Pod]) -> Iterator[InputWarning]:
+def unmodelled_of(pods: Iterable[Pod], config: SchedulerConfiguration) -> Iterator[InputWarning]:
     """Yield the warnings about pods."""
-    return (warning for pod in pods if pod.spec.tolerations or pod.spec.scheduling_group for warning in _pod(pod))
+    compares, groups = config.release.is_on(COMPARISON_GATE), config.release.is_on("GenericWorkload")
+    return (
+        warning
+        for pod in pods
+        if pod.spec.tolerations or pod.spec.scheduling_group
+        for warning in _pod(pod, compares=compares, groups=groups)
+    )
 
 
 def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:
@@ -80,13 +87,13 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
             yield InputWarning("ExtenderNotCalled", f"Extender/{without_account(extender.url_prefix)}", message)
 
 
-def _pod(pod: Pod) -> Iterator[InputWarning]:
-    """Yield warnings about fields of a pod that the scheduler ignores because their gates are off by default."""
+def _pod(pod: Pod, *, compares: bool, groups: bool) -> Iterator[InputWarning]:
+    """Yield warnings about fields of a pod that the scheduler ignores because their gates are off."""
     spec = pod.spec
     name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
-    if any(map(is_comparison, spec.tolerations)):
+    if not compares and any(map(is_comparison, spec.tolerations)):
         message = "a toleration with operator Lt or Gt tolerates nothing"
-        yield InputWarning(CODE, name, f"TaintTolerationComparisonOperators: {message}; the gate is off by default")
-    if spec.scheduling_group is not None:
+        yield InputWarning(CODE, name, f"{COMPARISON_GATE}: {message}; the gate is off")
+    if not groups and spec.scheduling_group is not None:
         message = "the pod is scheduled on its own, not with its group"
-        yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off by default")
+        yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off")

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplan.api.tolerations import NO_SCHEDULE, Taint, tolerations_tolerate
+from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, tolerations_tolerate
 from kplan.documents.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -31,7 +31,7 @@ class NodeUnschedulable:
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
 
     def __init__(self, args: None, handle: Handle) -> None:
-        pass
+        self._compares = handle.release.is_on(COMPARISON_GATE)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's tolerations."""
@@ -40,6 +40,7 @@ class NodeUnschedulable:
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject cordoned nodes, unless the pod tolerates their taint."""
         reason = Reason(REASON_UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda _: [_CORDONED])
-        if tolerations_tolerate(cycle.pod.pod.spec.tolerations, UNSCHEDULABLE_TAINT):
+        tolerations = cycle.pod.pod.spec.tolerations
+        if tolerations_tolerate(tolerations, UNSCHEDULABLE_TAINT, compares=self._compares):
             return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))
         return Verdicts.where(nodes.take(cycle.cluster.nodes.unschedulable), reason)

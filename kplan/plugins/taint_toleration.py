@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
+from kplan.api.tolerations import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
 from kplan.documents.details import Detail, UntoleratedTaint
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.node_matching import (
@@ -40,6 +40,7 @@ class TaintToleration:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._reason = handle.release.texts.untolerated_taint
+        self._compares = handle.release.is_on(COMPARISON_GATE)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's tolerations."""
@@ -54,14 +55,14 @@ class TaintToleration:
             return [
                 UntoleratedTaint(taint=taint_text(taint))
                 for taint in table.nodes[nodes.row(position)].spec.taints
-                if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
+                if is_hard(taint) and not tolerations_tolerate(tolerations, taint, compares=self._compares)
             ]
 
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if "{" not in self._reason:
-            rejected = nodes.take(untolerated_hard_taints(table, tolerations))
+            rejected = nodes.take(untolerated_hard_taints(table, tolerations, compares=self._compares))
             return Verdicts.where(rejected, Reason(self._reason, code, details))
-        first, taints = first_untolerated_hard_taints(table, tolerations)
+        first, taints = first_untolerated_hard_taints(table, tolerations, compares=self._compares)
         texts = [self._reason.format(key=key, value=value) for key, value in taints]
         return Verdicts.by_index(nodes.take(first), [Reason(text, code, details) for text in texts])
 
@@ -79,7 +80,7 @@ class TaintToleration:
         state = cycle.find(_PreScoreState)
         if state is None:
             raise PluginError.in_score(self.name, f'failed to read "PreScore{self.name}" from cycleState: not found')
-        counts = count_untolerated_soft_taints(cycle.cluster.nodes, state.tolerations)
+        counts = count_untolerated_soft_taints(cycle.cluster.nodes, state.tolerations, compares=self._compares)
         # A copy where the view is all nodes: the runtime caches the scores and writes to them.
         return counts.copy() if nodes.rows is None else counts[nodes.rows]
 
@@ -89,10 +90,12 @@ class TaintToleration:
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the untolerated PreferNoSchedule taints of a node, a line each."""
+        tolerations = cycle.pod.pod.spec.tolerations
         return [
             f"taint {taint_text(taint)} is not tolerated"
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
-            if taint.effect == PREFER_NO_SCHEDULE and not tolerations_tolerate(cycle.pod.pod.spec.tolerations, taint)
+            if taint.effect == PREFER_NO_SCHEDULE
+            and not tolerations_tolerate(tolerations, taint, compares=self._compares)
         ]
 
 

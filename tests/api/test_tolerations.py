@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kplan.api.tolerations import Taint, Toleration, is_comparison, tolerates
 
@@ -30,7 +32,7 @@ TAINT = Taint(key="dedicated", value="ml", effect="NoSchedule")
         "everything",
         "another effect",
         "no key means any",
-        "comparing is off by default",
+        "comparing needs its gate",
         "unknown operator",
     ],
 )
@@ -41,3 +43,18 @@ def test_tolerates(toleration: Toleration, expected: bool) -> None:
 def test_comparison_is_recognised() -> None:
     assert is_comparison(Toleration(operator="Lt"))
     assert not is_comparison(Toleration(operator="Exists"))
+
+
+NUMBERS = ["0", "-1", "7", "10", "-0", "+7", "07", " 7", "7.0", "", "seven", str(2**63 - 1), str(2**63), str(-(2**63))]
+CANONICAL = {"0", "-1", "7", "10", str(2**63 - 1), str(-(2**63))}
+
+
+@given(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.sampled_from(["Lt", "Gt"]))
+def test_numbers_are_compared_where_both_are_int64_in_canonical_form(bound: str, value: str, operator: str) -> None:
+    are_numbers = {bound, value} <= CANONICAL
+    expected = are_numbers and (int(value) < int(bound) if operator == "Lt" else int(value) > int(bound))
+    taint, toleration = Taint(key="cost", value=value), Toleration(key="cost", operator=operator, value=bound)
+
+    assert tolerates(toleration, taint, compares=True) is expected
+    assert not tolerates(toleration, taint)
+    assert not tolerates(Toleration(key="other", operator=operator, value=bound), taint, compares=True)

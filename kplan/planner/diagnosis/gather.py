@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Node, Pod
+from kplan.api.tolerations import COMPARISON_GATE
 from kplan.documents.details import (
     AffinityLabelMissing,
     AntiAffinity,
@@ -258,7 +259,8 @@ def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
     """Split the positions that a plugin rejects by its reasons; those that TaintToleration rejects, by taint."""
     if answer.plugin == _TAINTS:
         tolerations = answer.info.pod.spec.tolerations
-        codes = first_untolerated_hard_taints(answer.session.cluster.nodes, tolerations)[0][answer.rows[rejected]]
+        table, compares = answer.session.cluster.nodes, _compares(answer.session)
+        codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][answer.rows[rejected]]
     else:
         codes = answer.verdict.bits[rejected]
     distinct = np.unique(codes)
@@ -299,13 +301,17 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     )
 
 
+def _compares(session: Session) -> bool:
+    return session.config.release.is_on(COMPARISON_GATE)
+
+
 def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
     """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     for detail in details:
         match detail:
             case UntoleratedTaint():
-                taints = untolerated(pod, node)
+                taints = untolerated(pod, node, compares=_compares(answer.session))
                 if len(taints) == 1 and (guess := meant_toleration(pod, taints[0], nodes)) is not None:
                     return _Meant(toleration_text(guess.to), instead=toleration_text(guess.old))
             case SpreadLabelMissing() | AffinityLabelMissing():

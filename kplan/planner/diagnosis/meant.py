@@ -60,10 +60,13 @@ def toleration_text(toleration: Toleration) -> str:
     return f"{toleration.key}{value}" + (f":{toleration.effect}" if toleration.effect else "")
 
 
-def untolerated(pod: Pod, node: Node) -> list[Taint]:
-    """Return the taints of a node that keep the pod away."""
-    tolerations = pod.spec.tolerations
-    return [taint for taint in node.spec.taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint)]
+def untolerated(pod: Pod, node: Node, *, compares: bool) -> list[Taint]:
+    """Return the taints of a node that keep the pod away; `compares` as in `kplan.api.tolerations.tolerates`."""
+    return [
+        taint
+        for taint in node.spec.taints
+        if is_hard(taint) and not tolerations_tolerate(pod.spec.tolerations, taint, compares=compares)
+    ]
 
 
 def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleration | None:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.tolerations import COMPARISON_GATE
 from kplan.api.wellknown import CONTROL_PLANE
 from kplan.documents import remedy as r
 from kplan.engine.node_matching import first_untolerated_hard_taints
@@ -297,11 +298,12 @@ def _similarity(text: str, other: str) -> float:
 def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     rows = misses.rows[misses.only(_TAINTS)]
     table, tolerations = trials.live.cluster.nodes, trials.pod.spec.tolerations
-    codes = first_untolerated_hard_taints(table, tolerations)[0][rows]
+    compares = trials.live.config.release.is_on(COMPARISON_GATE)
+    codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][rows]
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
-        taints = untolerated(trials.pod, node)
+        taints = untolerated(trials.pod, node, compares=compares)
         if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
             continue
         correction = corrections.toleration(trials, taints)

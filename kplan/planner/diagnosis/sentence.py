@@ -275,6 +275,8 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return (
                 f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
             )
+        case d.MissingDriver():
+            return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
             most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"

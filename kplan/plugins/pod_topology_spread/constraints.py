@@ -41,6 +41,7 @@ class Constraint(msgspec.Struct, frozen=True):
     min_domains: int  #: with fewer domains than this the minimum of the counts is taken as 0
     honors_affinity: bool  #: only nodes that match the pod's node selector and affinity count
     honors_taints: bool  #: only nodes without untolerated NoSchedule and NoExecute taints count
+    compares_taints: bool  #: tolerations may compare numbers
 
     def with_selector(self, selector: Selector) -> Constraint:
         """Return the constraint over other pods."""
@@ -57,18 +58,20 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 def compile_constraints(
-    constraints: Iterable[TopologySpreadConstraint], pod_labels: Mapping[str, str], action: str
+    constraints: Iterable[TopologySpreadConstraint], pod_labels: Mapping[str, str], action: str, *, compares: bool
 ) -> tuple[Constraint, ...]:
     """Return the constraints with an action (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), compiled, in their order.
 
-    Raises InvalidSelector when one of them has an invalid selector.
+    `compares` as in `kplan.api.tolerations.tolerates`. Raises InvalidSelector when one of them has an invalid selector.
     """
     return tuple(
-        _compile(constraint, pod_labels) for constraint in constraints if constraint.when_unsatisfiable == action
+        _compile(constraint, pod_labels, compares=compares)
+        for constraint in constraints
+        if constraint.when_unsatisfiable == action
     )
 
 
-def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]) -> Constraint:
+def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str], *, compares: bool) -> Constraint:
     own_label_requirements = (
         Requirement(key, "In", (pod_labels[key],)) for key in constraint.match_label_keys if key in pod_labels
     )
@@ -80,6 +83,7 @@ def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         honors_affinity=affinity is None or affinity == HONOR,
         honors_taints=taints == HONOR,
+        compares_taints=compares,
     )
 
 
@@ -99,5 +103,5 @@ def included_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint) -> BoolAr
         if matches is not None:
             included &= matches
     if constraint.honors_taints:
-        included &= ~untolerated_hard_taints(nodes, pod.spec.tolerations)
+        included &= ~untolerated_hard_taints(nodes, pod.spec.tolerations, compares=constraint.compares_taints)
     return included

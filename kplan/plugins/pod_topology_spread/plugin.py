@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.labels import InvalidSelector
+from kplan.api.tolerations import COMPARISON_GATE
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
@@ -58,6 +59,7 @@ class PodTopologySpread:
         self._cluster = handle.cluster
         self._listers = handle.listers
         self._absent = self._cluster.nodes.absent
+        self._compares = handle.release.is_on(COMPARISON_GATE)
         self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
 
@@ -138,11 +140,11 @@ class PodTopologySpread:
         """Return the pod's own constraints, or the defaults with the selector of its services and controller."""
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            return compile_constraints(own, pod.labels, action)
+            return compile_constraints(own, pod.labels, action, compares=self._compares)
         selector = default_selector(pod, self._listers)
         if selector.is_empty:
             return ()
-        defaults = compile_constraints(self._defaults, pod.labels, action)
+        defaults = compile_constraints(self._defaults, pod.labels, action, compares=self._compares)
         return tuple(default.with_selector(selector) for default in defaults)
 
     def _source(self, pod: PodInfo, kind: str) -> str:
