@@ -109,7 +109,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
-    """Arguments of VolumeBinding; `shape` needs the gate StorageCapacityScoring, off by default."""
+    """Arguments of VolumeBinding; with the gate StorageCapacityScoring there is a `shape`, and without it None."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -121,6 +121,14 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     filter_timeout: Nanoseconds | None = Nanoseconds(10 * _SECOND)
     binding_timeout: Nanoseconds | None = Nanoseconds(600 * _SECOND)
 
+
+STORAGE_SCORING_GATE: Final = "StorageCapacityScoring"
+"""The feature gate with which VolumeBinding scores nodes by their storage."""
+
+_EMPTIER_FIRST: Final = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
 
 #: Plugin name -> the type of its arguments; other plugins take none.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
@@ -146,12 +154,24 @@ def args_type(name: str, release: Release) -> type[PluginArgs] | None:
 def default_args(name: str, release: Release) -> PluginArgs:
     """Return the default arguments of a plugin."""
     args = ARGS_TYPES[name]()
+    if isinstance(args, VolumeBindingArgs):
+        return with_default_shape(args, release)
     if not isinstance(args, DynamicResourcesArgs):
         return args
     return DynamicResourcesArgs(
         filter_timeout=args.filter_timeout if has_filter_timeout(release) else None,
         binding_timeout=args.binding_timeout if has_binding_timeout(release) else None,
     )
+
+
+def with_default_shape(args: VolumeBindingArgs, release: Release) -> VolumeBindingArgs:
+    """Return arguments of VolumeBinding with a shape where the release scores storage: emptier storage is better.
+
+    Upstream: apis/config/v1/defaults.go SetDefaults_VolumeBindingArgs.
+    """
+    if args.shape or not release.is_on(STORAGE_SCORING_GATE):
+        return args
+    return msgspec.structs.replace(args, shape=_EMPTIER_FIRST)
 
 
 def has_filter_timeout(release: Release) -> bool:

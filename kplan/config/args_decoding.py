@@ -16,8 +16,10 @@ from kplan.config.args import (
     PluginArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
+    VolumeBindingArgs,
     has_binding_timeout,
     has_filter_timeout,
+    with_default_shape,
 )
 from kplan.config.decoding import decode
 from kplan.config.foreign import API_GROUP, API_VERSION
@@ -42,6 +44,8 @@ def decode_args(name: str, value: object, path: str, problems: Problems) -> Plug
     args = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
     if isinstance(args, DynamicResourcesArgs):
         return _without_disabled_timeouts(args, value, path, problems)
+    if isinstance(args, VolumeBindingArgs):
+        return with_default_shape(args, problems.release)
     return _apply_defaults(args)
 
 

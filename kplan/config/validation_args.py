@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.config.args import (
+    STORAGE_SCORING_GATE,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -185,10 +186,12 @@ def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> N
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         hint = "write 0 (do not wait) or more; the default is 600"
         problems.invalid(child(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, detail, hint)
-    if args.shape is not None:
+    if problems.release.is_on(STORAGE_SCORING_GATE):
+        _function_shape(args.shape or (), child(path, "shape"), problems)
+    elif args.shape is not None:
         points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        problems.invalid(child(path, "shape"), points, detail, "remove it; that gate is off")
+        problems.invalid(child(path, "shape"), points, detail, "remove it, or turn that gate on")
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:

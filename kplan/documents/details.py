@@ -277,6 +277,12 @@ class TooManyVolumes(DetailBase, frozen=True, kw_only=True, tag="volume-limit"):
     volumes: tuple[str, ...]
 
 
+class MissingDriver(DetailBase, frozen=True, kw_only=True, tag="missing-driver"):
+    """A CSI driver that is not installed on the node and keeps pods with its volumes off such nodes."""
+
+    driver: str
+
+
 class UnreachableVolume(DetailBase, frozen=True, kw_only=True, tag="volume-affinity"):
     """A volume that cannot be reached from the node.
 
@@ -378,6 +384,7 @@ Detail = (
     | ClaimInUse
     | OtherVolumeZone
     | TooManyVolumes
+    | MissingDriver
     | UnreachableVolume
     | LostVolume
     | UnboundClaim

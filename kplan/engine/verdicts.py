@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -75,8 +76,7 @@ class Verdicts(msgspec.Struct, frozen=True):
     @staticmethod
     def by_index(indices: RowArray, reasons: Sequence[Reason]) -> Verdicts:
         """Return verdicts with at most one reason per node: its index into `reasons`, or -1."""
-        wide = np.uint32 if len(reasons) <= 32 else np.uint64 if len(reasons) <= 64 else np.object_
-        bit_of = np.asarray([0, *(1 << k for k in range(len(reasons)))], wide)
+        bit_of = np.asarray([0, *(1 << k for k in range(len(reasons)))], _wide_enough(len(reasons)))
         return Verdicts(bit_of[indices + 1], tuple(reasons))
 
     @staticmethod
@@ -86,6 +86,26 @@ class Verdicts(msgspec.Struct, frozen=True):
         for position, (rejected, _) in enumerate(failures):
             bits[rejected & (bits == 0)] = 1 << position
         return Verdicts(bits, tuple(reason for _, reason in failures))
+
+    @staticmethod
+    def all_of(*failures: tuple[BoolArray, Reason]) -> Verdicts:
+        """Return verdicts in which a node has every reason that holds."""
+        bits: BitArray = np.zeros(len(failures[0][0]), _wide_enough(len(failures)))
+        for position, (rejected, _) in enumerate(failures):
+            bits[rejected] += bits.dtype.type(1 << position) if bits.dtype != np.object_ else 1 << position
+        return Verdicts(bits, tuple(reason for _, reason in failures))
+
+    def then(self, others: Verdicts) -> Verdicts:
+        """Return verdicts with the reasons of `others` where none of these holds."""
+        n_own = len(self.reasons)
+        wide = _wide_enough(n_own + len(others.reasons))
+        own: BitArray = self.bits.astype(wide)
+        later: BitArray = others.bits.astype(wide) << n_own
+        unresolvable = None if self.unresolvable is None else self.unresolvable & (self.bits != 0)
+        if others.unresolvable is not None:
+            passed = others.unresolvable & (self.bits == 0)
+            unresolvable = passed if unresolvable is None else unresolvable | passed
+        return Verdicts(np.where(self.bits != 0, own, later), self.reasons + others.reasons, unresolvable)
 
     def at(self, positions: RowArray) -> Verdicts:
         """Return the verdicts on some positions, in their order; their details use the new positions."""
@@ -115,6 +135,11 @@ class Verdicts(msgspec.Struct, frozen=True):
             harder = self.unresolvable & (self.bits != 0)
             np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)
         return codes
+
+
+def _wide_enough(n_reasons: int) -> Any:
+    """Return the type of the integers that hold a bit for each of some reasons."""
+    return np.uint32 if n_reasons <= 32 else np.uint64 if n_reasons <= 64 else np.object_
 
 
 def first_names(names: Sequence[str]) -> tuple[tuple[str, ...], int | msgspec.UnsetType]:

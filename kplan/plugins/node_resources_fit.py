@@ -5,7 +5,7 @@ Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.quantity import MAX_INT64
-from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
+from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
 from kplan.documents.details import Detail, InsufficientResource
 from kplan.engine.arrays import (
     MAX_EXACT_DIVIDEND,
@@ -25,6 +25,7 @@ from kplan.engine.arrays import (
     round_half_away,
 )
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.utilization import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
@@ -36,9 +37,6 @@ REASON_NO_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: no
 
 _MANY = 256
 """From this number of nodes on other ways to compute the same are faster."""
-
-MAX_CUSTOM_SCORE = 10
-"""The highest score in a RequestedToCapacityRatio shape."""
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -202,30 +200,6 @@ def requested_to_capacity_ratio_score(
     weight_sum = weights.sum(axis=0)
     total = (scores * weights).sum(axis=0)
     return round_half_away(total / np.where(weight_sum == 0, 1, weight_sum))
-
-
-def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
-    """Return a piecewise linear function at 0 to 100, int64 of shape (101,); constant outside its points.
-
-    Notes
-    -----
-    Between two points the division comes last and truncates toward zero. Upstream: helper.BuildBrokenLinearFunction.
-    """
-    scale = MAX_NODE_SCORE // MAX_CUSTOM_SCORE
-    points = [(point.utilization, point.score * scale) for point in shape]
-
-    def at(utilization: int) -> int:
-        for index, (right, score) in enumerate(points):
-            if utilization <= right:
-                if index == 0:
-                    return score
-                left, before = points[index - 1]
-                rise = (score - before) * (utilization - left)
-                run = right - left
-                return before + (rise // run if rise >= 0 else -(-rise // run))
-        return points[-1][1]
-
-    return np.asarray([at(utilization) for utilization in range(MAX_NODE_SCORE + 1)], np.int64)
 
 
 def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capacities], Int64Array]:

@@ -89,6 +89,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
                 f"{detail.driver} attaches at most {most} here, {detail.used} in use, {detail.new} more requested: "
                 f"{detail.short} too many"
             )
+        case d.MissingDriver():
+            return f"CSI driver {detail.driver} is not installed on the node"
         case d.UnreachableVolume():
             where = listing(detail.requires)
             return f"volume {detail.volume} of claim {detail.claim} can only be reached from {where}"

@@ -87,3 +87,29 @@ def test_a_single_reason_holds_where_it_rejects():
 )
 def test_codes_have_the_names_of_upstream(code, text):
     assert code.text == text
+
+
+@settings(deadline=None)
+@given(verdicts(), st.data())
+def test_later_reasons_hold_where_no_earlier_one_does(first, data):
+    second = data.draw(verdicts().filter(lambda other: len(other.bits) >= len(first.bits)))
+    second = second.at(np.arange(len(first.bits)))
+
+    joined = first.then(second)
+
+    for position in range(len(first.bits)):
+        source = first if first.bits[position] else second
+        assert joined.reasons_at(position) == source.reasons_at(position)
+        if source.bits[position]:
+            assert joined.code_at(position) == source.code_at(position)
+
+
+@pytest.mark.parametrize("n_reasons", [2, 40, 70])
+def test_every_reason_that_holds_is_kept_however_many_there_are(n_reasons):
+    odd = [np.asarray([k % 2 == 1, True]) for k in range(n_reasons)]
+    failures = [(holds, Reason(str(k), Code.UNSCHEDULABLE)) for k, holds in enumerate(odd)]
+
+    found = Verdicts.all_of(*failures)
+
+    assert [reason.text for reason in found.reasons_at(0)] == [str(k) for k in range(1, n_reasons, 2)]
+    assert len(found.reasons_at(1)) == n_reasons

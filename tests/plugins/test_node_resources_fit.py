@@ -10,7 +10,7 @@ from kplan.config.args import NodeResourcesFitArgs, RequestedToCapacityRatioPara
 from kplan.engine.resource_scoring import Capacities
 from kplan.framework.interface import Scope
 from kplan.plugins import node_resources_fit
-from kplan.plugins.node_resources_fit import NodeResourcesFit, utilization_table
+from kplan.plugins.node_resources_fit import NodeResourcesFit
 from tests.oracle import node_resources_fit as oracle
 
 from .worlds import (
@@ -415,21 +415,6 @@ def test_a_running_pod_with_resources_of_its_own_gets_defaults_only_for_what_nob
 
     # The one that comes counts with 200 MiB, and so does the silent container of the plain pod.
     assert scored(plugin, world.cycle(pod()), world.view()) == [10, 20]
-
-
-@pytest.mark.parametrize(
-    ("points", "at", "expected"),
-    [
-        pytest.param([(0, 0), (100, 10)], [0, 29, 100], [0, 29, 100], id="a straight line"),
-        pytest.param([(0, 10), (100, 0)], [0, 29, 100], [100, 71, 0], id="falling"),
-        pytest.param([(40, 0), (60, 10)], [0, 40, 45, 60, 99], [0, 0, 25, 100, 100], id="flat outside its points"),
-        pytest.param([(0, 10), (70, 0)], [1, 2], [99, 98], id="a fall is cut off toward zero: -100/70 is -1"),
-    ],
-)
-def test_the_score_of_a_utilization_is_read_off_a_broken_line(points, at, expected):
-    shape = args("RequestedToCapacityRatio", points=points).scoring_strategy.requested_to_capacity_ratio
-
-    assert utilization_table(shape.shape)[at].tolist() == expected
 
 
 def test_requested_to_capacity_ratio_leaves_out_resources_that_score_nothing_and_rounds():

@@ -289,3 +289,36 @@ def test_pods_without_attachable_volumes_cost_nothing(incoming):
     world = VolumeWorld([node("n")])
 
     assert NodeVolumeLimits(None, world.handle).pre_filter(world.cycle(incoming)) is SKIP_SHAPE
+
+
+def test_a_driver_may_keep_pods_off_nodes_on_which_it_is_not_installed():
+    drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": True}}]
+    storage = Storage(
+        volumes=VOLUMES,
+        claims=CLAIMS,
+        classes=CLASSES,
+        csi_nodes=[csi_node("has", ebs=1), csi_node("other", nfs=1)],
+        drivers=drivers,
+    )
+    nodes = [node("has"), node("none"), node("other")]
+    missing = ("Unschedulable", [f"{EBS} CSI driver is not installed on the node"])
+    world = VolumeWorld(nodes, storage, gates=["VolumeLimitScaling"])
+    plugin = NodeVolumeLimits(None, world.handle)
+
+    assert answers(plugin, world.cycle(pod("a", "ebs-0")), world.view()) == [None, missing, missing]
+    assert answers(plugin, world.cycle(pod("b", "wanted")), world.view()) == [None, missing, missing]
+    # A migrated in-tree volume is one of CSI only where there is a CSINode.
+    assert answers(plugin, world.cycle(pod("c", "wanted-too")), world.view()) == [None, None, missing]
+    two = ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
+    assert answers(plugin, world.cycle(pod("d", "ebs-0", "ebs-1")), world.view()) == [two, missing, missing]
+    assert details(plugin, world.cycle(pod("e", "ebs-0")), world.view(), 1) == [
+        {"reason": missing[1][0], "driver": EBS}
+    ]
+
+
+@pytest.mark.parametrize(("gates", "prevents"), [((), True), (("VolumeLimitScaling",), False)])
+def test_a_driver_keeps_pods_off_only_with_the_gate_and_where_it_asks_for_it(gates, prevents):
+    drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": prevents}}]
+    world = VolumeWorld([node("none")], Storage(volumes=VOLUMES, claims=CLAIMS, drivers=drivers), gates=gates)
+
+    assert answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("a", "ebs-0")), world.view()) == [None]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kplan.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 from kplan.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
+from kplan.config.releases import reference, with_gates
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView, PodDelta
@@ -98,7 +99,7 @@ def attachment(name, node_name, volume_name, attacher=EBS):
 class VolumeWorld:
     """Nodes, the pods on each (by node name), and storage."""
 
-    def __init__(self, nodes, storage=None, running=None):
+    def __init__(self, nodes, storage=None, running=None, gates=()):
         self.nodes = sorted(nodes, key=lambda each: each["metadata"]["name"])
         self.storage = copy.deepcopy(storage or Storage())
         self.running = {each["metadata"]["name"]: [] for each in self.nodes} | (running or {})
@@ -118,7 +119,8 @@ class VolumeWorld:
             csi_storage_capacities=tuple(convert(each, CSIStorageCapacity) for each in held.capacities),
             volume_attachments=tuple(convert(each, VolumeAttachment) for each in held.attachments),
         )
-        self.handle = Handle(self.cluster, Listers(snapshot), Nominator())
+        release = with_gates(reference(), dict.fromkeys(gates, True))
+        self.handle = Handle(self.cluster, Listers(snapshot), Nominator(), release=release)
 
     @property
     def all_running(self):

@@ -26,15 +26,34 @@ class LimitCatalogue:
         #: bool array of shape (n_nodes,), nodes with any limit
         self.is_limited: BoolArray = np.zeros(len(nodes), np.bool_)
         self.has_csi_node: BoolArray = np.zeros(len(nodes), np.bool_)  #: bool array of shape (n_nodes,)
+        #: driver -> bool array of shape (n_nodes,), nodes whose CSINode lists it, for drivers that any lists
+        self.installed: dict[str, BoolArray] = {}
+        self._drivers = listers.csi_drivers
         for row, name in enumerate(nodes.names):
             csi_node = listers.csi_nodes.get(name)
             if csi_node is None:
                 continue
             self.has_csi_node[row] = True
             for driver in csi_node.spec.drivers:
+                self.installed.setdefault(driver.name, np.zeros(len(nodes), np.bool_))[row] = True
                 if driver.allocatable is not None and driver.allocatable.count is not None:
                     self._limit(driver.name)[row] = driver.allocatable.count
                     self.is_limited[row] = True
+
+    def missing(self, driver: str, *, is_own: bool) -> BoolArray | None:
+        """Return the nodes that a driver keeps pods off because it is not installed there; None for no nodes.
+
+        Parameters
+        ----------
+        is_own : some volume is the driver's own, not a migrated in-tree one, and so one of CSI without a CSINode too
+        """
+        known = self._drivers.get(driver)
+        if known is None or not known.spec.prevent_pod_scheduling_if_missing:
+            return None
+        missing = np.ones(len(self.nodes), np.bool_) if is_own else self.has_csi_node.copy()
+        if driver in self.installed:
+            missing &= ~self.installed[driver]
+        return missing
 
     def _limit(self, driver: str) -> Int64Array:
         column = self.limits.get(driver)

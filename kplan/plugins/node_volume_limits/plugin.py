@@ -1,7 +1,7 @@
 """The plugin: compares attached volumes of each driver, with the pod's own, with the limits of the node's CSINode.
 
-Upstream: plugins/nodevolumelimits/csi.go. The gate VolumeLimitScaling is off by default, so a driver that is
-not installed on a node sets no limit there.
+Upstream: plugins/nodevolumelimits/csi.go. With the gate VolumeLimitScaling a CSIDriver may also keep pods off nodes on
+which it is not installed; without it such a driver sets no limit there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from kplan.documents.details import Detail, TooManyVolumes
+from kplan.documents.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -24,6 +24,9 @@ from kplan.plugins.node_volume_limits.resolving import PodVolumes, concerns_limi
 from kplan.rules.pod_info import PodInfo
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
+REASON_NOT_INSTALLED = "{} CSI driver is not installed on the node"
+SCALING_GATE = "VolumeLimitScaling"
+"""The feature gate with which CSIDriver objects may keep pods off nodes that lack the driver."""
 
 _WORD_BITS = 64
 
@@ -57,6 +60,7 @@ class NodeVolumeLimits:
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
         self.cluster = handle.cluster
+        self._checks_drivers = handle.release.is_on(SCALING_GATE)
 
     @cached_property
     def catalogue(self) -> LimitCatalogue:
@@ -85,6 +89,25 @@ class NodeVolumeLimits:
         state = cycle.read(_PreFilterState)
         if state.resolved.problem:
             return self._problem_verdicts(state.resolved, nodes)
+        verdicts = self._limit_verdicts(state, nodes)
+        return self._with_missing_drivers(state, verdicts, nodes) if self._checks_drivers else verdicts
+
+    def _with_missing_drivers(self, state: _PreFilterState, limits: Verdicts, nodes: NodeView) -> Verdicts:
+        """Return the verdicts in which a driver that is not installed comes before limits.
+
+        Of several drivers that a node lacks it is the first by volume; upstream names any of them.
+        """
+        missing: list[tuple[str, BoolArray]] = []
+        for driver in state.by_driver:
+            rows = self.catalogue.missing(driver, is_own=driver in state.resolved.own_drivers)
+            if rows is not None and rows.any():
+                missing.append((driver, nodes.take(rows)))
+        if not missing:
+            return limits
+        return Verdicts.first_of(*((rows, _not_installed(driver)) for driver, rows in missing)).then(limits)
+
+    def _limit_verdicts(self, state: _PreFilterState, nodes: NodeView) -> Verdicts:
+        """Return the verdicts by the limits of the drivers."""
         if not state.numbers or not self.catalogue.limits:
             return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
         self.attached.update()
@@ -166,6 +189,10 @@ class NodeVolumeLimits:
 
 
 _PASS = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE)
+
+
+def _not_installed(driver: str) -> Reason:
+    return Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, lambda _: [MissingDriver(driver=driver)])
 
 
 def _with_errors(exceeded: BoolArray, reason: Reason, pod_problems: dict[int, str]) -> Verdicts:

@@ -52,6 +52,8 @@ class PodVolumes(msgspec.Struct, frozen=True):
     claim_problem: str = ""  #: the same on a node without a CSINode, where inline volumes do not count
     #: the problem is a missing claim, which rejects the pod instead of failing the plugin
     is_missing_claim: bool = False
+    #: drivers of volumes that are no migrated in-tree ones, which count on nodes without a CSINode too
+    own_drivers: frozenset[str] = frozenset()
 
 
 class _Problem(Exception):  # noqa: N818 - a result of resolving rather than an error of the caller
@@ -93,6 +95,7 @@ class VolumeResolver:
     def resolve(self, pod: Pod, *, is_new: bool) -> PodVolumes:
         """Return the attachable volumes of a pod; for an incoming pod (`is_new`) a missing claim is a problem."""
         attachables: dict[AttachableVolume, None] = {}
+        own_drivers: set[str] = set()
         problem = ""
         for volume in pod.spec.volumes:
             is_inline = claim_name(pod, volume) is None
@@ -107,7 +110,18 @@ class VolumeResolver:
                 continue
             if attachable is not None:
                 attachables[attachable] = None
-        return PodVolumes(() if problem else tuple(attachables), problem)
+                if not is_inline and not self._is_migrated(pod, volume):
+                    own_drivers.add(attachable.driver)
+        return PodVolumes(() if problem else tuple(attachables), problem, own_drivers=frozenset(own_drivers))
+
+    def _is_migrated(self, pod: Pod, volume: Volume) -> bool:
+        """Tell whether the volume of a claim is of an in-tree type, so that only a CSINode makes it one of CSI."""
+        claim = self._claims[pod.metadata.namespace, claim_name(pod, volume) or ""]
+        bound = self._volumes.get(claim.spec.volume_name)
+        if bound is not None:
+            return bound.spec.csi is None
+        storage_class = self._classes.get(claim_class(claim))
+        return storage_class is not None and storage_class.provisioner in PLUGIN_BY_NAME
 
     def _inline(self, volume: Volume) -> AttachableVolume | None:
         plugin = in_tree_plugin(volume)

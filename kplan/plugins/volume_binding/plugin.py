@@ -1,7 +1,7 @@
 """The plugin: PreFilter sorts the claims, Filter finds volumes for every node, Reserve reserves those of one node.
 
-Upstream: plugins/volumebinding/volume_binding.go. The gate StorageCapacityScoring is off by default; without it
-upstream creates no scorer, so Score is always skipped.
+Upstream: plugins/volumebinding/volume_binding.go. Without the gate StorageCapacityScoring upstream creates no scorer,
+so Score is always skipped; with it every pod is scored, 0 where it has no claims to bind.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.config.args import VolumeBindingArgs
+from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs, with_default_shape
 from kplan.documents.details import Detail
 from kplan.engine.arrays import Int64Array
+from kplan.engine.utilization import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -41,6 +42,7 @@ from kplan.plugins.volume_binding.finding import (
     PodClaims,
     VolumeFinder,
 )
+from kplan.plugins.volume_binding.scoring import storage_scores
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volume_claims import (
@@ -89,6 +91,11 @@ class VolumeBinding:
         catalogue = self.listers.catalogue(VolumeCatalogue, self.nodes)
         self.assumed = handle.session_state(AssumedVolumes, catalogue)
         self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
+        #: int64 array of shape (101,), score by percentage of used storage; None where storage is not scored
+        self._by_utilization: Int64Array | None = None
+        if handle.release.is_on(STORAGE_SCORING_GATE):
+            shape = with_default_shape(args or VolumeBindingArgs(), handle.release).shape
+            self._by_utilization = utilization_table(shape or ())
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return None for pods without volumes, and the shape of others."""
@@ -182,13 +189,27 @@ class VolumeBinding:
         )
         return Verdicts(nodes.take(finding.bits), reasons)
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult:
-        """Skip Score: there is nothing to score by."""
-        return PreScoreResult.SKIP_SHAPE
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
+        """Skip Score unless storage is scored."""
+        return PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
+
+    def constant_score(self, cycle: CycleState) -> int | None:
+        """Return 0 for pods without claims."""
+        return None if any(claim_name(cycle.pod.pod, volume) for volume in cycle.pod.pod.spec.volumes) else 0
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return 0 for every node."""
-        return np.zeros(len(nodes), np.int64)
+        """Score by how much of the nodes' storage the claims take; 0 where no claim has to be bound."""
+        state = cycle.find(_CycleClaims)
+        if self._by_utilization is None or state is None or state.finding is None:
+            return np.zeros(len(nodes), np.int64)
+        return nodes.take(storage_scores(state.finding, self.listers, self.finder.provisioning, self._by_utilization))
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Return what the node's storage is scored by."""
+        state = cycle.find(_CycleClaims)
+        if state is None or not state.claims.delayed:
+            return ["no claim of the pod has to be bound"]
+        return [f"unbound claims: {', '.join(claim.metadata.key for claim in state.claims.delayed)}"]
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Promise the node's volumes to their claims, and select the node for claims to be provisioned."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kplan.api.base import QuantityLike
 from kplan.api.core import PersistentVolumeClaim
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import value
@@ -78,6 +79,26 @@ class Provisioning:
         is_enough: BoolArray = self.largest(storage_class.metadata.name) >= value(requested)
         return is_enough
 
+    def reported(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> Int64Array | None:
+        """Return the capacity in bytes of the storage from which each node would get a claim's volume, or NO_SPACE.
+
+        Of several CSIStorageCapacity objects with enough space it is the first by name; upstream takes any. None unless
+        the driver reports capacity. int64 of shape (n_nodes,).
+        """
+        requested = claim.spec.resources.requests.get(STORAGE)
+        driver = self._drivers.get(storage_class.provisioner)
+        if requested is None or driver is None or not driver.spec.storage_capacity:
+            return None
+        column = np.full(len(self._nodes), NO_SPACE, np.int64)
+        for capacity in sorted(self._capacities, key=lambda capacity: capacity.metadata.key):
+            limit = _limit(capacity)
+            if capacity.storage_class_name != storage_class.metadata.name or limit is None:
+                continue
+            if value(limit) >= value(requested):
+                is_first = (column == NO_SPACE) & self._reachable(capacity)
+                column[is_first] = 0 if capacity.capacity is None else value(capacity.capacity)
+        return column
+
     def largest(self, class_name: str) -> Int64Array:
         """Return the largest volume of a class on each node in bytes, or NO_SPACE; int64 of shape (n_nodes,)."""
         column = self._largest.get(class_name)
@@ -90,13 +111,24 @@ class Provisioning:
         return column
 
     def _add_capacity(self, column: Int64Array, capacity: CSIStorageCapacity) -> None:
-        """Raise a column by a CSIStorageCapacity; its maximumVolumeSize takes precedence over its capacity."""
-        limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
-        if limit is None or capacity.node_topology is None:
-            return
+        """Raise a column by a CSIStorageCapacity."""
+        limit = _limit(capacity)
+        if limit is not None:
+            is_reachable = self._reachable(capacity)
+            column[is_reachable] = np.maximum(column[is_reachable], value(limit))
+
+    def _reachable(self, capacity: CSIStorageCapacity) -> BoolArray:
+        """Return the nodes that reach the storage of a CSIStorageCapacity, bool of shape (n_nodes,)."""
+        nowhere = np.zeros(len(self._nodes), np.bool_)
+        if capacity.node_topology is None:
+            return nowhere
         try:
             selector = selector_from(capacity.node_topology)
         except InvalidSelector:
-            return
-        is_reachable = select_labels(self._nodes, selector)
-        column[is_reachable] = np.maximum(column[is_reachable], value(limit))
+            return nowhere
+        return select_labels(self._nodes, selector)
+
+
+def _limit(capacity: CSIStorageCapacity) -> QuantityLike | None:
+    """Return how large a volume may be; maximumVolumeSize takes precedence over capacity."""
+    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
