@@ -28,6 +28,9 @@ Field = tuple[type[msgspec.Struct], str]
 _DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
 _PLACES: Final = ("node_name", "node_selector", "all_nodes")
 
+CLAIM_STATUSES: Final[Field] = (pod.PodStatus, "node_allocatable_resource_claim_statuses")
+"""What claims take of the node of a pod; without its gate, which few clusters turn on, the scheduler ignores it."""
+
 #: Feature gate -> fields that are dropped while it is off.
 FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     {
@@ -54,6 +57,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (resource.DeviceClassSpec, "extended_resource_name"),
             (pod.PodStatus, "extended_resource_claim_status"),
         ),
+        "DRANodeAllocatableResources": (CLAIM_STATUSES,),
         "DRAPartitionableDevices": (
             (resource_slice.ResourceSliceSpec, "shared_counters"),
             (resource_slice.ResourceSliceSpec, "per_device_node_selection"),
@@ -93,6 +97,8 @@ def without_disabled_fields(
 ) -> Snapshot:
     """Return a cluster as a scheduler with these feature gates sees it; `snapshot` itself where nothing is dropped."""
     disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
+    if not any(one.status.node_allocatable_resource_claim_statuses for one in snapshot.pods):
+        disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
     changes: dict[str, Any] = {}
     for kind in KINDS:
         objects = snapshot.objects(kind.attribute)

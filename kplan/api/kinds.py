@@ -56,6 +56,7 @@ class Kind(NamedTuple):
 _STORAGE = "storage.k8s.io"
 _DRA = "resource.k8s.io"
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+_RULE_VERSIONS = ("v1beta2", "v1", "v1alpha3")
 
 KINDS: tuple[Kind, ...] = (
     Kind("", "Node", core.Node, "nodes", "nodes", is_namespaced=False),
@@ -109,6 +110,15 @@ KINDS: tuple[Kind, ...] = (
         "priority_classes",
         "priorityclasses",
         is_namespaced=False,
+    ),
+    Kind(
+        "scheduling.k8s.io",
+        "PodGroup",
+        scheduling.PodGroup,
+        "pod_groups",
+        "podgroups",
+        is_namespaced=True,
+        versions=("v1alpha2", "v1beta1"),
     ),
     Kind("", "PersistentVolume", core.PersistentVolume, "persistent_volumes", "persistentvolumes", is_namespaced=False),
     Kind(
@@ -178,6 +188,15 @@ KINDS: tuple[Kind, ...] = (
         "resourceslices",
         is_namespaced=False,
         versions=_DRA_VERSIONS,
+    ),
+    Kind(
+        _DRA,
+        "DeviceTaintRule",
+        resource_slice.DeviceTaintRule,
+        "device_taint_rules",
+        "devicetaintrules",
+        is_namespaced=False,
+        versions=_RULE_VERSIONS,
     ),
     Kind(karpenter.GROUP, "NodePool", karpenter.NodePool, "node_pools", "nodepools", is_namespaced=False),
     Kind(karpenter.GROUP, "NodeClaim", karpenter.NodeClaim, "node_claims", "nodeclaims", is_namespaced=False),

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 
 from kplan.api.affinity import NodeSelector
 from kplan.api.base import ApiObject, KubeStruct, QuantityLike
-from kplan.api.meta import ObjectMeta
+from kplan.api.meta import ObjectMeta, PlainMeta
 
 
 class DeviceTaint(KubeStruct, frozen=True):
@@ -27,7 +27,7 @@ class DeviceTaint(KubeStruct, frozen=True):
 class DeviceAttribute(KubeStruct, frozen=True):
     """One attribute of a device: exactly one of the fields is set.
 
-    The plural fields belong to a feature that is off by default (DRAListTypeAttributes).
+    The plural fields belong to the feature DRAListTypeAttributes.
     """
 
     int_value: int | None = field(default=None, name="int")
@@ -84,7 +84,7 @@ class DeviceCounterConsumption(KubeStruct, frozen=True):
 
 
 class NodeAllocatableResourceMapping(KubeStruct, frozen=True):
-    """A node resource that a device provides (DRANodeAllocatableResources, off by default)."""
+    """How much of a resource of the node an allocation of the device means (gate DRANodeAllocatableResources)."""
 
     capacity_key: str | None = None
     allocation_multiplier: QuantityLike | None = None
@@ -163,3 +163,28 @@ class ResourceSlice(ApiObject, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(KubeStruct, frozen=True):
+    """The devices that a rule taints; what is left out matches all."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(KubeStruct, frozen=True):
+    """A taint, and the devices that get it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(ApiObject, frozen=True):
+    """A taint that an administrator gives to devices (gate DRADeviceTaintRules)."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1beta2"
+    kind: ClassVar[str] = "DeviceTaintRule"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -1,10 +1,10 @@
-"""Priority classes (scheduling.k8s.io/v1)."""
+"""Priority classes and pod groups (scheduling.k8s.io)."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, Int32
+from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.meta import PlainMeta
 
 
@@ -18,3 +18,75 @@ class PriorityClass(ApiObject, frozen=True):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
+
+
+class BasicSchedulingPolicy(KubeStruct, frozen=True):
+    """Pods of the group are bound as they fit."""
+
+
+class GangSchedulingPolicy(KubeStruct, frozen=True):
+    """Pods of the group are bound only once so many of them fit at the same time."""
+
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(KubeStruct, frozen=True):
+    """How the pods of a group are scheduled: exactly one of the fields is set."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(KubeStruct, frozen=True):
+    """A label of nodes; all pods of the group run where it has one value."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(KubeStruct, frozen=True):
+    """Where the pods of a group may run together."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupResourceClaim(KubeStruct, frozen=True):
+    """A claim that the pods of a group share, by its name or by the template from which it is created."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupResourceClaimStatus(KubeStruct, frozen=True):
+    """The claim that was created for an entry of a group; None where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupSpec(KubeStruct, frozen=True):
+    """What belongs to a group of pods; `disruption_mode` is Pod or PodGroup."""
+
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class PodGroupStatus(KubeStruct, frozen=True):
+    """The claims that were created for a group."""
+
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
+
+
+class PodGroup(ApiObject, frozen=True):
+    """Pods that are scheduled together (gate GenericWorkload)."""
+
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
+    kind: ClassVar[str] = "PodGroup"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()

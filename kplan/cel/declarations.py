@@ -4,8 +4,8 @@ The signatures are in CEL's notation, an overload per line; ``~A`` is any type. 
 variables of their own, ``device.attributes`` and so on, so that the checker knows their types; ``device`` itself is
 declared for ``has`` and ``cel.bind``, and only these fields may be selected from it.
 
-Selectors are checked as stored expressions, which may use functions of every feature: so ``includes`` is declared,
-although lists as attributes are not supported. Only the authorizer's functions are missing, because selectors have no
+Selectors are checked as stored expressions, which may use functions of every feature: so ``includes`` is declared
+even while attributes may not be lists. Only the authorizer's functions are missing, because selectors have no
 authorizer.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, k8s.io/apiserver pkg/cel/environment/base.go and
@@ -23,11 +23,12 @@ from kplan.cel.formats import FORMAT_NAMES
 
 DEVICE_FIELDS = {
     "allowMultipleAllocations": "bool",
-    "attributes": "map<string,map<string,any>>",
+    "attributes": "map<string,map<string,any>>",  # dyn instead of any where attributes may be lists
     "capacity": "map<string,map<string,kubernetes.Quantity>>",
     "driver": "string",
 }
 
+_WITH_LISTS = "map<string,map<string,dyn>>"
 _EXTENSIONS = ("bindings", "optional", "sets", "lists", "two-var-comprehensions")
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
@@ -132,13 +133,19 @@ _SIGNATURE = re.compile(r"(?:(?P<receiver>.+)\.)?(?P<name>\w+)\((?P<parameters>.
 _Overload = dict[str, object]
 
 
-def environment_config() -> str:
-    """Return the declarations as a configuration of the CEL library, which is YAML (here: JSON)."""
+def environment_config(*, lists: bool) -> str:
+    """Return the declarations as a configuration of the CEL library, which is YAML (here: JSON).
+
+    Parameters
+    ----------
+    lists : attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them
+    """
     functions: dict[str, list[_Overload]] = {}
     for name, overload in (*_written(), *_comparisons(), *_families()):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
-    variables = {"device": "dyn", **{f"device.{field}": shape for field, shape in DEVICE_FIELDS.items()}}
+    shapes = {**DEVICE_FIELDS, "attributes": _WITH_LISTS} if lists else DEVICE_FIELDS
+    variables = {"device": "dyn", **{f"device.{field}": shape for field, shape in shapes.items()}}
     redefined = [{"name": name} for name in ("string", "_<_", "_<=_", "_>_", "_>=_")]
     config = {
         "stdlib": {"exclude_functions": redefined},

@@ -39,19 +39,23 @@ class Reads(msgspec.Struct, frozen=True):
 class DeviceExpression:
     """A compiled device selector.
 
+    Parameters
+    ----------
+    lists : attributes may be lists (gate DRAListTypeAttributes)
+
     Raises
     ------
     CelCompileError
         When the expression is not valid in a device selector.
     """
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, *, lists: bool = False) -> None:
         self.expression = expression
         #: what it reads of a device besides its driver and whether it can be shared; None when it may read anything
         self.reads: Reads | None = Reads((), ())
         self.unsupported = ""  #: why kplan cannot evaluate a valid expression; empty when it can
         try:
-            pieces = Pieces(_check(expression))
+            pieces = Pieces(_check(expression, lists=lists))
         except UnsupportedError as error:
             self.unsupported = str(error)
             return
@@ -82,10 +86,10 @@ class DeviceExpression:
 
 
 @lru_cache(maxsize=1024)
-def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
+def compile_expression(expression: str, *, lists: bool = False) -> DeviceExpression | CelCompileError:
     """Return the compiled expression, or the error, as a value so that it is cached too."""
     try:
-        return DeviceExpression(expression)
+        return DeviceExpression(expression, lists=lists)
     except CelCompileError as error:
         return error
 
@@ -95,11 +99,11 @@ _ALWAYS_PRESENT = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIEL
 
 
 @cache
-def _checker() -> Any:
-    return library().NewEnv(config=library().NewEnvConfigFromYaml(environment_config()))
+def _checker(*, lists: bool) -> Any:
+    return library().NewEnv(config=library().NewEnvConfigFromYaml(environment_config(lists=lists)))
 
 
-def _check(expression: str) -> Tree:
+def _check(expression: str, *, lists: bool) -> Tree:
     """Return the parsed and typed expression, after the checks that Kubernetes adds to those of CEL."""
     if not expression.isprintable() and any("\ud800" <= character <= "\udfff" for character in expression):
         raise CelCompileError("compilation failed: the expression is not valid Unicode")
@@ -108,7 +112,7 @@ def _check(expression: str) -> Tree:
     if len(_DOUBLING.findall(expression)) > _MAX_DOUBLING:
         raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
-        tree = decode(_checker().compile(_ALWAYS_PRESENT.sub(_true, expression)).serialize())
+        tree = decode(_checker(lists=lists).compile(_ALWAYS_PRESENT.sub(_true, expression)).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if "recursion" in str(error):
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
@@ -117,7 +121,7 @@ def _check(expression: str) -> Tree:
     if problems:
         raise CelCompileError("compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems))
     result = tree.types.get(tree.root.id, "dyn")
-    if result not in {"bool", "any"}:
+    if result not in {"bool", "any"} and not (lists and result == "dyn"):
         raise CelCompileError(f"must evaluate to bool or the unknown type, not {result}")
     return tree
 

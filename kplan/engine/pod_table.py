@@ -263,6 +263,15 @@ class PodTable:
             codes
         ]
 
+    def replace(self, row: int, info: PodInfo) -> None:
+        """Put a pod that differs in its resources only in the place of another, which runs on no node."""
+        self.infos[row] = info
+        for key, column in self._requests.items():
+            if row < len(column):
+                changed = column.copy()
+                changed[row] = read_column(key, [info])[0]
+                self._requests[key] = changed
+
     def _grow(self) -> None:
         for name in _COLUMNS:
             column = getattr(self, name)

@@ -26,11 +26,12 @@ _BLINDS: dict[str, tuple[str, ...]] = {
     "statefulsets": _SPREADING,
     "poddisruptionbudgets": ("DefaultPreemption",),
     "priorityclasses": ("PrioritySort", "DefaultPreemption"),
+    "podgroups": ("GangScheduling", "DefaultPreemption"),
     "persistentvolumes": _VOLUME_PLUGINS,
     "persistentvolumeclaims": _VOLUME_PLUGINS,
     "storageclasses": ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
     "csinodes": ("NodeVolumeLimits", "VolumeBinding"),
-    "csidrivers": ("VolumeBinding",),
+    "csidrivers": ("NodeVolumeLimits", "VolumeBinding"),
     "csistoragecapacities": ("VolumeBinding",),
     "volumeattachments": ("NodeVolumeLimits",),
     "limitranges": ("NodeResourcesFit",),
@@ -38,6 +39,7 @@ _BLINDS: dict[str, tuple[str, ...]] = {
     "resourceclaims": _DYNAMIC,
     "resourceclaimtemplates": _DYNAMIC,
     "resourceslices": _DYNAMIC,
+    "devicetaintrules": _DYNAMIC,
     "deviceclasses": ("DynamicResources", "NodeResourcesFit"),
 }
 

@@ -102,7 +102,7 @@ def pod_requests(
     missing_container_requests: Mapping[str, int] | None = None,
     use_pod_level: bool = True,
 ) -> dict[str, int]:
-    """Return a pod's requests, in exact 1e-9 units, overhead included.
+    """Return a pod's requests, in exact 1e-9 units, overhead and what its claims take of its node included.
 
     Parameters
     ----------
@@ -167,7 +167,8 @@ def has_pod_level_requests(pod: Pod) -> bool:
 def has_no_status_resources(pod: Pod) -> bool:
     """Whether a pod's status reports no resources, so that its spec alone decides, as before it runs."""
     status = pod.status
-    return not (status.container_statuses or status.init_container_statuses) and status.resources is None
+    reported = status.container_statuses or status.init_container_statuses
+    return not (reported or status.node_allocatable_resource_claim_statuses) and status.resources is None
 
 
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
@@ -187,6 +188,13 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 def _container_requests(
     pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]
 ) -> dict[str, int]:
+    total = _running_requests(pod, statuses, missing)
+    for claim in pod.status.node_allocatable_resource_claim_statuses:
+        _add(total, {name: nano(quantity) for name, quantity in claim.resources.items()})
+    return total
+
+
+def _running_requests(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]) -> dict[str, int]:
     total: dict[str, int] = {}
     for container in pod.spec.containers:
         _add(total, _requests_of_container(pod, container, statuses.get(container.name), missing))
@@ -272,6 +280,8 @@ def resources_key(pod: Pod) -> Hashable | None:
     if spec.init_containers or spec.overhead or spec.resources is not None:
         return None
     if status.init_container_statuses or status.resources is not None:
+        return None
+    if status.node_allocatable_resource_claim_statuses:
         return None
     if not status.container_statuses or all(
         container_status.resources is None for container_status in status.container_statuses

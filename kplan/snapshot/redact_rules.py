@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kplan.api import core, karpenter, meta, policy, resource, resource_slice, storage, volumes
+from kplan.api import core, karpenter, meta, policy, resource, resource_slice, scheduling, storage, volumes
 from kplan.api import node as node_api
 from kplan.api.affinity import (
     NodeSelectorRequirement,
@@ -326,6 +326,14 @@ RULES: dict[tuple[type, str], Rule] = {
     (storage.CSIStorageCapacity, "storage_class_name"): _named("StorageClass"),
     (storage.VolumeAttachmentSpec, "node_name"): _named("Node"),
     (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
+    # Pod groups
+    (scheduling.PodGroupSpec, "disruption_mode"): _keep,
+    (scheduling.PodGroupSpec, "priority_class_name"): _named("PriorityClass"),
+    (scheduling.PodGroupResourceClaim, "name"): _named("podclaim"),
+    (scheduling.PodGroupResourceClaim, "resource_claim_name"): _named("ResourceClaim"),
+    (scheduling.PodGroupResourceClaim, "resource_claim_template_name"): _named("ResourceClaimTemplate"),
+    (scheduling.PodGroupResourceClaimStatus, "name"): _named("podclaim"),
+    (scheduling.PodGroupResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     # Runtime classes
     (node_api.Scheduling, "node_selector"): _labels,
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
@@ -349,6 +357,8 @@ RULES: dict[tuple[type, str], Rule] = {
     (resource_slice.Device, "name"): _named("device"),
     (resource_slice.Device, "node_name"): _named("Node"),
     (resource_slice.BasicDevice, "node_name"): _named("Node"),
+    (resource_slice.DeviceTaintSelector, "pool"): lambda words, pool: words.pool(pool),
+    (resource_slice.DeviceTaintSelector, "device"): _named("device"),
     (resource_slice.DeviceAttribute, "string_value"): _keep,
     (resource_slice.DeviceAttribute, "version_value"): _keep,
     (resource_slice.DeviceAttribute, "string_values"): _keep,

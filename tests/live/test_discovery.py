@@ -15,6 +15,8 @@ from .server import Answer, Cluster, Fault, Request, replay, status
 
 BY_NAME = {resource.plural: resource for resource in RESOURCES}
 DYNAMIC = ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses")
+#: What a server serves with feature gates only that are off by default.
+GATED = {"devicetaintrules": None, "podgroups": None}
 
 
 class Direct:
@@ -32,7 +34,7 @@ class Direct:
 
 
 #: What a server of this age serves each resource in.
-NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2"}
+NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2", **GATED}
 
 
 def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
@@ -61,7 +63,7 @@ def test_a_group_that_is_not_served_is_left_out(aggregated: bool) -> None:
 
     found, _ = versions(cluster)
 
-    assert {name for name, version in found.items() if version is None} == set(DYNAMIC)
+    assert {name for name, version in found.items() if version is None} == {*DYNAMIC, *GATED}
 
 
 def only_versions(*names: str) -> Fault:
@@ -95,7 +97,7 @@ def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
 
     found, _ = versions(forbidden)
 
-    assert found == NEWEST
+    assert found == NEWEST | {"devicetaintrules": "v1beta2", "podgroups": "v1alpha2"}
 
 
 def test_nothing_known_means_the_first_version() -> None:

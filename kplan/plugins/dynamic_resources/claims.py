@@ -6,7 +6,7 @@ dynamicresources/dynamicresources.go foreachPodResourceClaim.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from kplan.api.core import Pod, PodResourceClaim
 from kplan.api.meta import controller_of
@@ -69,6 +69,17 @@ def user_claims(
             _check_owner(pod, claim)
         user_claims.append(claim)
     return user_claims
+
+
+def claim_names(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield the entries of a pod that have a claim, each with the claim's name."""
+    for entry in pod.spec.resource_claims:
+        try:
+            name = _claim_name(pod, entry)
+        except ClaimProblem:
+            continue
+        if name is not None:
+            yield entry.name, name
 
 
 def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:

@@ -20,6 +20,7 @@ import numpy as np
 from kplan.api.core import Node
 from kplan.api.resource import DeviceClass
 from kplan.cel import CelCompileError, CelError, CostLimitError
+from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
@@ -32,7 +33,13 @@ from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, exp
 from kplan.plugins.dynamic_resources.results import DeviceResult, rank
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
+from kplan.plugins.dynamic_resources.taints import with_rules
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
+
+RULES_GATE = "DRADeviceTaintRules"
+"""The feature gate with which DeviceTaintRules taint devices."""
+LISTS_GATE = "DRAListTypeAttributes"
+"""The feature gate with which selectors read lists as attributes."""
 
 #: How many sets of requests have their outcomes cached.
 _MAX_KINDS = 32
@@ -110,10 +117,14 @@ class Outcomes:
 class Catalogue:
     """What a plan does not change: slices, classes, the pools that each node can reach, and results of selectors."""
 
-    def __init__(self, listers: Listers) -> None:
-        self.inventory = Inventory(listers.snapshot.resource_slices)
-        self.classes: Mapping[str, DeviceClass] = by_name(listers.snapshot.device_classes)
-        self.selection = Selection()
+    def __init__(self, release: Release, listers: Listers) -> None:
+        snapshot = listers.snapshot
+        lists = release.is_on(LISTS_GATE)
+        rules = snapshot.device_taint_rules if release.is_on(RULES_GATE) else ()
+        self.inventory = Inventory(with_rules(snapshot.resource_slices, rules), lists=lists)
+        self.classes: Mapping[str, DeviceClass] = by_name(snapshot.device_classes)
+        self.selection = Selection(lists=lists)
+        self.blind_selection = Selection(lists=lists)  #: of devices that count as ones that cannot be shared
         self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
         self._nodes_of_pool: defaultdict[PoolId, set[str]] = defaultdict(set)
         self._matching: OrderedDict[
@@ -188,8 +199,8 @@ class Catalogue:
 class ClusterDevices:
     """The devices, claims and outcomes of a session; all its profiles share them."""
 
-    def __init__(self, cluster: Cluster, listers: Listers) -> None:
-        self.catalogue = listers.catalogue(Catalogue)
+    def __init__(self, cluster: Cluster, listers: Listers, release: Release) -> None:
+        self.catalogue = listers.catalogue(Catalogue, release)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
         self._new_claims = listers.device_claims
         self._n_new_claims = 0

@@ -1,7 +1,8 @@
 """Constraints of a claim: attributes in which its devices must match or differ.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating matchAttributeConstraint and
-distinctAttributeConstraint.
+distinctAttributeConstraint. Lists as attributes have no value here, with the gate DRAListTypeAttributes too: that
+scheduler hands the gate to selectors only (dynamicresources.go AllocatorFeatures), so its constraints take no lists.
 """
 
 from __future__ import annotations

@@ -26,6 +26,10 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
         *(feature for resource_slice in snapshot.resource_slices for feature in _of_slice(resource_slice)),
         *(feature for resource_claim in snapshot.resource_claims for feature in _of_claim(resource_claim)),
     ]
+    features += [
+        UnmodelledFeature(f"DeviceTaintRule/{rule.metadata.name}", "DRADeviceTaintRules", "the rule taints no device")
+        for rule in snapshot.device_taint_rules
+    ]
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
             text = "node resources that the pod's claims account for do not count"

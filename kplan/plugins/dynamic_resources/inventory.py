@@ -5,13 +5,13 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewA
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.quantity import parse
 from kplan.api.resource_slice import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
@@ -52,6 +52,7 @@ class DeviceInfo:
     __slots__ = (
         "_capacity_values",
         "_consumes",
+        "_lists",
         "_problem",
         "_traits",
         "allows_multiple",
@@ -63,8 +64,9 @@ class DeviceInfo:
         "slice",
     )
 
-    def __init__(self, device: Device, slice_: SliceInfo, index: int) -> None:
+    def __init__(self, device: Device, slice_: SliceInfo, index: int, *, lists: bool) -> None:
         self.device = device
+        self._lists = lists
         self.slice = slice_
         #: position among all devices of the inventory, the key of everything that is cached per device
         self.index = index
@@ -77,6 +79,11 @@ class DeviceInfo:
         self._capacity_values: Amounts | None = None
         self._problem: str | None = None
         self._traits: bytes | None = None
+
+    def as_unshared(self) -> DeviceInfo:
+        """Return the device as one that claims cannot share."""
+        alone = replace(self.device, allow_multiple_allocations=None)
+        return DeviceInfo(alone, self.slice, self.index, lists=self._lists)
 
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
@@ -109,7 +116,16 @@ class DeviceInfo:
     def problem(self) -> str:
         """Why every selector fails on the device, whether or not it reads the broken attribute; empty if none does."""
         if self._problem is None:
-            self._problem = next(filter(None, itertools.starmap(_problem, self.device.attributes.items())), "")
+            self._problem = next(
+                filter(
+                    None,
+                    (
+                        _problem(name, attribute, lists=self._lists)
+                        for name, attribute in self.device.attributes.items()
+                    ),
+                ),
+                "",
+            )
         return self._problem
 
     def attribute_in(self, domain: str, name: str) -> DeviceAttribute | None:
@@ -132,7 +148,7 @@ class DeviceInfo:
         """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
         if field == "device.attributes":
             attribute = self.attribute_in(domain, key)
-            return ABSENT if attribute is None else _cel_value(attribute)
+            return ABSENT if attribute is None else _cel_value(attribute, lists=self._lists)
         capacity = self.capacity_in(domain, key)
         return ABSENT if capacity is None else parse(capacity.value)
 
@@ -140,7 +156,9 @@ class DeviceInfo:
         """Return all attributes or capacities for selectors, by domain and name."""
         domains: dict[str, dict[str, object]] = {}
         if field == "device.attributes":
-            values = {key: _cel_value(attribute) for key, attribute in self.device.attributes.items()}
+            values = {
+                key: _cel_value(attribute, lists=self._lists) for key, attribute in self.device.attributes.items()
+            }
         else:
             values = {key: parse(capacity.value) for key, capacity in self.capacity.items()}
         for name, value in values.items():
@@ -163,7 +181,7 @@ class SliceInfo:
 
     __slots__ = ("devices", "driver", "is_per_device", "name", "node_name", "pool_id", "slice")
 
-    def __init__(self, published: ResourceSlice, first_index: int) -> None:
+    def __init__(self, published: ResourceSlice, first_index: int, *, lists: bool) -> None:
         spec = published.spec
         self.slice = published
         self.name = published.metadata.name
@@ -171,7 +189,9 @@ class SliceInfo:
         self.pool_id = PoolId(spec.driver, spec.pool.name)
         self.node_name = spec.node_name or ""
         self.is_per_device = bool(spec.per_device_node_selection)
-        self.devices = tuple(DeviceInfo(device, self, first_index + i) for i, device in enumerate(spec.devices))
+        self.devices = tuple(
+            DeviceInfo(device, self, first_index + i, lists=lists) for i, device in enumerate(spec.devices)
+        )
 
     @property
     def generation(self) -> int:
@@ -185,15 +205,25 @@ class SliceInfo:
 
 
 class Inventory:
-    """The slices of a cluster."""
+    """The slices of a cluster.
 
-    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+    Parameters
+    ----------
+    lists : attributes may be lists; without the feature selectors fail on such devices
+    """
+
+    def __init__(self, slices: Iterable[ResourceSlice], *, lists: bool = False) -> None:
         self.slices: list[SliceInfo] = []  #: all slices, by name
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
         for published in sorted(slices, key=lambda resource_slice: resource_slice.metadata.name):
-            info = SliceInfo(published, len(self.devices))
+            info = SliceInfo(published, len(self.devices), lists=lists)
             self.slices.append(info)
             self.devices.extend(info.devices)
+
+    @cached_property
+    def has_node_resources(self) -> bool:
+        """Whether any device stands for resources of its node."""
+        return any(device.device.node_allocatable_resource_mappings for device in self.devices)
 
     @cached_property
     def _by_node(self) -> dict[str, list[SliceInfo]]:
@@ -230,17 +260,23 @@ def _qualified(name: str, driver: str) -> tuple[str, str]:
     return (domain, key) if slash else (driver, name)
 
 
-def _problem(name: str, attribute: DeviceAttribute) -> str:
+def _problem(name: str, attribute: DeviceAttribute, *, lists: bool) -> str:
     if attribute.string_value is not None or attribute.int_value is not None or attribute.bool_value is not None:
         return ""
     try:
-        _cel_value(attribute)
+        _cel_value(attribute, lists=lists)
     except CelError as error:
         return f"attribute {name}: {error}"
     return ""
 
 
-def _cel_value(attribute: DeviceAttribute) -> object:
+def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
+    if lists:
+        for plain in (attribute.int_values, attribute.bool_values, attribute.string_values):
+            if plain is not None:
+                return list(plain)
+        if attribute.version_values is not None:
+            return [Semver.parse(version) for version in attribute.version_values]
     if attribute.int_value is not None:
         return attribute.int_value
     if attribute.bool_value is not None:

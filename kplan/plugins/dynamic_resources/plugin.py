@@ -40,6 +40,8 @@ from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
+from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
+from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result
 from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
@@ -66,16 +68,24 @@ class DynamicResources:
 
     name: ClassVar[str] = "DynamicResources"
     scope: ClassVar[Scope] = Scope.CLUSTER
-    ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         self._args = args or DynamicResourcesArgs()
         self._nodes = handle.cluster.nodes
         self._snapshot_time = handle.listers.snapshot.taken_at
-        self._devices = handle.session_state(ClusterDevices, handle.cluster, handle.listers)
+        self._devices = handle.session_state(ClusterDevices, handle.cluster, handle.listers, handle.release)
         self._tracker = self._devices.tracker
         self._extended_classes = handle.listers.extended_resource_classes
+        self._holders = None
+        if handle.release.is_on(NODE_ALLOCATABLE_GATE):
+            self._holders = handle.session_state(ClaimHolders, handle.cluster)
+        #: whether the verdicts are the same whichever pods run on a node
+        self.ignores_pods = self._holders is None
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
+
+    @property
+    def _has_node_resources(self) -> bool:
+        return self._devices.catalogue.inventory.has_node_resources
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out of the queue until all its claims exist."""
@@ -170,7 +180,8 @@ class DynamicResources:
         unavailable = np.zeros(len(self._nodes), np.bool_)
         for _, is_unavailable in state.unavailable:
             unavailable |= is_unavailable
-        return self._verdicts(cycle, nodes, (lacking[rows], codes[rows], (unavailable & has_claims)[rows]), messages)
+        columns = lacking[rows], codes[rows], (unavailable & has_claims)[rows]
+        return self._verdicts(cycle, nodes, columns, messages)
 
     def _cases(
         self, cycle: CycleState, state: ClaimState, rows: RowArray
@@ -240,9 +251,9 @@ class DynamicResources:
 
         failures = [
             (lacking, Reason(REASON_NO_RESOURCE, unresolvable, explain_resources)),
+            *(() if self._holders is None else self._holders.failures(cycle.pod, state, nodes)),
             (codes == Outcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
             (codes == Outcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
-            (unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)),
         ]
         if messages:
             texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
@@ -252,7 +263,12 @@ class DynamicResources:
                 for text in list(dict.fromkeys(filter(None, texts)))[:_MAX_ERRORS]
             )
             failures.append((codes == Outcome.ERROR, Reason("too many different errors", Code.ERROR)))
-        return Verdicts.first_of(*failures)
+        last = unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)
+        if self._holders is None or not state.node_outcomes or not self._has_node_resources:
+            return Verdicts.first_of(*failures, last)
+        searched = Verdicts.first_of(*failures)
+        demand = shortage(cycle.pod.pod, state, nodes, np.flatnonzero(searched.bits == 0).tolist()).verdicts(nodes)
+        return (searched if demand is None else searched.then(demand)).then(Verdicts.first_of(last))
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it."""
@@ -330,6 +346,9 @@ class DynamicResources:
             self._tracker.assign(pod, key_of(claim), allocation)
         for devices in remaining:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
+        if self._holders is not None and self._has_node_resources:
+            statuses = claim_statuses(pod, state, solution)
+            self._holders.place(cycle.pod_id, PodInfo(with_statuses(pod, statuses)))
         return SUCCESS
 
     def reserved_objects(self) -> ReservedObjects:
@@ -339,6 +358,8 @@ class DynamicResources:
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
+        if self._holders is not None:
+            self._holders.place(cycle.pod_id, cycle.pod)
 
 
 def _selector_errors(claim: ResourceClaim) -> str:

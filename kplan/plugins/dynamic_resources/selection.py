@@ -67,16 +67,22 @@ class ExpressionResults:
 
 
 class Selection:
-    """The results of all expressions, by their text."""
+    """The results of all expressions, by their text.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    lists : attributes may be lists
+    """
+
+    def __init__(self, *, lists: bool) -> None:
+        self._lists = lists
         self._results: dict[str, ExpressionResults | CelCompileError] = {}
 
     def results(self, expression: str) -> ExpressionResults:
         """Return the results of an expression; raises CelCompileError if it is not valid."""
         known = self._results.get(expression)
         if known is None:
-            compiled = cel.compile_expression(expression)
+            compiled = cel.compile_expression(expression, lists=self._lists)
             known = compiled if isinstance(compiled, CelCompileError) else ExpressionResults(compiled)
             self._results[expression] = known
         if isinstance(known, CelCompileError):

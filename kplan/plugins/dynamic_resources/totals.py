@@ -1,6 +1,7 @@
 """How many devices provide an extended resource on each node, for the scores of node resources.
 
-As upstream counts for scores, slices of every generation count, whether or not their pool is complete.
+As upstream counts for scores, slices of every generation count, whether or not their pool is complete, and selectors
+see every device as one that cannot be shared.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go calculateDRAResourceTotals.
 """
@@ -41,6 +42,7 @@ class DeviceCounter:
         self._nodes = nodes
         self._inventory = devices.catalogue.inventory
         self._selection = devices.catalogue.selection
+        self._blind = devices.catalogue.blind_selection
         self._tracker = devices.tracker
         self._classes = classes
         self._counts: dict[str, _ClassCount] = {}
@@ -85,12 +87,14 @@ class DeviceCounter:
     def _matches(self, device_class: DeviceClass, device: DeviceInfo) -> bool | None:
         """Return whether a device is of a class; None when a selector fails on it."""
         try:
-            return all(
-                text is None or self._selection.results(text).matches(device)
-                for text in expressions(device_class.spec.selectors)
-            )
+            return all(text is None or self._selects(text, device) for text in expressions(device_class.spec.selectors))
         except (CelCompileError, CelError, CostLimitError):
             return None
+
+    def _selects(self, text: str, device: DeviceInfo) -> bool:
+        if not device.allows_multiple:
+            return self._selection.results(text).matches(device)
+        return self._blind.results(text).matches(device.as_unshared())
 
     def _devices(self, slice_: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
         spec = slice_.slice.spec

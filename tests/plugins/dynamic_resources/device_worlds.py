@@ -8,7 +8,8 @@ from hypothesis import settings
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass, ResourceClaim
-from kplan.api.resource_slice import ResourceSlice
+from kplan.api.resource_slice import DeviceTaintRule, ResourceSlice
+from kplan.config.releases import reference, with_gates
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
@@ -156,16 +157,18 @@ def pod(name="p", *claims, namespace="default", containers=None, init=(), status
 class DeviceWorld:
     """A cluster, and the plugin at work in it."""
 
-    def __init__(self, nodes, *slices, classes=None, claims=(), taken_at=None, args=None):
+    def __init__(self, nodes, *slices, classes=None, claims=(), taken_at=None, args=None, rules=(), gates=()):
         self.snapshot = Snapshot(
             resource_slices=tuple(convert(each, ResourceSlice) for each in slices),
             device_classes=tuple(convert(each, DeviceClass) for each in (classes or [device_class()])),
             resource_claims=tuple(convert(each, ResourceClaim) for each in claims),
+            device_taint_rules=tuple(convert(each, DeviceTaintRule) for each in rules),
             taken_at=taken_at,
         )
         self.cluster = Cluster(NodeTable([convert(each, Node) for each in nodes]))
         self.listers = Listers(self.snapshot)
-        self.handle = Handle(self.cluster, self.listers, Nominator())
+        release = with_gates(reference(), dict.fromkeys(gates, True))
+        self.handle = Handle(self.cluster, self.listers, Nominator(), release=release)
         self.plugin = DynamicResources(args, self.handle)
 
     def info(self, incoming):

@@ -64,3 +64,16 @@ def test_counts_follow_what_is_allocated_and_given_back():
     world.plugin.unreserve(cycle, 0)
 
     assert (before, during, totals(world)) == (([2], [0]), ([2], [2]), ([2], [0]))
+
+
+def test_a_device_that_can_be_shared_counts_for_scores_as_one_that_cannot():
+    shared = "device.allowMultipleAllocations == true"
+    slices = device_slice("s", device("a", shared=True), device("b", shared=True), on="n1")
+    by_class = {
+        "shared": device_class("shared", shared, extended=GPU),
+        "alone": device_class("alone", f"!({shared})", extended=GPU),
+    }
+
+    counted = {name: totals(DeviceWorld([node("n1")], slices, classes=[each])) for name, each in by_class.items()}
+
+    assert counted == {"shared": ([0], [0]), "alone": ([2], [0])}

@@ -1,0 +1,286 @@
+"""Devices that stand for the node's own resources: what a pod takes of its node through its claims.
+
+A device says how much of a resource of the node its allocation means (gate DRANodeAllocatableResources). Once the
+devices of a pod are found, the whole demand of the pod must fit on the node, the requests of its containers included.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kplan.api.base import ResourceList
+from kplan.api.core import Pod
+from kplan.api.pod import NodeAllocatableResourceClaimStatus
+from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.quantity import Quantity
+from kplan.api.resource import ResourceClaim
+from kplan.api.resource_slice import NodeAllocatableResourceMapping
+from kplan.documents.details import Detail, InsufficientResource
+from kplan.engine.arrays import BoolArray
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.plugins.dynamic_resources.claims import claim_names
+from kplan.plugins.dynamic_resources.cluster_devices import Solution
+from kplan.plugins.dynamic_resources.results import DeviceResult
+from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    NANO,
+    Requests,
+    nano,
+    pod_requests,
+    quantity_text,
+    resource_order,
+    rounded_requests,
+)
+
+GATE: Final = "DRANodeAllocatableResources"
+"""The feature gate with which devices stand for resources of the node."""
+
+_PLAIN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class DemandProblem(Exception):  # noqa: N818 - a rejection, or upstream's error
+    """Why the demand of a pod on a node cannot be computed; the message is upstream's."""
+
+    def __init__(self, text: str, code: Code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Lack(msgspec.Struct):
+    """A resource that is short on some positions of a view."""
+
+    resource: str
+    requested: dict[int, int] = {}  #: position -> the whole demand of the pod
+
+
+class Shortage(msgspec.Struct):
+    """Why the whole demand of a pod does not fit on the nodes of a view."""
+
+    problems: dict[int, tuple[str, Code]] = {}  #: position -> why the demand cannot be computed
+    lacks: dict[str, _Lack] = {}  #: by resource
+    unresolvable: set[int] = set()  #: positions of nodes that are too small for the demand even when empty
+
+    def verdicts(self, nodes: NodeView) -> Verdicts | None:
+        """Return the verdicts; None where nothing is rejected."""
+        failures = list(self._failures(nodes))
+        unresolvable = np.zeros(len(nodes), np.bool_)
+        unresolvable[list(self.unresolvable)] = True
+        return replace(Verdicts.all_of(*failures), unresolvable=unresolvable) if failures else None
+
+    def _failures(self, nodes: NodeView) -> Iterator[tuple[BoolArray, Reason]]:
+        for text, code in dict.fromkeys(self.problems.values()):
+            holds = np.zeros(len(nodes), np.bool_)
+            holds[[position for position, problem in self.problems.items() if problem == (text, code)]] = True
+            yield holds, Reason(text, code)
+        for name in resource_order(self.lacks):
+            lack = self.lacks[name]
+            holds = np.zeros(len(nodes), np.bool_)
+            holds[list(lack.requested)] = True
+            yield holds, _reason(nodes, lack)
+
+
+def _reason(nodes: NodeView, lack: _Lack) -> Reason:
+    name = lack.resource
+    text = f"Insufficient {name}"
+
+    def details(position: int) -> list[Detail]:
+        allocatable, used = int(nodes.allocatable(name)[position]), int(nodes.requested(name)[position])
+        requested = lack.requested[position]
+        amounts = (requested, allocatable - used, allocatable, requested - allocatable + used)
+        wanted, free, all_of_it, short = (quantity_text(name, amount) for amount in amounts)
+        return [
+            InsufficientResource(
+                reason=text, resource=name, requested=wanted, free=free, allocatable=all_of_it, short=short
+            )
+        ]
+
+    return Reason(text, Code.UNSCHEDULABLE, details)
+
+
+def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[int]) -> Shortage:
+    """Return where the pod does not fit with what its newly allocated claims take of the node.
+
+    Parameters
+    ----------
+    positions : of the nodes on which the search found devices
+    """
+    shortage = Shortage()
+    free = {name: nodes.allocatable(name) - nodes.requested(name) for name in _PLAIN}
+    for position in positions:
+        try:
+            requests = _demand(pod, state, nodes.row(position))
+        except DemandProblem as problem:
+            shortage.problems[position] = str(problem), problem.code
+            continue
+        for name, amount in requests.items():
+            if name not in free:
+                free[name] = nodes.allocatable(name) - nodes.requested(name)
+            if amount > free[name][position] and (amount > 0 or name not in _PLAIN):
+                shortage.lacks.setdefault(name, _Lack(name)).requested[position] = amount
+                if amount > nodes.allocatable(name)[position]:
+                    shortage.unresolvable.add(position)
+    return shortage
+
+
+def _demand(pod: Pod, state: ClaimState, row: int) -> Requests:
+    """Return the pod's requests for resources that devices can stand for; empty where none of its devices does."""
+    statuses = claim_statuses(pod, state, state.solution(row))
+    if not statuses:
+        return {}
+    for status in statuses:
+        if not status.containers:
+            name = status.resource_claim_name
+            raise DemandProblem(
+                f"claim {name}: node-allocatable resource claim not referenced by any container within the pod"
+            )
+    demanding = with_statuses(pod, statuses)
+    requests = pod_requests(demanding, use_status=False)
+    if pod.spec.resources is not None and pod.spec.resources.requests:
+        _check_pod_level(requests, pod_requests(demanding, use_status=False, use_pod_level=False))
+    counted = rounded_requests(requests)
+    return {name: amount for name, amount in counted.items() if name in _PLAIN or name.startswith(HUGE_PAGES)}
+
+
+def _check_pod_level(requests: Mapping[str, int], of_parts: Mapping[str, int]) -> None:
+    for name in resource_order(requests):
+        if of_parts.get(name, 0) > requests[name]:
+            raise DemandProblem(
+                f"pod level request for {name} is insufficient to cover the aggregated container and "
+                "node-allocatable DRA requests"
+            )
+
+
+def with_statuses(pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> Pod:
+    """Return the pod with what its claims take of the node."""
+    return replace(pod, status=replace(pod.status, node_allocatable_resource_claim_statuses=statuses))
+
+
+def claim_statuses(
+    pod: Pod, state: ClaimState, solution: Solution | None
+) -> tuple[NodeAllocatableResourceClaimStatus, ...]:
+    """Return what the newly allocated claims take of the node, by the name of the claim.
+
+    Raises DemandProblem when a device stands for an amount of a capacity that it does not hand out in parts.
+    """
+    allocated: dict[str, tuple[ResourceClaim | None, list[DeviceResult]]] = {}
+    for index, devices in enumerate(solution or ()):
+        claim = state.to_allocate[index] if index < len(state.to_allocate) else None
+        # Of a claim that the pod names twice the last allocation counts, as upstream.
+        allocated[UNNAMED_CLAIM if claim is None else claim.metadata.name] = claim, devices
+    statuses = []
+    for name, (claim, devices) in sorted(allocated.items()):
+        amounts = _amounts(claim, state.namespace, devices)
+        if amounts:
+            resources: ResourceList = {resource: str(Quantity(amount)) for resource, amount in amounts.items()}
+            status = NodeAllocatableResourceClaimStatus(
+                resource_claim_name=name, containers=tuple(_containers(pod, name)), resources=resources
+            )
+            statuses.append(status)
+    return tuple(statuses)
+
+
+def _amounts(claim: ResourceClaim | None, namespace: str, devices: Sequence[DeviceResult]) -> dict[str, int]:
+    """Return the resources of the node for which devices stand, in nanos."""
+    amounts: dict[str, int] = {}
+    for result in devices:
+        for resource, mapping in sorted(result.device.device.node_allocatable_resource_mappings.items()):
+            if mapping.capacity_key and result.consumed is None:
+                key = f"{namespace}/{UNNAMED_CLAIM}" if claim is None else claim.metadata.key
+                raise DemandProblem(
+                    f"claim {key}, device {result.device.id.device}: ConsumedCapacity is nil, but Capacity key "
+                    f"'{mapping.capacity_key}' is set in NodeAllocatableResourceMappings for resource {resource}",
+                    Code.ERROR,
+                )
+            amount = _amount(mapping, result)
+            if amount is not None:
+                amounts[resource] = amounts.get(resource, 0) + amount
+    return amounts
+
+
+def _amount(mapping: NodeAllocatableResourceMapping, result: DeviceResult) -> int | None:
+    multiplier = None if mapping.allocation_multiplier is None else nano(mapping.allocation_multiplier)
+    if not mapping.capacity_key:
+        return multiplier or 0
+    consumed = (result.consumed or {}).get(mapping.capacity_key)
+    if consumed is None or multiplier is None:
+        return consumed
+    return -(-consumed * multiplier // NANO)
+
+
+def _containers(pod: Pod, claim_name: str) -> Iterator[str]:
+    """Yield the containers that use a claim, once for each mention."""
+    entries = {entry for entry, name in claim_names(pod) if name == claim_name}
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        for used in container.resources.claims:
+            if used.name in entries:
+                yield container.name
+
+
+class ClaimHolders:
+    """The running pods whose claims take resources of their nodes, in a session."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        infos = cluster.pods.infos
+        self.pods = {pod for pod, info in enumerate(infos) if info.pod.status.node_allocatable_resource_claim_statuses}
+
+    def place(self, pod: int, info: PodInfo) -> None:
+        """Put a pod with what its claims take, or without it, in the place of the same pod."""
+        self._cluster.pods.replace(pod, info)
+        if info.pod.status.node_allocatable_resource_claim_statuses:
+            self.pods.add(pod)
+        else:
+            self.pods.discard(pod)
+
+    def failures(self, pod: PodInfo, state: ClaimState, nodes: NodeView) -> Iterator[tuple[BoolArray, Reason]]:
+        """Yield why allocated claims of a pod cannot be shared, with the nodes that could use them otherwise."""
+        unusable = {claim.metadata.key: is_unavailable for claim, is_unavailable in state.unavailable}
+        for claim in state.claims if self.pods else ():
+            if claim.status.allocation is None:
+                continue
+            rejections = self._rejections(pod, claim, nodes)
+            for text in dict.fromkeys(rejections.values()):
+                held = np.zeros(len(nodes), np.bool_)
+                held[[position for position, reason in rejections.items() if reason == text]] = True
+                if claim.metadata.key in unusable:
+                    held &= ~nodes.take(unusable[claim.metadata.key])
+                yield held, Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def _rejections(self, pod: PodInfo, claim: ResourceClaim, nodes: NodeView) -> dict[int, str]:
+        """Return the positions of a view on which another pod holds a claim, with upstream's reason."""
+        node_of, infos = self._cluster.node_of, self._cluster.pods.infos
+        name = claim.metadata.name
+        rows = {
+            node_of[holder]
+            for holder in self.pods
+            if node_of[holder] != NOWHERE and _holds(infos[holder], pod.namespace, name)
+        }
+        rejections = {}
+        for position in range(len(nodes)) if rows else ():
+            if nodes.row(position) not in rows:
+                continue
+            holders = [infos[holder] for holder in nodes.pods_at(position) if holder in self.pods]
+            uids = {holder.uid or holder.key for holder in holders if _holds(holder, pod.namespace, name)}
+            if len(uids) > 1:
+                rejections[position] = f"node allocatable resource claim {name} shared by multiple pods"
+            elif uids - {pod.uid or pod.key}:
+                rejections[position] = f"node allocatable resource claim {name} is already used by another pod"
+        return rejections
+
+
+def _holds(info: PodInfo, namespace: str, claim: str) -> bool:
+    statuses = info.pod.status.node_allocatable_resource_claim_statuses
+    return info.namespace == namespace and any(status.resource_claim_name == claim for status in statuses)
