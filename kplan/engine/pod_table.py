@@ -263,8 +263,8 @@ class PodTable:
             codes
         ]
 
-    def replace(self, row: int, info: PodInfo) -> None:
-        """Put a pod that differs in its resources only in the place of another, which runs on no node."""
+    def replace_resources(self, row: int, info: PodInfo) -> None:
+        """Replace a pod that runs on no node by one that differs in its resources only."""
         self.infos[row] = info
         for key, column in self._requests.items():
             if row < len(column):

@@ -15,8 +15,11 @@ from .server import Answer, Cluster, Fault, Request, replay, status
 
 BY_NAME = {resource.plural: resource for resource in RESOURCES}
 DYNAMIC = ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses")
-#: What a server serves with feature gates only that are off by default.
-GATED = {"devicetaintrules": None, "podgroups": None}
+#: What a server serves with Karpenter, or with feature gates only that are off by default.
+OPTIONAL = {
+    **{name: None for name, resource in BY_NAME.items() if resource.group.startswith("karpenter.")},
+    **dict.fromkeys(("devicetaintrules", "podgroups")),
+}
 
 
 class Direct:
@@ -34,7 +37,7 @@ class Direct:
 
 
 #: What a server of this age serves each resource in.
-NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2", **GATED}
+NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2", **OPTIONAL}
 
 
 def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
@@ -63,7 +66,7 @@ def test_a_group_that_is_not_served_is_left_out(aggregated: bool) -> None:
 
     found, _ = versions(cluster)
 
-    assert {name for name, version in found.items() if version is None} == {*DYNAMIC, *GATED}
+    assert {name for name, version in found.items() if version is None} == {*DYNAMIC, *OPTIONAL}
 
 
 def only_versions(*names: str) -> Fault:
@@ -97,7 +100,7 @@ def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
 
     found, _ = versions(forbidden)
 
-    assert found == NEWEST | {"devicetaintrules": "v1beta2", "podgroups": "v1alpha2"}
+    assert found == NEWEST | {name: BY_NAME[name].versions[0] for name in OPTIONAL}
 
 
 def test_nothing_known_means_the_first_version() -> None:

@@ -239,7 +239,7 @@ class ClaimHolders:
 
     def place(self, pod: int, info: PodInfo) -> None:
         """Put a pod with what its claims take, or without it, in the place of the same pod."""
-        self._cluster.pods.replace(pod, info)
+        self._cluster.pods.replace_resources(pod, info)
         if info.pod.status.node_allocatable_resource_claim_statuses:
             self.pods.add(pod)
         else:
