@@ -5,21 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.autoscaling import HorizontalPodAutoscaler
-from kplan.documents.base import InputWarning
+from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
 from kplan.planner.base import Base
 from kplan.planner.decisions import Decisions
+from kplan.planner.explanation import Shown
 from kplan.planner.incoming import accepted_objects, with_objects
 from kplan.planner.not_found import meant, no_node
 from kplan.planner.placement import Placement, last_placement
@@ -35,6 +36,9 @@ from kplan.snapshot.model import object_name
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 from kplan.workloads.started import not_started, with_runs
+
+if TYPE_CHECKING:
+    from kplan.documents.plan import PlanReport
 
 
 class Again(Protocol):
@@ -66,6 +70,10 @@ class ChangePlan:
     options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
     #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
     again: Again | None = field(default=None, repr=False, compare=False)
+    command: str = "plan"  #: the command that asks this question
+    asked: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
+    #: carries the same change out once more, and notes its decisions
+    decide: Callable[[Decisions], ChangePlan] | None = field(default=None, repr=False, compare=False)
     #: applies other manifests in the same cluster
     retry: Callable[[Updates], ChangePlan] | None = field(default=None, repr=False, compare=False)
 
@@ -107,15 +115,27 @@ class ChangePlan:
             raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
         return last_placement(session, schedule_pod(session, waiting[pod]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "steps": [step.to_dict() for step in self.steps],
-            "after": [pod.to_dict() for pod in self.after],
-            "workloads": [workload.to_dict() for workload in self.workloads],
-            "blocked": dict(self.blocked),
-            "warnings": [warning.to_dict() for warning in self.warnings],
-        }
+    def report(self, *, fail_on: Sequence[Condition] | None = None) -> PlanReport:
+        """Return the report that the command prints; the change is carried out once more, for its decisions.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of the command
+        """
+        from kplan.planner.change_report import change_report
+
+        shown = Shown()
+        decisions = Decisions(nodes=shown, others=shown, covers_all=True)
+        change: ChangePlan = self
+        if self.decide is not None:
+            decided = self.decide(decisions)
+            change = dataclasses.replace(decided, left_out=self.left_out, again=self.again, retry=self.retry)
+        base = self.origin if self.asked is None else self.asked
+        return change_report(base, change, self.command, fail_on=fail_on, nodes=shown, decisions=decisions)
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
+        return self.report(fail_on=fail_on).to_dict()
 
 
 def roll_out(
@@ -176,8 +196,9 @@ def carry_out(
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions, to_rest=to_rest)
 
-    change = apply(updates_of(base, workloads, autoscalers), decisions)
-    return dataclasses.replace(change, retry=apply)
+    updates = updates_of(base, workloads, autoscalers)
+    change = apply(updates, decisions)
+    return dataclasses.replace(change, asked=base, decide=partial(apply, updates), retry=apply)
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
@@ -293,7 +314,9 @@ def drain(
             decisions=decisions,
         )
 
-    return dataclasses.replace(change, again=again)
+    return dataclasses.replace(
+        change, command="drain", asked=base, again=again, decide=lambda noted: again(base, decisions=noted)
+    )
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.documents.base import InputWarning
+from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import WorkloadState
 from kplan.documents.timeline import Timeline
 from kplan.errors import UsageError
@@ -58,9 +58,9 @@ class TimelinePlan(ChangePlan):
         is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
         return timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {**super().to_dict(), "timeline": self.timeline.to_dict()}
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of the report, with the timeline."""
+        return {**super().to_dict(fail_on=fail_on), "timeline": self.timeline.to_dict()}
 
 
 def timeline(
