@@ -22,8 +22,12 @@ from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.cron_jobs import cron_job_errors
 from kplan.admission.validation.errors import Errors, FieldError, aggregate, not_negative
 from kplan.admission.validation.jobs import job_errors
+from kplan.admission.validation.limits import limit_range_errors, quota_errors
 from kplan.admission.validation.metadata import metadata_errors
 from kplan.admission.validation.pods import template_errors
+from kplan.admission.validation.policies import budget_errors, priority_class_errors
+from kplan.admission.validation.scalers import autoscaler_errors
+from kplan.admission.validation.services import service_errors
 from kplan.admission.validation.texts import dns_subdomain
 from kplan.admission.workload_defaults import default_workload
 
@@ -63,10 +67,15 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
         return Judged(obj, faults)
     if name == "PersistentVolumeClaim":
         obj = default_claim(obj)
-    else:
+    elif name not in _UNDEFAULTED:
         obj = default_workload(obj, name)
         drop_disabled(_pod_spec(obj, name), minor)
     return Judged(obj, faults, tuple(_CHECKS[name](obj)))
+
+
+def is_judged(kind: str) -> bool:
+    """Tell whether objects of a kind are validated, and not only decoded."""
+    return kind == "Pod" or kind in _CHECKS
 
 
 def _pod_spec(obj: Object, kind: str) -> Object:
@@ -95,6 +104,16 @@ def _claim_errors(obj: Object) -> Errors:
     return errors + claim_spec_errors(obj.get("spec", {}), "spec")
 
 
+_UNDEFAULTED: dict[str, Callable[[Object], Errors]] = {
+    "PodDisruptionBudget": budget_errors,
+    "PriorityClass": priority_class_errors,
+    "HorizontalPodAutoscaler": autoscaler_errors,
+    "ResourceQuota": quota_errors,
+    "LimitRange": limit_range_errors,
+    "Service": service_errors,
+}
+"""Kinds whose checks know the defaults that matter to them."""
+
 _CHECKS: dict[str, Callable[[Object], Errors]] = {
     "Deployment": deployment_errors,
     "ReplicaSet": replica_set_errors,
@@ -105,4 +124,6 @@ _CHECKS: dict[str, Callable[[Object], Errors]] = {
     "CronJob": cron_job_errors,
     "PodTemplate": _pod_template_errors,
     "PersistentVolumeClaim": _claim_errors,
+    **_UNDEFAULTED,
 }
+"""How objects of each kind are validated. Of the other kinds only the fields are known, not what they may hold."""

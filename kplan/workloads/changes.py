@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -10,16 +12,18 @@ import msgspec
 
 from kplan.admission.decoding import decode_object
 from kplan.admission.fields import kind_named
+from kplan.admission.judge import invalid_words, is_judged, judge
 from kplan.api.decode import DecodeError, convert
-from kplan.api.kinds import kind_of, metadata_of
+from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.model import object_name
 from kplan.workloads.foreign import PodTemplateAt, not_placed, pod_templates
 from kplan.workloads.manifests import workload_type
-from kplan.workloads.problems import is_foreign, unknown_kind
+from kplan.workloads.problems import is_foreign, not_judged, unknown_kind
 from kplan.workloads.sources import Sources
 
 Manifest = str | Path | Mapping[str, Any]
@@ -60,7 +64,7 @@ def read_changes(
         reader.take(item)
     if sources.problems:
         raise ManifestError(sources.problems)
-    return reader.workloads, reader.objects, reader.warnings
+    return reader.workloads, reader.objects, [*reader.warnings, *not_judged(reader.unjudged)]
 
 
 class _Reader:
@@ -68,6 +72,7 @@ class _Reader:
         self.workloads: list[WrittenWorkload] = []
         self.objects: list[msgspec.Struct] = []
         self.warnings: list[InputWarning] = []
+        self.unjudged: Counter[str] = Counter()  #: kinds of which only the fields are checked
         self._problems = problems
         self._namespace = namespace
 
@@ -78,6 +83,8 @@ class _Reader:
                 self._problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
             elif templates := self._templates_of(item):
                 self.warnings.append(not_placed(item, templates))
+            else:
+                self.unjudged[item.kind] += 1
             return
         try:
             content = item.value()
@@ -98,11 +105,26 @@ class _Reader:
             self._problems += map(item.locate, error.problems)
             return []
 
+    def _accepts(self, item: Item, content: dict[str, Any]) -> bool:
+        """Tell whether the API server accepts an object that is no workload; warn where it does not."""
+        api_kind = kind_named(item.api_version, item.kind)
+        judged = judge(copy.deepcopy(content), api_kind, item.kind, self._namespace) if api_kind is not None else None
+        if judged is None or not judged.errors:
+            return True
+        metadata = judged.content.get("metadata", {})
+        name = str(metadata.get("name", ""))
+        words = invalid_words(item.kind, split_api_version(item.api_version)[0], name, judged.errors)
+        where = object_name(item.kind, str(metadata.get("namespace", "")), name)
+        self.warnings.append(InputWarning("Refused", where, words))
+        return False
+
     def _keep(self, item: Item, content: dict[str, Any]) -> None:
         target = workload_type(item.api_version, item.kind)
         if target is None:
+            if not is_judged(item.kind):
+                self.unjudged[item.kind] += 1
             known = kind_of(item.api_version, item.kind)
-            if known is not None:
+            if known is not None and self._accepts(item, content):
                 self.objects.append(complete(convert(content, known.type), known, self._namespace))
             return
         metadata = metadata_of(convert(content, target))

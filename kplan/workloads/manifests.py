@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.admission.decoding import Fault
 from kplan.admission.fields import ApiKind, kind_named
 from kplan.admission.gated_fields import NEWEST
-from kplan.admission.judge import Judged, judge
+from kplan.admission.judge import Judged, is_judged, judge
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
@@ -40,6 +40,7 @@ from kplan.workloads.problems import (
     field_problem,
     is_foreign,
     no_workloads,
+    not_judged,
     other_namespace,
     uncountable,
     unknown_kind,
@@ -162,7 +163,7 @@ def load_manifests(
         tuple(reader.pods),
         tuple(reader.workloads),
         tuple(reader.objects),
-        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader)),
+        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(+reader.unjudged)),
         dict(reader.skipped),
         tuple(reading.passed_over),
     )
@@ -210,6 +211,7 @@ class _Reader:
         self.objects: list[msgspec.Struct] = []
         self.warnings: list[InputWarning] = []
         self.skipped: Counter[str] = Counter()
+        self.unjudged: Counter[str] = Counter()  #: kinds of which only the fields are checked
         self.drawn: set[tuple[str, str]] = set()
         self.minor = NEWEST
         self.as_deployments: frozenset[str] = frozenset()
@@ -227,6 +229,8 @@ class _Reader:
         judged = self._judge(item, api_kind)
         if judged is None:
             return
+        if not is_judged(item.kind):
+            self.unjudged[item.kind] += 1
         kind = kind_of(item.api_version, item.kind)
         workload = workload_type(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
@@ -258,6 +262,7 @@ class _Reader:
                 self.take(deployment)
             return
         self.skipped[item.kind] += 1
+        self.unjudged[item.kind] += not templates
         if templates:
             self.foreign.append(item.kind)
             self.warnings.append(not_placed(item, templates))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem
 from kplan.reading import Item
+from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS
 from kplan.workloads.sources import PassedOver, Source, Text
 
@@ -113,3 +114,18 @@ def no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver], f
         kinds = " ".join(f"--as-deployment {kind}" for kind in dict.fromkeys(foreign))
         hint = f"{kinds} places the pods of such kinds as those of Deployments"
     return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
+
+
+def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
+    """Yield a warning about objects of kinds of which only the fields are checked.
+
+    Parameters
+    ----------
+    kinds : kind -> number of objects
+    """
+    if kinds:
+        named = ", ".join(kind if n == 1 else f"{kind} ({n})" for kind, n in sorted(kinds.items()))
+        message = (
+            f"only the names and types of fields are checked: the API server may refuse what is valid here: {named}"
+        )
+        yield InputWarning("NotJudged", "", message)

@@ -161,7 +161,8 @@ def test_a_suspended_job_makes_no_pods_and_says_so() -> None:
 
 
 def test_namespace_and_places_are_kept() -> None:
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}}
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
     ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
     found = load(service, ingress, workload("Deployment", replicas=1), namespace="shop")
 

@@ -157,8 +157,8 @@ def daemon_set_errors(obj: Object) -> Errors:
 
 def _daemon_rolling_errors(rolling: Object, path: str) -> Errors:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    errors = _share_errors(unavailable, f"{path}.maxUnavailable") + _share_errors(surge, f"{path}.maxSurge")
-    errors += _above_all(unavailable, f"{path}.maxUnavailable") + _above_all(surge, f"{path}.maxSurge")
+    errors = share_errors(unavailable, f"{path}.maxUnavailable") + share_errors(surge, f"{path}.maxSurge")
+    errors += above_all_errors(unavailable, f"{path}.maxUnavailable") + above_all_errors(surge, f"{path}.maxSurge")
     if _number(unavailable) and _number(surge):
         errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     if not _number(unavailable) and not _number(surge):
@@ -176,10 +176,10 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
         return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
     rolling, at = rolling or {}, f"{path}.rollingUpdate"
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    errors = _share_errors(unavailable, f"{at}.maxUnavailable") + _share_errors(surge, f"{at}.maxSurge")
+    errors = share_errors(unavailable, f"{at}.maxUnavailable") + share_errors(surge, f"{at}.maxSurge")
     if not _number(unavailable) and not _number(surge):
         errors.append(invalid(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return errors + _above_all(unavailable, f"{at}.maxUnavailable")
+    return errors + above_all_errors(unavailable, f"{at}.maxUnavailable")
 
 
 def _shown_shares(rolling: Object | None) -> GoStruct | None:
@@ -188,14 +188,15 @@ def _shown_shares(rolling: Object | None) -> GoStruct | None:
     return GoStruct({"MaxUnavailable": rolling.get("maxUnavailable", 0), "MaxSurge": rolling.get("maxSurge", 0)})
 
 
-def _share_errors(share: int | str, path: str) -> Errors:
+def share_errors(share: int | str, path: str) -> Errors:
     """Check a number or percentage (upstream ValidatePositiveIntOrPercent)."""
     if isinstance(share, str):
         return invalids(path, share, percent(share))
     return [invalid(path, share, NEGATIVE)] if share < 0 else []
 
 
-def _above_all(share: int | str, path: str) -> Errors:
+def above_all_errors(share: int | str, path: str) -> Errors:
+    """Refuse more than all (upstream IsNotMoreThan100Percent)."""
     is_percent = isinstance(share, str) and not percent(share)
     return [invalid(path, share, "must not be greater than 100%")] if is_percent and _number(share) > 100 else []
 

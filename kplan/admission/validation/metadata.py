@@ -19,8 +19,10 @@ _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 Names = Callable[[str], Sequence[str]]
 
 
-def metadata_errors(metadata: dict[str, Any], names: Names, *, checks_prefix: bool = True) -> Errors:
-    """Return what is wrong with the metadata of a new namespaced object."""
+def metadata_errors(
+    metadata: dict[str, Any], names: Names, *, checks_prefix: bool = True, is_namespaced: bool = True
+) -> Errors:
+    """Return what is wrong with the metadata of a new object."""
     path = "metadata"
     errors: Errors = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
@@ -31,7 +33,9 @@ def metadata_errors(metadata: dict[str, Any], names: Names, *, checks_prefix: bo
     elif name:
         errors += invalids(f"{path}.name", name, names(name))
     namespace = metadata.get("namespace", "")
-    if not namespace:
+    if not is_namespaced:
+        errors += [forbidden(f"{path}.namespace", "not allowed on this type")] if namespace else []
+    elif not namespace:
         errors.append(required(f"{path}.namespace"))
     else:
         errors += invalids(f"{path}.namespace", namespace, dns_label(namespace))

@@ -36,7 +36,7 @@ _STANDARD = frozenset(
 
 def container_resource_errors(resources: Resources, claims: set[str], path: str) -> Errors:
     """Return what is wrong with a container's resources; `claims` are the names of the pod's resource claims."""
-    return _errors(resources, _container_name_errors, claims, path)
+    return _errors(resources, container_name_errors, claims, path)
 
 
 def pod_resource_errors(spec: dict[str, Any], claims: set[str], path: str) -> Errors:
@@ -59,10 +59,10 @@ def _errors(resources: Resources, names: Callable[[str, str], Errors], claims: s
     errors: Errors = []
     for name, amount in sorted(limits.items()):
         at = f"{path}.limits[{name}]"
-        errors += names(name, at) + _amount_errors(name, amount, at) + _huge_page_errors(name, amount, at)
+        errors += names(name, at) + amount_errors(name, amount, at) + _huge_page_errors(name, amount, at)
     for name, amount in sorted(requests.items()):
         at = f"{path}.requests[{name}]"
-        errors += names(name, at) + _amount_errors(name, amount, at)
+        errors += names(name, at) + amount_errors(name, amount, at)
         errors += _limit_errors(name, amount, limits.get(name), path)
         errors += _huge_page_errors(name, amount, at)
     named = limits.keys() | requests.keys()
@@ -73,18 +73,19 @@ def _errors(resources: Resources, names: Callable[[str, str], Errors], claims: s
 
 def _limit_errors(name: str, amount: str, limit: str | None, path: str) -> Errors:
     if limit is None:
-        if _can_overcommit(name):
+        if can_overcommit(name):
             return []
         return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
     request, most = parse(amount).nanos, parse(limit).nanos
-    if request != most and not _can_overcommit(name):
+    if request != most and not can_overcommit(name):
         return [invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")]
     if request > most:
         return [invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}")]
     return []
 
 
-def _amount_errors(name: str, amount: str, path: str) -> Errors:
+def amount_errors(name: str, amount: str, path: str) -> Errors:
+    """Return what is wrong with an amount of a resource (upstream ValidateResourceQuantityValue)."""
     exact = parse(amount)
     errors: Errors = []
     if exact.nanos < 0:
@@ -106,15 +107,17 @@ def _huge_page_errors(name: str, amount: str, path: str) -> Errors:
     return [invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
 
 
-def _standard_name_errors(name: str, path: str) -> Errors:
+def standard_name_errors(name: str, path: str) -> Errors:
+    """Return what is wrong with the name of a resource (upstream validateResourceName)."""
     errors = invalids(path, name, label_key_problems(name))
     if errors or "/" in name or name in _STANDARD or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
         return errors
     return [invalid(path, name, "must be a standard resource type or fully qualified")]
 
 
-def _container_name_errors(name: str, path: str) -> Errors:
-    errors = _standard_name_errors(name, path)
+def container_name_errors(name: str, path: str) -> Errors:
+    """Return what is wrong with the name of a container's resource."""
+    errors = standard_name_errors(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not name.startswith(_HUGE_PAGES):
             errors.append(invalid(path, name, "must be a standard resource for containers"))
@@ -124,7 +127,7 @@ def _container_name_errors(name: str, path: str) -> Errors:
 
 
 def _pod_name_errors(name: str, path: str) -> Errors:
-    errors = _standard_name_errors(name, path)
+    errors = standard_name_errors(name, path)
     if errors or name in ("cpu", "memory") or name.startswith(_HUGE_PAGES):
         return errors
     return [not_supported(path, name, ("cpu", _HUGE_PAGES, "memory"))]
@@ -139,7 +142,8 @@ def is_extended(name: str) -> bool:
     return not _is_native(name) and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
 
 
-def _can_overcommit(name: str) -> bool:
+def can_overcommit(name: str) -> bool:
+    """Tell whether limits of a resource may be larger than its requests."""
     return _is_native(name) and not name.startswith(_HUGE_PAGES)
 
 

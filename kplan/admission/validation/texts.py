@@ -84,6 +84,13 @@ def port_name(value: str) -> list[str]:
     return problems
 
 
+def path_segment(value: str) -> list[str]:
+    """Return what is wrong with a name that is part of a path (upstream IsPathSegmentName)."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{char}'" for char in "/%" if char in value]
+
+
 def percent(value: str) -> list[str]:
     """Return what is wrong with a percentage."""
     if re.fullmatch(_PERCENT, value):

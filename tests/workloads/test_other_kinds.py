@@ -1,0 +1,250 @@
+"""Objects that come along with workloads are judged as by the API server, where decisions read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.admission.fields import kind_named
+from kplan.admission.judge import judge
+
+Object = dict[str, Any]
+
+
+def errors(api_version: str, kind: str, **fields: Any) -> list[str]:
+    api_kind = kind_named(api_version, kind)
+    assert api_kind is not None
+    content = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
+    judged = judge(content, api_kind, kind, "default")
+    assert judged.faults == ()
+    return [str(error) for error in judged.errors]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"minAvailable": 1}, []),
+        ({"minAvailable": "101%"}, ['spec.minAvailable: Invalid value: "101%": must not be greater than 100%']),
+        ({"maxUnavailable": -1}, ["spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"]),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            [
+                (
+                    "spec.selector.matchExpressions[0].values: Required value:"
+                    " must be specified when `operator` is 'In' or 'NotIn'"
+                )
+            ],
+        ),
+        (
+            {"unhealthyPodEvictionPolicy": "Never"},
+            [
+                (
+                    'spec.unhealthyPodEvictionPolicy: Unsupported value: "Never": supported values: "AlwaysAllow",'
+                    ' "IfHealthyBudget"'
+                )
+            ],
+        ),
+    ],
+)
+def test_budgets(spec: Object, expected: list[str]) -> None:
+    assert errors("policy/v1", "PodDisruptionBudget", spec=spec) == expected
+
+
+def test_a_budget_has_one_bound() -> None:
+    (words,) = errors("policy/v1", "PodDisruptionBudget", spec={"minAvailable": 1, "maxUnavailable": 1})
+    assert words.endswith("minAvailable and maxUnavailable cannot be both set")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("high", 1_000_000_000, []),
+        ("high", 1_000_000_001, ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]),
+        ("system-cluster-critical", 2_000_000_000, []),
+        (
+            "system-mine",
+            5,
+            [
+                (
+                    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use"
+                    " only."
+                    " error: system-mine is not a known system priority class"
+                )
+            ],
+        ),
+    ],
+)
+def test_priority_classes(name: str, value: int, expected: list[str]) -> None:
+    assert errors("scheduling.k8s.io/v1", "PriorityClass", metadata={"name": name}, value=value) == expected
+
+
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"maxReplicas": 3}, []),
+        (
+            {"minReplicas": 4, "maxReplicas": 3},
+            ["spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"],
+        ),
+        (
+            {"minReplicas": 2},
+            [
+                "spec.maxReplicas: Required value: must be set and greater than 0",
+                "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+            ],
+        ),
+        (
+            {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "apiVersion": "apps/v1"}},
+            ["spec.scaleTargetRef.name: Required value"],
+        ),
+        (
+            {
+                "maxReplicas": 3,
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}],
+            },
+            [
+                (
+                    "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw"
+                    " value"
+                    " or a target utilization"
+                )
+            ],
+        ),
+        (
+            {
+                "maxReplicas": 3,
+                "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 15}]}},
+            },
+            ["spec.behavior.scaleUp.policies[0].value: Invalid value: 0: must be greater than zero"],
+        ),
+    ],
+)
+def test_autoscalers(spec: Object, expected: list[str]) -> None:
+    assert errors("autoscaling/v2", "HorizontalPodAutoscaler", spec={"scaleTargetRef": TARGET, **spec}) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"hard": {"pods": "3", "requests.cpu": "2", "example.com/gpu": "1"}}, []),
+        ({"hard": {"pods": "1500m"}}, ['spec.hard[pods]: Invalid value: "1500m": must be an integer']),
+        (
+            {"hard": {"storage": "1Gi"}},
+            ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
+        ),
+        (
+            {"hard": {"services": "1"}, "scopes": ["BestEffort", "NotBestEffort"]},
+            [
+                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource',
+                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource',
+                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',
+            ],
+        ),
+    ],
+)
+def test_quotas(spec: Object, expected: list[str]) -> None:
+    assert errors("v1", "ResourceQuota", spec=spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}, []),
+        (
+            {"type": "Container", "max": {"cpu": "1"}, "min": {"cpu": "2"}, "default": {"cpu": "2"}},
+            [
+                'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
+                (
+                    'spec.limits[0].defaultRequest[cpu]: Invalid value: "2":'
+                    " default request value 2 is greater than max value 1"
+                ),
+                'spec.limits[0].default[cpu]: Invalid value: "1": default value 2 is greater than max value 1',
+            ],
+        ),
+        (
+            {"type": "Pod", "default": {"cpu": "1"}},
+            ["spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'"],
+        ),
+        (
+            {"type": "PersistentVolumeClaim"},
+            [
+                (
+                    "spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but"
+                    " neither"
+                    " was provided"
+                )
+            ],
+        ),
+    ],
+)
+def test_limit_ranges(item: Object, expected: list[str]) -> None:
+    assert errors("v1", "LimitRange", spec={"limits": [item]}) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"ports": [{"port": 80}]}, []),
+        ({"clusterIP": "None"}, []),
+        ({}, ["spec.ports: Required value"]),
+        (
+            {"ports": [{"port": 0}]},
+            ["spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"] * 1
+            + ["spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, inclusive"],
+        ),
+        (
+            {"ports": [{"port": 80}, {"port": 81}]},
+            ["spec.ports[0].name: Required value", "spec.ports[1].name: Required value"],
+        ),
+        (
+            {"ports": [{"port": 80, "nodePort": 30000}]},
+            ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
+        ),
+        ({"type": "ExternalName"}, ["spec.externalName: Required value"]),
+        (
+            {"ports": [{"port": 80}], "type": "Local"},
+            [
+                (
+                    'spec.type: Unsupported value: "Local": supported values: "ClusterIP", "ExternalName",'
+                    ' "LoadBalancer",'
+                    ' "NodePort"'
+                )
+            ],
+        ),
+    ],
+)
+def test_services(spec: Object, expected: list[str]) -> None:
+    assert errors("v1", "Service", spec=spec) == expected
+
+
+def cluster() -> kplan.Planner:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
+    return kplan.Planner(kplan.load_snapshot([node]))
+
+
+def test_a_refused_object_is_told_and_not_applied() -> None:
+    wrong = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"minAvailable": "half"},
+    }
+    change = cluster().roll_out([wrong])
+
+    (warning,) = change.warnings
+    assert (warning.code, warning.object) == ("Refused", "PodDisruptionBudget/default/web")
+    assert warning.message.startswith('PodDisruptionBudget.policy "web" is invalid: spec.minAvailable: Invalid value')
+
+
+def test_other_kinds_are_named_as_not_judged() -> None:
+    secret = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    again = {**secret, "metadata": {"name": "d"}}
+    (warning,) = cluster().roll_out([secret, again]).warnings
+
+    assert warning.code == "NotJudged"
+    assert warning.message.endswith(": ConfigMap (2)")
