@@ -104,7 +104,7 @@ class NodePorts:
         pods_of = self._pods_by_port.pods_of
         return self._conflicting.get(
             (wanted, len(pods_of)),
-            lambda: [port for port in pods_of if any(conflicts(wanted_port, port) for wanted_port in wanted)],
+            lambda: list(filter(Ports(wanted).conflict_with, pods_of)),
         )
 
     def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:
@@ -122,15 +122,19 @@ class NodePorts:
         return in_use.column
 
 
-def conflicts(wanted: HostPort, used: HostPort) -> bool:
-    """Whether two host ports cannot be in use on the same node."""
-    address, protocol, number = used
-    return (protocol, number) == wanted[1:] and (ANY_ADDRESS in (address, wanted[0]) or address == wanted[0])
+class Ports:
+    """Host ports, of which one that conflicts with another is looked up, however many there are."""
 
+    def __init__(self, ports: Iterable[HostPort]) -> None:
+        self._addresses: dict[tuple[str, int], set[str]] = {}
+        for address, protocol, number in ports:
+            self._addresses.setdefault((protocol, number), set()).add(address)
 
-def is_in_use(wanted: HostPort, used: Iterable[HostPort]) -> bool:
-    """Whether a port conflicts with any that is in use."""
-    return any(conflicts(wanted, used_port) for used_port in used)
+    def conflict_with(self, port: HostPort) -> bool:
+        """Tell whether any of them cannot be in use on the same node as a port."""
+        address, protocol, number = port
+        addresses = self._addresses.get((protocol, number))
+        return addresses is not None and (address == ANY_ADDRESS or address in addresses or ANY_ADDRESS in addresses)
 
 
 def _changed(in_use: BoolArray, delta: PodDelta, uses_port: BoolArray) -> BoolArray:
@@ -156,9 +160,10 @@ def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list
     """Return the ports that are in use, with the pods that use them."""
     infos = nodes.cluster.pods.infos
     neighbours = [infos[pod] for pod in nodes.pods_at(position)]
+    used = [(neighbour.key, Ports(neighbour.host_ports)) for neighbour in neighbours if neighbour.host_ports]
     details: list[Detail] = []
     for port in wanted:
-        holders = sorted(neighbour.key for neighbour in neighbours if is_in_use(port, neighbour.host_ports))
+        holders = sorted(key for key, ports in used if ports.conflict_with(port))
         if not holders:
             continue
         address, protocol, number = port

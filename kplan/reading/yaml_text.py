@@ -217,8 +217,11 @@ class _Builder:
 
     def _close(self, event: yaml.Event) -> None:
         node = self._stack.pop()
-        for merged in node.merges:  # the first one that has a key wins
-            node.value = {**merged, **node.value}
+        if node.merges:
+            whole: dict[str, Any] = {}
+            for merged in (*reversed(node.merges), node.value):  # what comes first wins, and own keys before all
+                whole.update(merged)
+            node.value = whole
         if node.anchor:
             self._anchors[node.anchor] = (node.value, node.size)
         self._put(node.value, node.size, event)

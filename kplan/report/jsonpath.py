@@ -26,6 +26,8 @@ Step = Callable[[Values], Values]
 _HINT = "for example -o jsonpath='{.placements[*].pod.name}'; kplan schema KIND prints the fields"
 _MOST_CHARACTERS = 10_000
 _MOST_NESTED = 50
+_MOST_VALUES = 1_000_000
+_MOST_WRITTEN = 256 << 20
 _FIELD = re.compile(r"((?:\\.|[^\s.,\[\]$@{}\\])+)")
 _SCALAR = re.compile(r"\+?(-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?|true\b|false\b)")
 _WORD = re.compile(r"\w+")
@@ -65,7 +67,15 @@ def parse_jsonpath(template: str) -> tuple[Node, ...]:
 
 def render_jsonpath(template: str, document: Any) -> str:
     """Return what a template selects from a document; raises UsageError for a template that does not fit it."""
-    return "".join(_written(parse_jsonpath(template), document))
+    parts: list[str] = []
+    length = 0
+    for part in _written(parse_jsonpath(template), document):
+        parts.append(part)
+        # Every part counts, also an empty one: ranges in ranges multiply.
+        length += len(part) + 100
+        if length > _MOST_WRITTEN:
+            raise _wrong("the template writes more than 256 MiB")
+    return "".join(parts)
 
 
 def _wrong(message: str) -> UsageError:
@@ -81,13 +91,29 @@ def _written(nodes: Sequence[Node], value: Any) -> Iterator[str]:
                 for picked in _walk(path, [value]):
                     yield from _written(body, picked)
             case _:
-                yield " ".join(map(_text, _walk(node, [value])))
+                yield " ".join(_bounded(map(_text, _walk(node, [value]))))
 
 
 def _walk(path: Sequence[Step], values: Values) -> Values:
     for step in path:
         values = step(values)
+        _check_number(values)
     return values
+
+
+def _check_number(values: Values) -> None:
+    """Refuse what grows with every step: ``{..}`` repeats what is nested."""
+    if len(values) > _MOST_VALUES:
+        raise _wrong(f"a path leads to more than {_MOST_VALUES:,} values")
+
+
+def _bounded(texts: Iterator[str]) -> Iterator[str]:
+    length = 0
+    for text in texts:
+        length += len(text)
+        if length > _MOST_WRITTEN:
+            raise _wrong("the template writes more than 256 MiB")
+        yield text
 
 
 def _text(value: Any) -> str:
@@ -116,6 +142,7 @@ def _descend(values: Values) -> Values:
     for value in values:
         if children := _children(value):
             descendants += [value, *_descend(children)]
+            _check_number(descendants)
     return descendants
 
 

@@ -147,12 +147,10 @@ def load_manifests(
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
     reader.minor, reader.takes_others = minor, takes_others
     reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
-    unchecked = 0
-    for item in reading.items(sources):
-        if len(reader.problems) >= ENOUGH_PROBLEMS:
-            unchecked += 1
-            continue
+    items = reading.items(sources)
+    while len(reader.problems) < ENOUGH_PROBLEMS and (item := next(items, None)) is not None:
         reader.take(item)
+    unchecked = sum(1 for _ in items)
     if not reader.problems and not reader.workloads:
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
     reader.problems += _duplicate_names(reader.pods)
