@@ -250,6 +250,11 @@ def _at_revision(path: Path, revision: str, directory: str) -> str:
     if done.returncode:
         errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
         raise UsageError(f"git:{revision}: {path}: {errors[0][:500]}", hint=hint)
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(target, filter="data")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            archive.extractall(target, filter="data")
+    except (tarfile.TarError, OSError):
+        raise UsageError(
+            f"git:{revision}: {path} holds what no manifest is, such as a link that leads out of it", hint=hint
+        ) from None
     return str(target if name == "." else target / name)

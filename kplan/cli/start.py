@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 from kplan.cli import signals
 
@@ -38,6 +39,9 @@ def run(name: str = "kplan") -> None:
     collector.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     open_streams()
+    # Warnings of libraries name their own lines; python -W shows them.
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
     from kplan.cli.faults import FAILED, say_traceback
     from kplan.cli.main import app
 
