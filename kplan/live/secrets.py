@@ -6,6 +6,7 @@ pass through here.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -53,13 +54,22 @@ class Secrets:
     def add(self, *texts: str) -> None:
         """Add secrets."""
         for text in texts:
-            self._texts.update(word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH)
+            words = [word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH]
+            self._texts.update(words)
+            self._texts.update(form for word in words for form in _in_base64(word))
 
     def hide(self, text: str) -> str:
         """Return a text with its secrets replaced."""
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
         return _TELLTALE.sub(_HIDDEN, text)
+
+
+def _in_base64(text: str) -> tuple[str, str]:
+    """Return a text in both alphabets of base64, without the end that depends on what follows."""
+    data = text.encode("utf-8", "surrogatepass")
+    data = data[: len(data) - len(data) % 3]
+    return base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()
 
 
 def address(url: str) -> str:
