@@ -117,6 +117,25 @@ class LargestFit(Document, frozen=True, kw_only=True):
     after: Largest
 
 
+class Luck(Document, frozen=True, kw_only=True):
+    """What depends on draws among equal nodes and equal pods; the report itself is about one way to draw.
+
+    Attributes
+    ----------
+    runs : the number of draws
+    seed : of the draws
+    fails : draws in which something happens that --fail-on lists
+    pending : pods that stay pending in some draws only -> in how many
+    evicted : pods that make room for others in some draws only -> in how many
+    """
+
+    runs: Positive
+    seed: int
+    fails: Count
+    pending: dict[str, Count]
+    evicted: dict[str, Count]
+
+
 class PlanSummary(Summary, frozen=True, kw_only=True):
     """Counts; of a pod that was tried several times the last outcome counts."""
 
@@ -146,6 +165,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     blocked : NAMESPACE/NAME -> why a pod may not be evicted
     obstacles : the same pods with the budgets that cover them
     refused_nodes : nodes that kubectl drain refuses to empty
+    luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
     forced : what the flags would change that kubectl asks for there; absent where it refuses no node
     """
 
@@ -167,6 +187,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     obstacles: tuple[Obstacle, ...] = ()
     refused_nodes: tuple[RefusedNode, ...] = ()
     forced: Forced | UnsetType = UNSET
+    luck: Luck | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

@@ -39,6 +39,7 @@ from kplan.workloads.started import not_started, with_runs
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
+    from kplan.planner.odds import Drawn
 
 
 class Again(Protocol):
@@ -70,6 +71,8 @@ class ChangePlan:
     options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
     #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
     again: Again | None = field(default=None, repr=False, compare=False)
+    #: the same change as a question that is drawn many times
+    drawn: Callable[[], Drawn] | None = field(default=None, repr=False, compare=False)
     command: str = "plan"  #: the command that asks this question
     asked: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
@@ -198,7 +201,19 @@ def carry_out(
 
     updates = updates_of(base, workloads, autoscalers)
     change = apply(updates, decisions)
-    return dataclasses.replace(change, asked=base, decide=partial(apply, updates), retry=apply)
+
+    def drawn() -> Drawn:
+        from kplan.planner.odds_of_changes import RolledOut
+
+        return RolledOut(tuple(workloads), rollout)
+
+    return dataclasses.replace(
+        change,
+        asked=base,
+        decide=partial(apply, updates),
+        retry=apply,
+        drawn=None if additions or to_rest else drawn,
+    )
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
@@ -314,8 +329,18 @@ def drain(
             decisions=decisions,
         )
 
+    def drawn() -> Drawn:
+        from kplan.planner.odds_of_changes import Drained
+
+        return Drained(tuple(nodes), lost, one_by_one, rolling, replace, options)
+
     return dataclasses.replace(
-        change, command="drain", asked=base, again=again, decide=lambda noted: again(base, decisions=noted)
+        change,
+        command="drain",
+        asked=base,
+        again=again,
+        decide=lambda noted: again(base, decisions=noted),
+        drawn=drawn,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.documents.base import Condition, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.plan import Action, Luck, PlanReport, PodChange
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.queue import enqueue
@@ -91,7 +91,14 @@ def change_report(
         obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
         refused_nodes=change.refused_nodes,
         forced=_forced(base, change),
+        luck=_luck(base, change, chosen),
     )
+
+
+def _luck(base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
+    from kplan.planner.luck import luck_of_change
+
+    return luck_of_change(base, change, fail_on)
 
 
 def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:

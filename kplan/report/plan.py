@@ -18,6 +18,7 @@ from kplan.report.change import (
     change_cases,
     change_sentence,
     is_change,
+    luck_blocks,
     obstacles_blocks,
     step_blocks,
     workloads_blocks,
@@ -44,6 +45,7 @@ _MOST_DAEMONS = 200
 def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what a PlanReport shows, block by block."""
     yield verdict_heading(plan_sentence(document))
+    yield from luck_blocks(document)
     yield from opening_blocks(document, options)
     if is_change(document):
         yield from workloads_blocks(document, options)
