@@ -213,4 +213,4 @@ def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
     result = invoke("preempt", "--report", f"json={path}", "--report", f"html={path}")
 
     assert result.exit_code == 2
-    assert "two reports in one file" in result.stderr
+    assert "two reports for one file" in result.stderr

@@ -148,7 +148,7 @@ def _check(
     names_pods: bool,
 ) -> None:
     if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read once only", hint="give all but one as files")
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
     if files or manifests.kustomize:
         return
     options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}
@@ -156,7 +156,7 @@ def _check(
     options["--as-deployment"] = ", ".join(manifests.as_deployment or ())
     for option, value in options.items():
         if value not in ("", None):
-            raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")
+            raise UsageError(f"{option} is for manifests, but there are none", hint="name a manifest, or leave it out")
 
 
 def _manifests(
@@ -201,7 +201,7 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
         return
     say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
     if snapshot.skipped:
-        say(f"snapshot: left out, since scheduling does not read them: {_counted(snapshot.skipped)}")
+        say(f"snapshot: left out, because scheduling does not use them: {_counted(snapshot.skipped)}")
 
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
@@ -259,7 +259,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(FORMATS)}"
             raise UsageError(f"--report {option}: unknown format {name!r}", hint=hint)
         if any(path == known for _, known in reports):
-            raise UsageError(f"--report {option}: two reports in one file", hint="give each a file of its own")
+            raise UsageError(f"--report {option}: two reports for one file", hint="give each a file of its own")
         reports.append((name, path))
     return reports
 

@@ -75,7 +75,7 @@ def capacity(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Count how many replicas fit, where, and what stops the next.
+    """Count how many replicas fit, where, and what stops the next one.
 
     Replicas are placed one after another, as kube-scheduler would, until one does not fit. With --replicas N, if fewer
     than N fit, shows which nodes to add and exits with 1 (--fail-on).
@@ -86,7 +86,7 @@ def capacity(
         hint = "name a manifest or a workload: kplan capacity web.yaml, kplan capacity deploy/shop/cart"
         raise UsageError("nothing to count", hint=hint)
     if [*files, cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read once only", hint="give all but one as files")
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
         hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
         raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
@@ -121,7 +121,7 @@ def capacity(
     workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), planner.world)
     n_counted = len(workloads) + (len(loaded.pods) if loaded else 0)
     if len(shares) == 1 and n_counted == 1 and not verbosity.quiet:
-        tell_no_effect("--mix", "one number is no mix; give one for each workload")
+        tell_no_effect("--mix", "a mix needs a number for each workload")
     questions = CapacityQuestions(
         planner,
         loaded,

@@ -36,7 +36,7 @@ class OtherQuestions:
         bool,
         typer.Option(
             "--headroom",
-            help="How many more replicas of each workload fit, each alone; without FILE: of all in the cluster.",
+            help="How many more replicas of each workload fit, each on its own; without FILE: all workloads.",
         ),
     ] = False
     all_namespaces: Annotated[
@@ -92,7 +92,7 @@ class OtherQuestions:
         """The option of the question; empty for the plain count."""
         chosen = [option for option, is_on in self._questions().items() if is_on]
         if len(chosen) > 1:
-            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask one after the other")
+            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask them one at a time")
         return chosen[0] if chosen else ""
 
     def _questions(self) -> Mapping[str, bool]:
@@ -188,7 +188,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
         before = planner.session.cluster if has_map else None
         document = answer.report(fail_on=self.fail_on, nodes=self.shown, before=before)
         if other.shapes and document.stop and not document.offers and not self.verbosity.quiet:
-            tell_no_effect("--shapes", "what stops the next replica is nothing that a node helps with")
+            tell_no_effect("--shapes", "more nodes would not help with what stops the next replica")
         return document
 
     def _own_templates(self, planner: Planner, shares: Sequence[int]) -> tuple[Planner, list[Template]]:
@@ -198,7 +198,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
 
         if shares and len(shares) != len(self.workloads):
             hint = "give one number for each workload, in the order of the arguments"
-            raise UsageError("--mix has another number of parts than there are workloads", hint=hint)
+            raise UsageError("--mix needs as many numbers as there are workloads", hint=hint)
         most = most_replicas(planner.snapshot, **self.limits)
         templates = []
         for key, share in zip(self.workloads, shares or [1] * len(self.workloads), strict=True):

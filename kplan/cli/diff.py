@@ -225,7 +225,7 @@ def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence
         yield names, [against] if against else names
         return
     if not names:
-        raise UsageError(f"--against-manifests {against}: no manifest given", hint="name those that are under git")
+        raise UsageError(f"--against-manifests {against}: no manifest given", hint="name manifests that are in git")
     with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
         yield [_at_revision(Path(name), against.removeprefix(_GIT), directory) for name in names], names
 

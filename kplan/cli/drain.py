@@ -36,7 +36,7 @@ def drain(
         bool,
         typer.Option(
             "--one-by-one",
-            help="Evict one pod at a time, and wait until the cluster is at rest.",
+            help="Evict one pod at a time, and wait for the cluster to settle.",
             rich_help_panel=MORE,
         ),
     ] = False,
@@ -52,7 +52,7 @@ def drain(
         ),
     ] = False,
     separately: Annotated[
-        bool, typer.Option("--each", help="Drain each node alone, always from the present cluster.")
+        bool, typer.Option("--each", help="Drain each node on its own, each time from the current cluster.")
     ] = False,
     by: Annotated[
         str,
@@ -93,7 +93,7 @@ def drain(
 ) -> None:
     """Show what happens to the pods of nodes that are drained or lost.
 
-    The nodes are cordoned and their pods evicted as kubectl drain does it, as far as disruption budgets allow.
+    The nodes are cordoned and their pods evicted as kubectl drain does, as far as disruption budgets allow.
     Controllers recreate the pods, and the scheduler places them. Exits with 1 if a pod cannot be evicted, or one stays
     pending because of the drain (--fail-on).
     """
@@ -122,7 +122,7 @@ def drain(
 
         label = label_of(planner, by) if by else None
         groups = together(planner, names, label)
-        with busy("draining nodes, each for itself", quiet=verbosity.quiet) as tell:
+        with busy("draining nodes, each on its own", quiet=verbosity.quiet) as tell:
             document = drains_report(
                 planner,
                 groups,

@@ -30,7 +30,7 @@ _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 #: The next step for errors without a hint.
 _USUAL_HINTS = {
     ManifestError: "an API server would refuse this; correct the manifest and ask again",
-    SnapshotError: "correct the object, or take the snapshot anew with kplan snapshot save",
+    SnapshotError: "correct the object, or take a new snapshot with kplan snapshot save",
     ConfigError: "kplan config show prints a configuration as kube-scheduler reads it",
 }
 

@@ -168,12 +168,12 @@ class SchedulerFlags:
         TieRule | None,
         typer.Option(
             "--ties",
-            help="Which of equal best nodes wins: the one that this release most likely takes (default), the first by "
-            "name, or a random one.",
+            help="Which of several equally good nodes wins: the one that this release most likely takes (default), "
+            "the first by name, or a random one.",
         ),
     ] = None
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed of random draws; implies --ties even.")
+        int | None, typer.Option("--seed", metavar="N", help="Seed for random draws; implies --ties even.")
     ] = None
     extenders: Annotated[
         ExtenderMode, typer.Option("--extenders", help="Call the extenders of the configuration, or ignore them.")

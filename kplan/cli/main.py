@@ -106,7 +106,7 @@ _add(
     kplan preempt web.yaml --explain  # every candidate node, and the pods that stay
     kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place the pod
     """,
-    "Show which pods would be evicted to make room, and why these.",
+    "Show which pods would be evicted to make room, and why those.",
     _PODS,
 )
 _add(
@@ -138,7 +138,7 @@ _add(
     kplan capacity --headroom  # how many more replicas of each workload fit
     kplan capacity web.yaml --zones  # how many fit if any one zone may fail
     """,
-    "Count how many replicas fit, where, and what stops the next.",
+    "Count how many replicas fit, where, and what stops the next one.",
     _ROOM,
 )
 _add(

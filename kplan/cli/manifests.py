@@ -61,7 +61,7 @@ def read_manifests(
             say(line)
     if verbosity.verbose and manifests.skipped:
         kinds = ", ".join(f"{kind} {number}" for kind, number in manifests.skipped.items())
-        say(f"manifests: left out, since scheduling does not read them: {kinds}")
+        say(f"manifests: left out, because scheduling does not use them: {kinds}")
     return manifests
 
 
@@ -72,5 +72,5 @@ def _passed_over_lines(passed_over: Sequence[PassedOver]) -> list[str]:
     for reason, number in reasons.items():
         paths = [file.path for file in passed_over if file.reason == reason][:_SHOWN]
         more = f" and {number - _SHOWN} more" if number > _SHOWN else ""
-        lines.append(f"passed over: {', '.join(paths)}{more}: {reason}")
+        lines.append(f"skipped: {', '.join(paths)}{more}: {reason}")
     return lines

@@ -49,7 +49,7 @@ _WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}
 def names(
     kind: Annotated[NameKind, typer.Argument(help="What to list.")],
     snapshot: SnapshotOption = "",
-    namespace: Annotated[str, typer.Option("--namespace", help="Only names in it, without it.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", help="List only names in this namespace, without it.")] = "",
 ) -> None:
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out

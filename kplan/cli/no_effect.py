@@ -51,7 +51,7 @@ RULES = (
         ("workers", "dask"),
         lambda options: not any(options.get(name) for name in _SWEEPS),
         lambda options: (
-            "there is one question, "
+            "there is only one question, "
             f"{' or '.join(option for name, option in _SWEEPS.items() if name in options)} would make many of it"
         ),
     ),

@@ -117,7 +117,7 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     source : file of the snapshot; empty for the live cluster
     """
     if [source, *(flags.with_ or ())].count(_STANDARD_INPUT) > 1:
-        raise UsageError("standard input can be read once only", hint="give all but one as files")
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
     changes = requested_changes(flags)
     live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)

@@ -112,7 +112,7 @@ def plan(
     formats = formats_of(output)
     manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    doing, planner = "working off the scheduling queue", question.planner
+    doing, planner = "working through the scheduling queue", question.planner
     pods, with_pending = question.pods, not excludes_pending
     if with_pending and (choice.selector or namespace):
         known = planner.world.pod_by_key

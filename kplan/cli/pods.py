@@ -43,7 +43,7 @@ def pods(
     output: Annotated[
         PodsFormat,
         typer.Option(
-            "--output", "-o", help="Output format: the pods (yaml), a report (json), a line per object, or names."
+            "--output", "-o", help="Output format: the pods (yaml), a report (json), one line per object, or names."
         ),
     ] = PodsFormat.YAML,
     manifests: ManifestFlags,
@@ -65,7 +65,7 @@ def pods(
     check_template(output)
     remember_formats([(output, "")])
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
-        raise UsageError("standard input can be read once only", hint="give all but one as files")
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
     snapshot = changed_cluster(cluster, cluster.snapshot, quiet=verbosity.quiet)
     from kplan.config.releases import nearest
 

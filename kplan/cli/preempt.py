@@ -46,7 +46,7 @@ def preempt(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Show which pods would be evicted to make room, and why these.
+    """Show which pods would be evicted to make room, and why those.
 
     Shows what the evictions free, which disruption budgets they violate, and where the victims go. Without arguments
     the question is about every pending pod that fits nowhere. Exits with 1 if preemption helps a pod nowhere, or

@@ -33,7 +33,7 @@ class StepEvent(enum.StrEnum):
     GONE = "gone"
     """It is there no more; with a clock only."""
     BLOCKED = "blocked"
-    """It may not be evicted."""
+    """It cannot be evicted."""
     STUCK = "stuck"
     """The pod holds its workload up."""
     UNCHANGED = "unchanged"
@@ -60,7 +60,7 @@ class WorkloadState(enum.StrEnum):
     STUCK = "stuck"
     """It lacks pods that it wants, and cannot get them."""
     BLOCKED = "blocked"
-    """Pods of it stay that were to leave, because they may not be evicted."""
+    """Pods of it stay that were to leave, because they cannot be evicted."""
     UNCHANGED = "unchanged"
 
 
@@ -116,7 +116,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     ready : pods that run, those of an older template included; one that is bound is ready at once
     pending : pods without a node
     state : complete, stuck, blocked, or unchanged: its manifest equals the object in the cluster, and no pod moves
-    blocked : pods that were to leave and may not be evicted
+    blocked : pods that were to leave and cannot be evicted
     because : what holds it up
     pod : NAMESPACE/NAME of the pod that holds it up; empty for none
     unseen : fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
@@ -209,7 +209,7 @@ class Forced(Document, frozen=True, kw_only=True):
     placed : pods that go to other nodes
     pending : pods that find no place because of it
     gone : pods that no controller recreates
-    blocked : pods that may not be evicted even so
+    blocked : pods that cannot be evicted even so
     """
 
     flags: tuple[str, ...]

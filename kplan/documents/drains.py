@@ -20,7 +20,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     placed : pods that are placed on other nodes, preempted ones included
     pending : pods that find no place because of it
     waiting : pods that find no place in any case: they were pending before, or make way for such pods
-    blocked : pods that may not be evicted
+    blocked : pods that cannot be evicted
     evicted : pods that no controller recreates
     preempted : pods that are evicted for others
     state : drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied

@@ -35,7 +35,7 @@ class PodOdds(Document, frozen=True, kw_only=True):
     pending : runs in which it is on none, and was not evicted
     evicted : runs in which it is evicted; for a drain, only to make room for another pod
     gone : runs in which it is deleted or evicted and not replaced; for changes only
-    blocked : runs in which it may not be evicted, and stays where it is; for changes only
+    blocked : runs in which it cannot be evicted, and stays where it is; for changes only
     nodes, zones : runs in which it is there at the end, the most frequent first
     """
 
@@ -83,7 +83,7 @@ class RunExample(Document, frozen=True, kw_only=True):
     ----------
     placements : pod -> node in that run
     gone, blocked : for changes only
-    messages : pod -> why it stays pending in that run, or may not be evicted, in Kubernetes' words
+    messages : pod -> why it stays pending in that run, or cannot be evicted, in Kubernetes' words
     """
 
     share: Share

@@ -162,7 +162,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     steps : everything that happens, in order, where controllers were followed
     after : every pod at rest, by namespace and name, where controllers were followed
     workloads : what becomes of those that the change is about, in the order given, then of those that it moves
-    blocked : NAMESPACE/NAME -> why a pod may not be evicted
+    blocked : NAMESPACE/NAME -> why a pod cannot be evicted
     obstacles : the same pods with the budgets that cover them
     refused_nodes : nodes that kubectl drain refuses to empty
     luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn

@@ -114,7 +114,7 @@ class Fates:
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """The pods that may not be evicted."""
+        """The pods that cannot be evicted."""
         return tuple(self._change.blocked)
 
     def summary(self) -> PlanSummary:

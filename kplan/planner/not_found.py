@@ -31,7 +31,7 @@ def has_ended(pod: Pod) -> UsageError | None:
     if how is None:
         return None
     return UsageError(
-        f"pod {pod.metadata.key} {how}; it takes no room any more, and nothing is decided about it",
+        f"pod {pod.metadata.key} {how}; it no longer takes up room, so there is nothing to decide",
         hint="name a pod that runs or waits: kubectl get pods -A lists them",
     )
 

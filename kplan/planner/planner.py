@@ -264,7 +264,7 @@ class Planner(RoomQuestions, OddsQuestions):
         one_by_one: bool = False,
         options: DrainOptions | None = None,
     ) -> DrainsReport:
-        """Return for each node whether it can be drained, each alone and from the same start.
+        """Return for each node whether it can be drained, each on its own and from the same start.
 
         Parameters
         ----------

@@ -126,7 +126,7 @@ class RoomQuestions(Base):
         limit: int | None = None,
         ask_all: AskAll | None = None,
     ) -> HeadroomReport:
-        """Count how many more replicas of each workload fit, each alone and from the same start.
+        """Count how many more replicas of each workload fit, each on its own and from the same start.
 
         Parameters
         ----------

@@ -201,7 +201,7 @@ class _Reader:
             price = Decimal("NaN")
         exponent = price.as_tuple().exponent
         if not price.is_finite() or not 0 <= price <= _MOST or (isinstance(exponent, int) and exponent < -_FINEST):
-            self.wrong("price", f"{entered!r} is no price", hint)
+            self.wrong("price", f"{entered!r} is not a price", hint)
             return Decimal(0)
         return price
 
@@ -227,17 +227,17 @@ class _Reader:
         try:
             quantity = parse(entered)
         except InvalidQuantity as error:
-            self.wrong(field, f"{entered!r} is no quantity: {error}", "for example 4, 3920m or 14Gi")
+            self.wrong(field, f"{entered!r} is not a quantity: {error}", "for example 4, 3920m or 14Gi")
             return 0
         if not 0 <= quantity.nanos <= _MOST_AMOUNT * 10**9:
-            self.wrong(field, f"{entered!r} is no amount that a node has", "for example 4, 3920m or 14Gi")
+            self.wrong(field, f"{entered!r} is not an amount that a node can have", "for example 4, 3920m or 14Gi")
             return 0
         return entered
 
     def _labels(self, model: Mapping[str, str]) -> dict[str, str]:
         for key, value in self._entry.labels.items():
             for problem in (*label_key_problems(key), *label_value_problems(value)):
-                self.wrong(f"labels.{key}", f"{key}={value} is no label: {problem}", "for example zone: a")
+                self.wrong(f"labels.{key}", f"{key}={value} is not a label: {problem}", "for example zone: a")
         inherited = {key: value for key, value in model.items() if key != HOSTNAME}
         return {**inherited, **self._entry.labels}
 
@@ -246,9 +246,9 @@ class _Reader:
         for index, taint in enumerate(entered or ()):
             at = f"taints[{index}]"
             for problem in label_key_problems(taint.key):
-                self.wrong(f"{at}.key", f"{taint.key!r} is no key of a taint: {problem}", "for example dedicated")
+                self.wrong(f"{at}.key", f"{taint.key!r} is not a valid taint key: {problem}", "for example dedicated")
             for problem in label_value_problems(taint.value):
-                self.wrong(f"{at}.value", f"{taint.value!r} is no value of a taint: {problem}", "for example ml")
+                self.wrong(f"{at}.value", f"{taint.value!r} is not a valid taint value: {problem}", "for example ml")
             if taint.effect not in _EFFECTS:
                 self.wrong(f"{at}.effect", f"unknown effect {taint.effect!r}", f"choose from {', '.join(_EFFECTS)}")
         # Taints that describe the present condition of a node are not copied to a new one.

@@ -127,7 +127,7 @@ class _Shrinking:
             self.freed.append(FreedNode(name=name, moved=len(leaving) - lost, deleted=lost, frees=frees))
 
     def _obstacle(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
-        """Return that the node stays because a pod may not be evicted; None when all may be."""
+        """Return that the node stays because a pod cannot be evicted; None when all may be."""
         drain = Drain(self._simulation, self._options)
         for pod in leaving:
             message = drain.obstacle(pod)

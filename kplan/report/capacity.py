@@ -69,7 +69,7 @@ def _sets(document: CapacityReport) -> Block:
     ratio = " and ".join(f"{template.share} of {template.name}" for template in templates)
     rest = [f"{n} of {template.name}" for template in templates if (n := template.fits - sets * template.share)]
     begun = f", and {' and '.join(rest)} of the next" if rest else ""
-    return line(f"{count(sets, 'whole set')} of {ratio}{begun}; they take turns in this order.")
+    return line(f"{count(sets, 'whole set')} of {ratio}{begun}, taken in turn in this order.")
 
 
 def _lost(survival: Survival) -> str:

@@ -152,7 +152,7 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
 
 
 def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
-    """Yield what holds workloads up, and which pods may not be evicted."""
+    """Yield what holds workloads up, and which pods cannot be evicted."""
     explained = {
         pod
         for change in document.changes
@@ -162,10 +162,10 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
     for workload in document.workloads:
         if workload.refused:
             yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
-            yield Preformatted("the API server answers", workload.refused)
+            yield Preformatted("the API server refuses it", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
-            yield Preformatted(workload.pod or "its controller gets", workload.because)
+            yield Preformatted(workload.pod or "its controller cannot create pods", workload.because)
     yield from _obstacles(document)
 
 
@@ -197,7 +197,7 @@ def _obstacles(document: PlanReport) -> Iterator[Block]:
     obstacles = document.obstacles
     if not obstacles:
         return
-    yield Heading((Span(f"{count(len(obstacles), 'pod')} may not be evicted", "bad"),))
+    yield Heading((Span(f"{count(len(obstacles), 'pod')} cannot be evicted", "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
     for node in document.refused_nodes:
@@ -269,7 +269,7 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:
-    """Yield a case for each pod that may not be evicted, and for each workload that is refused, stuck or unchanged."""
+    """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
     for obstacle in document.obstacles:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")

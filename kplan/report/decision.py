@@ -39,7 +39,7 @@ def outcome_text(placement: PodPlacement) -> str:
     """Return in a few words why a pod has no node."""
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
-        return "fits nowhere without preemption"
+        return "fits only by evicting other pods"
     return OUTCOME_WORDS[placement.outcome]
 
 
@@ -57,7 +57,7 @@ def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
         return (f"{name} runs on {current.node}, ", Span("and would go there again", "good"))
     if current.still_fits:
         return (f"{name} runs on {current.node}; ", Span("today it would go to another node", "warn"))
-    return (f"{name} runs on {current.node}, ", Span("which it would not fit on again", "bad"))
+    return (f"{name} runs on {current.node}, ", Span("but would no longer fit there", "bad"))
 
 
 def decision_blocks(
@@ -89,7 +89,7 @@ def decision_blocks(
 def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
     """Yield how the node that a pod runs on compares with the one where it would be placed now."""
     node = current.node
-    yield line("Placed again on paper, as if it did not run yet, in the cluster as it is now:")
+    yield line("If it were scheduled again, in the cluster as it is now:")
     if current.still_best:
         return
     mine, best = placement.scores.get(node), placement.scores.get(placement.node or "")
@@ -179,7 +179,7 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
         )
         for node in nodes
     ]
-    return Table(("NODE", "SCORE", "TO BEST", "WHERE IT DIFFERS"), tuple(rows), "<>><", note=note)
+    return Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), tuple(rows), "<>><", note=note)
 
 
 def _behind(best: int, total: int) -> str:
@@ -199,7 +199,7 @@ def _score_details(placement: PodPlacement, nodes: Sequence[str]) -> Iterator[Bl
             rows.append((name, plugin, str(score), "; ".join(lines)))
             name = ""
     if rows:
-        yield Table(("NODE", "PLUGIN", "SCORE", "WHERE IT COMES FROM"), tuple(rows), "<<><")
+        yield Table(("NODE", "PLUGIN", "SCORE", "DETAILS"), tuple(rows), "<<><")
 
 
 def _passed_over(placement: PodPlacement) -> Iterator[Block]:
@@ -327,8 +327,8 @@ def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[B
 _WHY_NOT: Mapping[WhyNot, str] = {
     "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
     "victims-are-leaving": "it waits for pods that are already being evicted for it",
-    "no-node-helps": "evicting pods of lower priority makes room on no node",
-    "extenders-refuse": "evicting pods of lower priority makes room on no node that the extenders accept",
+    "no-node-helps": "evicting lower-priority pods would not make it fit on any node",
+    "extenders-refuse": "evicting lower-priority pods would not make it fit on any node that the extenders accept",
 }
 
 

@@ -46,7 +46,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.MissingResource():
             return f"requests {detail.requested} {detail.resource}, the node has none"
         case d.UntoleratedTaint(unschedulable=True):
-            return "the node is cordoned (kubectl cordon)"
+            return "the node is cordoned"
         case d.UntoleratedTaint():
             return f"taint {detail.taint} is not tolerated"
         case d.UnmatchedNodeSelector():
@@ -93,7 +93,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"CSI driver {detail.driver} is not installed on the node"
         case d.UnreachableVolume():
             where = listing(detail.requires)
-            return f"volume {detail.volume} of claim {detail.claim} can only be reached from {where}"
+            return f"volume {detail.volume} of claim {detail.claim} can only be attached to nodes with {where}"
         case d.LostVolume():
             return f"volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():

@@ -18,8 +18,8 @@ _WORDS = {
     Difference.NEWLY_PENDING: "newly pending",
     Difference.NEWLY_PLACED: "newly placed",
     Difference.STILL_PENDING: "still pending",
-    Difference.APPEARED: "only after",
-    Difference.DISAPPEARED: "only before",
+    Difference.APPEARED: "added",
+    Difference.DISAPPEARED: "removed",
 }
 
 
@@ -49,8 +49,8 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
             note=left_out(len(document.pods) - len(shown)),
         )
     for title, victims in (
-        ("Evicted after, not before", document.victims_added),
-        ("Evicted before, not after", document.victims_removed),
+        ("Newly evicted", document.victims_added),
+        ("No longer evicted", document.victims_removed),
     ):
         if victims:
             yield Heading((title,))
@@ -129,7 +129,7 @@ def _other_differences(document: DiffReport) -> str:
         ways = ((fewer, "fewer"), (len(fits) - fewer, "more"))
         parts += [f"{how} fit of {count(n, 'workload')}" for n, how in ways if n]
         alone = len(document.capacity) - len(fits)
-        parts += [f"{count(alone, 'workload')} in one of the two only"] if alone else []
+        parts += [f"{count(alone, 'workload')} only in one of the two"] if alone else []
     if document.facts:
         worse = sum(fact.worse for fact in document.facts)
         facts = "other fact" if document.capacity else "fact"

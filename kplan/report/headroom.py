@@ -43,7 +43,7 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
                 yield Heading((f"What stops the next replica of {workload.workload}",))
                 yield from decision_blocks(workload.stop, document.snapshot.nodes, options)
     yield line(
-        Span("Each workload is counted alone, in the cluster as it is; together they share the same room.", "dim")
+        Span("Each workload is counted on its own, in the cluster as it is; together they share the same room.", "dim")
     )
     yield from closing_blocks(document)
 

@@ -30,7 +30,7 @@ _LEAST_NODES = 20
 
 _MOST_NAMES = 2
 _MOST_DAEMONS = 200
-_TELLS_MORE = "--explain shows why each pod goes where it goes, and why other nodes reject it"
+_TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
 
 def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
@@ -89,7 +89,7 @@ def _whereabouts_sentence(current: Sequence[Current]) -> str:
     numbers = (
         (stay, "would go to the same node again"),
         (elsewhere, "would go to another node today"),
-        (out, "would not fit on their nodes again"),
+        (out, "would no longer fit on their nodes"),
     )
     return f"{count(len(current), 'pod')}: {', '.join(f'{number} {words}' for number, words in numbers if number)}"
 
@@ -134,7 +134,7 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
             rows.append((placement.pod.key, current.node, Span(placement.node, style)))
         else:
             rows.append((placement.pod.key, current.node, Span("nowhere", "bad")))
-    return Table(("POD", "NODE", "WOULD GO NOW TO"), tuple(rows), "<<<")
+    return Table(("POD", "NODE", "WOULD NOW GO TO"), tuple(rows), "<<<")
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
@@ -184,7 +184,7 @@ def _that_need_attention(
         else:
             first = next(member for member in members if not _is_well(member))
             names = listing([workload_name(member[0]) for member in ending], most=_MOST_NAMES)
-            yield Heading((f"{names}: ", Span(f"each {outcome_text(first)}", OUTCOME_STYLES[first.outcome])))
+            yield Heading((f"{names}: ", Span(_each(first), OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options)
 
@@ -271,6 +271,12 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
             first.setdefault(decisions[index], index)
         chosen.update(first.values())
     return chosen
+
+
+def _each(placement: PodPlacement) -> str:
+    """Return why none of several workloads has nodes for its pods; one of its pods stands for all."""
+    text = outcome_text(placement)
+    return "none of them fits" if text == "fits nowhere" else f"each {text}"
 
 
 def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:

@@ -29,16 +29,16 @@ _DECIDED_BY: Mapping[DecidedBy, str] = {
     "lowest-highest-victim-priority": "the highest priority among its victims is the lowest",
     "lowest-priority-sum": "the sum of the priorities of its victims is the lowest",
     "fewest-victims": "it has the fewest victims",
-    "latest-start-time": "its victims of the highest priority started last",
-    "tie": "it is the first by name of several equal nodes",
+    "latest-start-time": "its highest-priority victims started last",
+    "tie": "of several equally good nodes it comes first by name",
 }
 _LOST_BY: Mapping[Criterion | None, str] = {
     "pdb-violations": "more budgets violated",
-    "lowest-highest-victim-priority": "a victim of higher priority",
+    "lowest-highest-victim-priority": "a higher-priority victim",
     "lowest-priority-sum": "a higher sum of priorities",
     "fewest-victims": "more victims",
-    "latest-start-time": "victims that started earlier",
-    None: "nothing: equal",
+    "latest-start-time": "victims that have run longer",
+    None: "equally good",
 }
 _MOST_FREED = 3
 
@@ -88,7 +88,7 @@ def _sentence(document: PreemptionReport) -> str:
     """Return in one sentence how many pods get a node, and how many others they evict."""
     summary = document.summary
     if not document.placements:
-        return "No pod needs preemption: every pod in question fits somewhere"
+        return "No pod needs preemption: every one of these pods fits without it"
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
     fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
@@ -132,7 +132,7 @@ def _pod_blocks(
         yield from _not_helpful(preemption)
     if preemption.cleared_nominations:
         names = listing(preemption.cleared_nominations)
-        yield line(f"Pods of lower priority that lose their nomination to that node: {names}.")
+        yield line(f"Lower-priority pods that lose their nomination to that node: {names}.")
     if placement.message:
         yield Preformatted("kube-scheduler writes", placement.message)
 
@@ -206,7 +206,7 @@ def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
     if broken:
         yield line(
             Span("Disruption budgets", "bad"),
-            f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts in spite of them.",
+            f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway.",
         )
 
 
@@ -219,7 +219,7 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
     chosen = [node for node in preemption.candidates if node not in others]
     rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
     note = left_out(len(ranked) - len(shown), "node")
-    header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "TOP VICTIM SINCE", "LOST BY")
+    header = ("CANDIDATE", "VICTIMS", "BUDGETS VIOLATED", "TOP PRIORITY", "TOP VICTIM SINCE", "WHY NOT CHOSEN")
     if options.is_wide or options.explain:
         yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>>>><<", note=note)
     else:
@@ -261,7 +261,7 @@ def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block
             rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
     if rows:
-        yield Heading(("Which pods of lower priority may stay, tried from the most important down",), 2)
+        yield Heading(("Lower-priority pods that may stay, tried from the most important down",), 2)
         yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
 
 
@@ -271,7 +271,7 @@ def _not_helpful(preemption: Preemption) -> Iterator[Block]:
         return
     yield Heading(("Nodes where no eviction helps",), 2)
     for group in groups:
-        why = "even without the pods of lower priority" if group.tried else "eviction does not help"
+        why = "even without the lower-priority pods" if group.tried else "eviction does not help"
         nodes = listing(group.examples, group.nodes - len(group.examples), most=5)
         yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
 
@@ -290,7 +290,7 @@ def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Bl
 def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
     placement = victim.placement
     if victim.circling:
-        return Span("finds no rest", "bad"), ": its replacements are evicted again and again"
+        return Span("is never settled", "bad"), ": each of its replacements is evicted in turn"
     if victim.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller recreates it"
     if placement.node is not None:

@@ -25,7 +25,7 @@ def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Bloc
     yield verdict_heading(_sentence(document))
     yield from opening_blocks(document, options)
     if queue:
-        yield line("By priority, then by age; what is not active is kept out of the order.")
+        yield line("By priority, then by age; pods that are not active have no turn.")
         yield queue_table(queue)
     yield from closing_blocks(document)
 

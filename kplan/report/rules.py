@@ -30,7 +30,7 @@ _RULES: Mapping[str, Rule] = {
     ),
     "Preemption": Rule(
         "A pod that fits only by evicting others.",
-        "kplan preempt shows the victims and why these. Add room, or accept it with --fail-on.",
+        "kplan preempt shows the victims, and why those were chosen. Add room, or accept it with --fail-on.",
     ),
     "PdbViolation": Rule(
         "A pod that fits only by violating a disruption budget.",
@@ -68,14 +68,14 @@ _RULES: Mapping[str, Rule] = {
     "NotLookedAt": Rule(
         "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False
     ),
-    "NewlyPending": Rule("A pod that has a node before and none after.", _MOVES),
-    "NewVictim": Rule("A pod that is evicted after and not before.", _MOVES),
+    "NewlyPending": Rule("A pod that had a node before the change and is pending after it.", _MOVES),
+    "NewVictim": Rule("A pod that only the change evicts.", _MOVES),
     "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),
     "Moved": Rule("A pod that goes to another node.", _MOVES, is_failure=False),
-    "NewlyPlaced": Rule("A pod that has no node before and one after.", _MOVES, is_failure=False),
+    "NewlyPlaced": Rule("A pod that was pending before the change and has a node after it.", _MOVES, is_failure=False),
     "StillPending": Rule("A pod that stays pending for another reason.", _MOVES, is_failure=False),
-    "Appeared": Rule("A pod that is there after only.", _MOVES, is_failure=False),
-    "Disappeared": Rule("A pod that is there before only.", _MOVES, is_failure=False),
+    "Appeared": Rule("A pod that exists only after the change.", _MOVES, is_failure=False),
+    "Disappeared": Rule("A pod that exists only before the change.", _MOVES, is_failure=False),
     "MissingKind": Rule(
         "A kind of object that could not be read, so that the answer may be wrong.",
         "kplan snapshot rbac prints the rights that reading needs.",

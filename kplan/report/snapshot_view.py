@@ -133,7 +133,7 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
         blind = f"; {', '.join(kind.blinds)} {'decides' if len(kind.blinds) == 1 else 'decide'} without it"
         yield line(f"{kind.resource}: {kind.reason}{blind if kind.blinds else ''}", is_item=True)
     if report.skipped:
-        yield Heading(("Left out, since scheduling does not read them",))
+        yield Heading(("Left out, because scheduling does not use them",))
         yield line(_listing(report.skipped))
     # Missing kinds have their own section.
     yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
@@ -172,7 +172,7 @@ def _nodes(nodes: NodeOverview) -> str:
     parts = [f"{nodes.total} in all", f"{nodes.ready} ready"]
     others = (
         (nodes.unschedulable, "cordoned"),
-        (nodes.tainted, "with taints that repel pods"),
+        (nodes.tainted, "tainted"),
         (nodes.control_plane, "of the control plane"),
     )
     parts += [f"{number} {words}" for number, words in others if number]

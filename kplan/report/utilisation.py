@@ -51,7 +51,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     yield Heading(("Utilisation of nodes, before -> after",))
     label = utilisation.pool_label
     has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
-    note = f"pools by {label}" if has_pools else ""
+    note = f"pools: label {label}" if has_pools else ""
     yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
 
 
@@ -86,5 +86,5 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
         for fit in (shown if options.is_wide else shown[:_MOST_RESOURCES])
     ]
     yield Heading(("The largest pod that still fits",))
-    note = "on nodes that take any pod: not cordoned, no taint that repels, not full of pods"
+    note = "on nodes open to any pod: not cordoned, not tainted, and below their limit of pods"
     yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>", note=note)

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 _ABOUT: Mapping[str, str] = {
     "DynamicResources": "devices",
-    "ImageLocality": "images that are there already",
-    "InterPodAffinity": "pods it prefers near or apart",
+    "ImageLocality": "images already on the node",
+    "InterPodAffinity": "preferred pod affinity",
     "NodeAffinity": "preferred node labels",
-    "NodeResourcesBalancedAllocation": "even use of resources",
-    "NodeResourcesFit": "unused resources",
-    "PodTopologySpread": "even spreading",
-    "TaintToleration": "soft taints",
-    "VolumeBinding": "fitting volumes",
+    "NodeResourcesBalancedAllocation": "balanced resources",
+    "NodeResourcesFit": "free resources",
+    "PodTopologySpread": "even spread",
+    "TaintToleration": "PreferNoSchedule taints",
+    "VolumeBinding": "volume fit",
 }
 """What a plugin's score is about, for people who do not know its name."""
 _LEAST_RANGE = 3

@@ -41,7 +41,7 @@ def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
     if isinstance(obj, Pod):
         return obj
     if not isinstance(obj, Mapping):
-        raise UsageError(f"{obj!r} is no pod", hint="name a pod as NAMESPACE/NAME, or give it as a dict")
+        raise UsageError(f"{obj!r} is not a pod", hint="name a pod as NAMESPACE/NAME, or give it as a dict")
     kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
     if kind is None or kind.type is not Pod:
         problem = Problem(f"expected a Pod, got {obj.get('kind')!r} of {obj.get('apiVersion')!r}", json_path="$.kind")

@@ -119,7 +119,7 @@ USAGE = {
     "a report that cannot be written": (("shop/flash-sale", "--report", "json=/nowhere/x"), "cannot write /nowhere/x"),
     "replicas of no manifest": (("shop/flash-sale", "--replicas", "3"), "--replicas is for manifests"),
     "a negative number": (("shop/flash-sale", "--top", "-1"), "--top"),
-    "standard input twice": (("-", "-s", "-"), "standard input can be read once only"),
+    "standard input twice": (("-", "-s", "-"), "standard input can be read only once"),
     "no configuration": (("shop/flash-sale", "--scheduler-config", "no.yaml"), "no.yaml"),
 }
 

@@ -27,7 +27,7 @@ def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
     )
     found = invoke("explain", "default/p", "-s", cluster)
     assert "default/p runs on full; today it would go to another node" in found.stdout
-    assert "fewer than free: NodeResourcesFit (unused resources) +" in " ".join(found.stdout.split())
+    assert "fewer than free: NodeResourcesFit (free resources) +" in " ".join(found.stdout.split())
     current = json.loads(invoke("explain", "default/p", "-s", cluster, "-o", "json").stdout)["placements"][0]["current"]
     assert (current["node"], current["stillFits"], current["stillBest"]) == ("full", True, False)
     assert current["score"] < current["bestScore"]
@@ -37,7 +37,7 @@ def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> Non
     cordoned = node("a", unschedulable=True)
     cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
     found = invoke("explain", "default/p", "-s", cluster)
-    assert "default/p runs on a, which it would not fit on again" in found.stdout
+    assert "default/p runs on a, but would no longer fit there" in found.stdout
     assert "a is rejected by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
 
 
@@ -59,7 +59,7 @@ def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
 
     assert found.exit_code == 0
     assert lines[0] == "6 pods: 6 would go to the same node again"
-    assert lines[1].strip() == "Same for all: WOULD GO NOW TO the same node"
+    assert lines[1].strip() == "The same in every row: WOULD NOW GO TO the same node"
     assert [line.split()[0] for line in lines[3:9]] == sorted(line.split()[0] for line in lines[3:9])
     assert all(line.strip().startswith("shop/cart-") for line in lines[3:9])
     assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
@@ -141,5 +141,5 @@ def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: 
 def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_of_its_own() -> None:
     text = invoke("explain", "deployment/shop/storefront", "-s", "demo").stdout
 
-    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, which it would not fit on again" in text
+    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, but would no longer fit there" in text
     assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go to another node" in text

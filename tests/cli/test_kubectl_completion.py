@@ -31,7 +31,7 @@ def test_commands_and_those_of_groups_are_offered_but_no_files() -> None:
 
 def test_what_a_completion_is_stands_behind_a_tab() -> None:
     (line, _) = complete(typer.main.get_command(app), ["preem"]).splitlines()
-    assert line == "preempt\tShow which pods would be evicted to make room, and why these."
+    assert line == "preempt\tShow which pods would be evicted to make room, and why those."
 
 
 def test_options_are_offered_and_their_choices() -> None:

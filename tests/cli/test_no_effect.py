@@ -21,7 +21,7 @@ LINES = {
     ),
     "a timeout and a snapshot": ((*PLACE, "--request-timeout", "3s"), "--request-timeout", "read from demo"),
     "a user and a file": (("snapshot", "show", "demo", "--as", "jane"), "--as", "the cluster is read from demo"),
-    "workers for one question": ((*PLACE, "--workers", "2"), "--workers", "there is one question, --runs would"),
+    "workers for one question": ((*PLACE, "--workers", "2"), "--workers", "there is only one question, --runs would"),
     "workers for one drain": (("drain", "spot-b-1", "--workers", "2"), "--workers", "--runs or --each or --by would"),
     "Dask for one question": (("plan", "--dask", "tcp://no:1"), "--dask", "there is one question"),
     "a seed without draws": ((*PLACE, "--ties", "name", "--seed", "3"), "--seed", "--ties name draws nothing"),

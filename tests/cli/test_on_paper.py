@@ -159,4 +159,4 @@ def test_standard_input_is_read_once() -> None:
     failed = invoke("snapshot", "show", "-", "--with", "-")
 
     assert failed.exit_code == 2
-    assert "standard input can be read once only" in failed.stderr
+    assert "standard input can be read only once" in failed.stderr

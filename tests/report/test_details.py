@@ -34,7 +34,7 @@ SENTENCES = {
     ),
     "a cordoned node": (
         {"kind": "taint", "taint": "node.kubernetes.io/unschedulable:NoSchedule", "unschedulable": True},
-        "the node is cordoned (kubectl cordon)",
+        "the node is cordoned",
     ),
     "a node selector without the label": (
         {"kind": "node-selector", "nodeSelector": "disk=ssd", "actual": None},

@@ -24,7 +24,7 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
     assert "default/p -> a" in text
     assert "A tie: b, c have the same best score" in text
     assert "kube-scheduler may choose any of them" in " ".join(text.split())
-    assert "Same for all: SCORE 454" in text
+    assert "The same in every row: SCORE 454" in text
     assert "  b         tie\n" in text
 
 
@@ -49,7 +49,7 @@ def test_nodes_with_another_obstacle_are_not_closest() -> None:
     taint = {"key": "k", "effect": "NoSchedule"}
     objects = [node("a", cpu="1"), node("b", cpu="3", unschedulable=True), node("t", taints=[taint]), pod("p", cpu="4")]
     text = _table(objects, ["default/p"])
-    assert "- b: the node is cordoned (kubectl cordon) (also: NodeResourcesFit)" in text
+    assert "- b: the node is cordoned (also: NodeResourcesFit)" in text
     assert "taint k:NoSchedule is not tolerated" in text
 
 
@@ -110,14 +110,14 @@ def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
 def test_preemption_is_one_line() -> None:
     objects = [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=10)]
     text = " ".join(_table(objects, ["default/p"]).split())
-    assert "default/p: fits nowhere without preemption" in text
+    assert "default/p: fits only by evicting other pods" in text
     assert "Preemption would make room on a by evicting 1 pod: default/low." in text
 
 
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
-        ([node("a", cpu="1"), pod("p", cpu="2")], "evicting pods of lower priority makes room on no node."),
+        ([node("a", cpu="1"), pod("p", cpu="2")], "evicting lower-priority pods would not make it fit on any node."),
         (
             [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=9, preemptionPolicy="Never")],
             "it may not evict any pod, since its preemptionPolicy is Never.",

@@ -60,8 +60,8 @@ def test_a_table_holds_every_cell_within_its_width(rows: list[tuple[str, int, st
 
 
 def test_long_node_names_fit_eighty_columns() -> None:
-    why = "NodeResourcesFit (unused resources) -12, ImageLocality (images that are there already) +3"
-    table = Table(("NODE", "SCORE", "TO BEST", "WHERE IT DIFFERS"), ((Span(NODE, "good"), "416", "-2", why),), "<>><")
+    why = "NodeResourcesFit (free resources) -12, ImageLocality (images already on the node) +3"
+    table = Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), ((Span(NODE, "good"), "416", "-2", why),), "<>><")
 
     lines = render_plain([table], 80).splitlines()
 

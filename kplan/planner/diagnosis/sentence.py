@@ -80,7 +80,7 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
 
 
 def _of_all(nodes: int) -> str:
-    return "No node" if nodes == 1 else f"None of {nodes} nodes"
+    return {1: "No node", 2: "Neither node"}.get(nodes, f"None of {nodes} nodes")
 
 
 def _unbound(cause: c.UnboundClaim) -> str:
@@ -125,8 +125,9 @@ def _groups(causes: c.Causes) -> str:
         (only,) = shown
         nothing = _none_of(only) if causes.n_nodes > 1 else ""
         if nothing:
-            return f"None of {total} nodes {nothing}"
-        subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else f"All {total} nodes"
+            return f"{_of_all(total)} {nothing}"
+        everyone = "Both nodes" if total == 2 else f"All {total} nodes"
+        subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
         return f"{subject} {_group_text(only, is_single=causes.n_nodes == 1)}"
     parts = _counted(shown)
     parts += [f"{left_out} for other reasons"] if left_out else []
@@ -139,11 +140,13 @@ def _none_of(group: c.NodesOut) -> str:
         return f"has the labels it requires ({_conditions(group.details)})"
     match group.details[0] if group.details else None:
         case d.UnmetAffinity() as detail:
-            return f"has a pod beside which it must run ({_beside(group, detail)})"
+            return f"has a pod that it must run next to ({_beside(group, detail)})"
         case d.OtherVolumeZone() as detail:
-            return f"is where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
+            return f"is in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
         case d.UnreachableVolume() as detail:
-            return f"reaches volume {detail.volume} of claim {detail.claim} ({_names(detail.requires)})"
+            return (
+                f"can attach volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)})"
+            )
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
             return f"has label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
         case _:
@@ -171,7 +174,7 @@ def _is_set_by_people(group: c.NodesOut) -> bool:
 
 def _all(causes: c.Causes, total: int) -> str:
     if total == causes.n_nodes:
-        return f"None of {total} nodes fits" if total > 1 else "The only node does not fit"
+        return f"{_of_all(total)} fits" if total > 1 else "The only node does not fit"
     return f"{total} of {causes.n_nodes} nodes do not fit, and the others were not evaluated"
 
 
@@ -252,17 +255,16 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
             return f"{have} no label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
         case d.UnmetAffinity():
-            return f"{have} no pod beside which it must run ({_beside(group, detail)})"
+            return f"{have} no pod that it must run next to ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
             where = _domains(group, detail.topology_key)
             return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}; {where})"
         case d.ForeignAntiAffinity():
             return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
         case d.OtherVolumeZone():
-            return f"{are} not where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
+            return f"{are} not in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
         case d.UnreachableVolume():
-            where = _names(detail.requires)
-            return f"{'does' if is_single else 'do'} not reach volume {detail.volume} of claim {detail.claim} ({where})"
+            return f"cannot attach {_attachable(detail)}"
         case d.LostVolume():
             return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
@@ -282,6 +284,10 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _attachable(detail: d.UnreachableVolume) -> str:
+    return f"volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)} can)"
 
 
 def _no_volume(detail: d.UnboundClaim) -> str:

@@ -165,7 +165,7 @@ STORIES = (
     Story(
         "nothing to be near to",
         [node("a"), web(**affinity("podAffinity", HOST, app="cache"))],
-        ("no pod beside which it must run", "no such pod runs anywhere"),
+        ("no pod that it must run next to", "no such pod runs anywhere"),
         ("relax",),
     ),
     Story(
