@@ -290,7 +290,7 @@ def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: P
     found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
 
     assert "exceeded quota" in found.stdout
-    assert "warning: --shapes has no effect: what stops the next replica is nothing that a node" in found.stderr
+    assert "warning: --shapes has no effect: more nodes would not help with what stops the next replica" in found.stderr
 
 
 def test_a_list_of_shapes_that_cannot_be_used(web: Path, shapes: Path) -> None:

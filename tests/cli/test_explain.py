@@ -119,7 +119,7 @@ def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path / "c.yaml", node("a"), ended)
     found = invoke("explain", "default/p", "-s", cluster)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "pod default/p has succeeded; it takes no room any more" in found.stderr
+    assert "pod default/p has succeeded; it no longer takes up room" in found.stderr
     missing = invoke("explain", "default/q", "-s", cluster)
     assert missing.exit_code == 2
     assert "the snapshot has no pod default/q" in missing.stderr
@@ -135,7 +135,7 @@ def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: 
     )
     found = invoke(command, "default/done", "-s", path)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: pod default/done has succeeded; it takes no room any more")
+    assert found.stderr.startswith("error: pod default/done has succeeded; it no longer takes up room")
 
 
 def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_of_its_own() -> None:

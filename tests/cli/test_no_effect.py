@@ -23,14 +23,14 @@ LINES = {
     "a user and a file": (("snapshot", "show", "demo", "--as", "jane"), "--as", "the cluster is read from demo"),
     "workers for one question": ((*PLACE, "--workers", "2"), "--workers", "there is only one question, --runs would"),
     "workers for one drain": (("drain", "spot-b-1", "--workers", "2"), "--workers", "--runs or --each or --by would"),
-    "Dask for one question": (("plan", "--dask", "tcp://no:1"), "--dask", "there is one question"),
+    "Dask for one question": (("plan", "--dask", "tcp://no:1"), "--dask", "there is only one question"),
     "a seed without draws": ((*PLACE, "--ties", "name", "--seed", "3"), "--seed", "--ties name draws nothing"),
     "a start without sampling": ((*PLACE, "--start-index", "3"), "--start-index", "every node is evaluated"),
     "some of all nodes": ((*PLACE, "--all-nodes", "--top", "3"), "--top", "--all-nodes shows all"),
     "rounds of nothing": (("plan", "--queue", "--max-rounds", "3"), "--max-rounds", "--queue tries no pod"),
     "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),
     "extenders without extenders": ((*PLACE, "--extenders", "call"), "--extenders call", "has no extenders"),
-    "a mix of one": (("capacity", "fixtures/web.yaml", "--mix", "3"), "--mix", "one number is no mix"),
+    "a mix of one": (("capacity", "fixtures/web.yaml", "--mix", "3"), "--mix", "a mix needs a number for each workload"),
 }
 
 

@@ -46,8 +46,8 @@ def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and
 def test_workloads_that_end_for_one_reason_are_told_together() -> None:
     lines = lines_of(chart(9, (2, 3, 7)))
 
-    start = lines.index("Deployment default/svc-02, Deployment default/svc-03 and 1 more: each fits")
-    assert lines[start + 1 : start + 3] == ["  nowhere", "  from chart.yaml, document 3, line 18"]
+    start = lines.index("Deployment default/svc-02, Deployment default/svc-03 and 1 more: none of them")
+    assert lines[start + 1 : start + 3] == ["  fits", "  from chart.yaml, document 3, line 18"]
     assert sum("kube-scheduler writes" in line for line in lines) == 1
 
 

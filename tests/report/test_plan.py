@@ -72,7 +72,7 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
     assert "  zone z0      2   0% -> 38% (3 of 8)" in wide
     assert "  n0           1   0% -> 75% (3 of 4)" in wide
     assert "  pool a       4" in wide
-    assert "pools by pool" in wide
+    assert "pools: label pool" in wide
 
 
 def test_cases_carry_what_counts() -> None:

@@ -29,7 +29,7 @@ STORIES = (
     Story(
         "too little cpu is free on any node",
         [node("a", cpu="2"), node("b", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), pod("y", on="b")],
-        ("All 2 nodes lack cpu (requests 2, at most 1500m free, on a).",),
+        ("Both nodes lack cpu (requests 2, at most 1500m free, on a).",),
         ("lower-request", "add-nodes"),
     ),
     Story(
@@ -48,7 +48,7 @@ STORIES = (
     Story(
         "no node is large enough even when it is empty",
         [node("a", cpu="2"), node("b", cpu="4"), web(cpu="8")],
-        ("None of 2 nodes is large enough, even empty: it requests 8 cpu, and the largest, b, has 4",),
+        ("Neither node is large enough, even empty: it requests 8 cpu, and the largest, b, has 4",),
         ("lower-request",),
         ("add-nodes",),
     ),
@@ -61,7 +61,7 @@ STORIES = (
     Story(
         "nodes of several pools have taints of their own",
         [node("a", taints=[taint("dedicated", "ml")]), node("b", taints=[taint("spot", "true")]), web()],
-        ("All 2 nodes have taints it does not tolerate (dedicated=ml:NoSchedule, spot=true:NoSchedule).",),
+        ("Both nodes have taints it does not tolerate (dedicated=ml:NoSchedule, spot=true:NoSchedule).",),
         ("tolerate-taint",),
     ),
     Story(
@@ -83,7 +83,7 @@ STORIES = (
     Story(
         "a label is misspelt",
         [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "hdd"}), web(nodeSelector={"disk": "sdd"})],
-        ("None of 2 nodes has disk=sdd; the values are hdd, ssd", "(did you mean"),
+        ("Neither node has disk=sdd; the values are hdd, ssd", "(did you mean"),
         ("correct-selector",),
     ),
     Story(
@@ -95,25 +95,25 @@ STORIES = (
     Story(
         "an affinity to a zone that does not exist",
         [node("a", labels={ZONE: "eu-1a"}), node("b", labels={ZONE: "eu-1b"}), web(**node_affinity(ZONE, "eu-1c"))],
-        ("None of 2 nodes has topology.kubernetes.io/zone=eu-1c; the values are eu-1a, eu-1b",),
+        ("Neither node has topology.kubernetes.io/zone=eu-1c; the values are eu-1a, eu-1b",),
         ("correct-selector",),
     ),
     Story(
         "all nodes have a taint",
         [node("a", taints=[taint("dedicated", "ml")]), node("b", taints=[taint("dedicated", "ml")]), web()],
-        ("All 2 nodes have a taint it does not tolerate (dedicated=ml:NoSchedule).",),
+        ("Both nodes have a taint it does not tolerate (dedicated=ml:NoSchedule).",),
         ("tolerate-taint",),
     ),
     Story(
         "all nodes are full",
         [node("a", cpu="1"), node("b", cpu="1"), web(cpu="1"), pod("x", on="a"), pod("y", on="b")],
-        ("All 2 nodes lack cpu (requests 1, none free).",),
+        ("Both nodes lack cpu (requests 1, none free).",),
         ("add-nodes",),
     ),
     Story(
         "the only node with room is cordoned",
         [cordoned("a"), node("b", cpu="1"), web(cpu="1"), pod("x", on="b")],
-        ("None of 2 nodes fits:", "1 is cordoned", "1 lacks cpu (requests 1, 0 free)"),
+        ("Neither node fits:", "1 is cordoned", "1 lacks cpu (requests 1, 0 free)"),
         ("uncordon",),
     ),
     Story(
@@ -136,7 +136,7 @@ STORIES = (
             pod("web-1", on="b", labels={"app": "web"}),
             web(labels={"app": "web"}, **affinity("podAntiAffinity", HOST, app="web")),
         ],
-        ("All 2 nodes have pods that its anti-affinity excludes (default/web-", f"2 domains of {HOST}"),
+        ("Both nodes have pods that its anti-affinity excludes (default/web-", f"2 domains of {HOST}"),
         ("relax", "add-nodes"),
     ),
     Story(
@@ -206,7 +206,7 @@ STORIES = (
             pod("other", on="a"),
             web(**mounting("data")),
         ],
-        ("1 is not where volume pv is", f"{ZONE}=x", "1 lacks cpu (requests 1, 0 free)"),
+        ("1 is not in the zone of volume pv", f"{ZONE}=x", "1 lacks cpu (requests 1, 0 free)"),
     ),
     Story(
         "gates hold it back",

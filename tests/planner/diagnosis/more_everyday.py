@@ -44,7 +44,7 @@ MORE = (
     Story(
         "a resource is misspelt",
         [gpu_node("a", "4"), gpu_node("b", "4"), asking(web(), nvidia_com__gpus="1")],
-        ("None of 2 nodes has nvidia.com/gpus, of which it requests 1 (did you mean nvidia.com/gpu?).",),
+        ("Neither node has nvidia.com/gpus, of which it requests 1 (did you mean nvidia.com/gpu?).",),
         ("correct-name",),
     ),
     Story(
@@ -71,7 +71,7 @@ MORE = (
     Story(
         "its rule goes by a label that nodes lack",
         [node("a"), node("b"), web(labels={"app": "web"}, **spread(ZONE, app="web"))],
-        (f"None of 2 nodes has label {ZONE}, the topology key of its rule.",),
+        (f"Neither node has label {ZONE}, the topology key of its rule.",),
         ("relax",),
     ),
     Story(
@@ -113,14 +113,14 @@ MORE = (
             volume("pv", "x"),
             web(**mounting("data")),
         ],
-        (f"None of 2 nodes is where volume pv is ({ZONE}=x).",),
+        (f"Neither node is in the zone of volume pv ({ZONE}=x).",),
         (),
         ("add-nodes",),
     ),
     Story(
         "no node has both labels",
         [node("a", labels=POOL_X), node("b", labels=POOL_Y), web(nodeSelector={"pool": "x", "disk": "hdd"})],
-        ("None of 2 nodes has all the labels it requires: 1 has pool=x, 1 has disk=hdd, none has both.",),
+        ("Neither node has all the labels it requires: 1 has pool=x, 1 has disk=hdd, none has both.",),
         ("correct-selector",),
     ),
     Story(
