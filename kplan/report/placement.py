@@ -184,7 +184,7 @@ def _that_need_attention(
         else:
             first = next(member for member in members if not _is_well(member))
             names = listing([workload_name(member[0]) for member in ending], most=_MOST_NAMES)
-            yield Heading((f"{names}: ", Span(_each(first), OUTCOME_STYLES[first.outcome])))
+            yield Heading((f"{names}: ", Span(_all_of_them(first), OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options)
 
@@ -273,7 +273,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     return chosen
 
 
-def _each(placement: PodPlacement) -> str:
+def _all_of_them(placement: PodPlacement) -> str:
     """Return why none of several workloads has nodes for its pods; one of its pods stands for all."""
     text = outcome_text(placement)
     return "none of them fits" if text == "fits nowhere" else f"each {text}"

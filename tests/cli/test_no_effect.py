@@ -30,7 +30,11 @@ LINES = {
     "rounds of nothing": (("plan", "--queue", "--max-rounds", "3"), "--max-rounds", "--queue tries no pod"),
     "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),
     "extenders without extenders": ((*PLACE, "--extenders", "call"), "--extenders call", "has no extenders"),
-    "a mix of one": (("capacity", "fixtures/web.yaml", "--mix", "3"), "--mix", "a mix needs a number for each workload"),
+    "a mix of one": (
+        ("capacity", "fixtures/web.yaml", "--mix", "3"),
+        "--mix",
+        "a mix needs a number for each workload",
+    ),
 }
 
 
