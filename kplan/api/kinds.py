@@ -15,6 +15,7 @@ from kplan.api import (
     apps,
     autoscaling,
     batch,
+    cluster_api,
     core,
     karpenter,
     node,
@@ -55,6 +56,7 @@ class Kind(NamedTuple):
 
 _STORAGE = "storage.k8s.io"
 _DRA = "resource.k8s.io"
+_CLUSTER_API_VERSIONS = ("v1beta1", "v1beta2")
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 _RULE_VERSIONS = ("v1beta2", "v1", "v1alpha3")
 
@@ -197,6 +199,42 @@ KINDS: tuple[Kind, ...] = (
         "devicetaintrules",
         is_namespaced=False,
         versions=_RULE_VERSIONS,
+    ),
+    Kind(
+        cluster_api.GROUP,
+        "MachineDeployment",
+        cluster_api.MachineDeployment,
+        "machine_deployments",
+        "machinedeployments",
+        is_namespaced=True,
+        versions=_CLUSTER_API_VERSIONS,
+    ),
+    Kind(
+        cluster_api.GROUP,
+        "MachineSet",
+        cluster_api.MachineSet,
+        "machine_sets",
+        "machinesets",
+        is_namespaced=True,
+        versions=_CLUSTER_API_VERSIONS,
+    ),
+    Kind(
+        cluster_api.GROUP,
+        "MachinePool",
+        cluster_api.MachinePool,
+        "machine_pools",
+        "machinepools",
+        is_namespaced=True,
+        versions=_CLUSTER_API_VERSIONS,
+    ),
+    Kind(
+        cluster_api.GROUP,
+        "Machine",
+        cluster_api.Machine,
+        "machines",
+        "machines",
+        is_namespaced=True,
+        versions=_CLUSTER_API_VERSIONS,
     ),
     Kind(karpenter.GROUP, "NodePool", karpenter.NodePool, "node_pools", "nodepools", is_namespaced=False),
     Kind(karpenter.GROUP, "NodeClaim", karpenter.NodeClaim, "node_claims", "nodeclaims", is_namespaced=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -116,6 +116,7 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
             # Requests that wait for a busy server end.
             stop.set()
     in_order = [collected_by[resource.attribute] for resource in RESOURCES if resource.attribute in collected_by]
+    whole = dict(_autoscaler_deployments(reader, in_order, dict(wanted)))
     missing = _missing(in_order, options)
     return build_snapshot(
         (obj for collected in in_order for obj in collected.objects),
@@ -124,7 +125,24 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
         server_version=git_version or None,
         warnings=_warnings(in_order),
         missing=missing,
+        whole=whole,
     )
+
+
+def _autoscaler_deployments(
+    reader: Reader, collected: Iterable[_Collected], versions: Mapping[Resource, str | None]
+) -> Iterator[tuple[str, msgspec.Raw]]:
+    """Yield the deployments of a cluster-autoscaler with all their fields: its flags are on its command line."""
+    for entry in collected:
+        for deployment in entry.objects if entry.resource.attribute == "deployments" else ():
+            images = [container.image for container in deployment.spec.template.spec.containers]
+            if any("cluster-autoscaler" in image for image in images):
+                metadata = deployment.metadata
+                path = f"{entry.resource.path(versions[entry.resource] or 'v1', metadata.namespace)}/{metadata.name}"
+                try:
+                    yield f"Deployment/{metadata.key}", msgspec.Raw(reader.get(path).body)
+                except LiveClusterError:
+                    continue
 
 
 def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:

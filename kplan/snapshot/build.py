@@ -50,6 +50,7 @@ def build_snapshot(
     missing: Iterable[MissingKind] = (),
     skipped: dict[str, int] | None = None,
     warnings: Iterable[Warning] = (),
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
     completes: bool = True,
 ) -> Snapshot:
     """Build a snapshot from objects; without `completes`, they have all defaults already.
@@ -66,6 +67,7 @@ def build_snapshot(
         missing=tuple(missing),
         skipped=skipped or {},
         warnings=tuple(warnings),
+        whole=whole,
     )
 
 

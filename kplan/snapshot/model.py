@@ -14,6 +14,7 @@ from kplan.api import (
     apps,
     autoscaling,
     batch,
+    cluster_api,
     core,
     karpenter,
     node,
@@ -79,6 +80,10 @@ class Snapshot:
     device_classes: tuple[resource.DeviceClass, ...] = ()
     resource_slices: tuple[resource_slice.ResourceSlice, ...] = ()
     device_taint_rules: tuple[resource_slice.DeviceTaintRule, ...] = ()
+    machine_deployments: tuple[cluster_api.MachineDeployment, ...] = ()
+    machine_sets: tuple[cluster_api.MachineSet, ...] = ()
+    machine_pools: tuple[cluster_api.MachinePool, ...] = ()
+    machines: tuple[cluster_api.Machine, ...] = ()
     node_pools: tuple[karpenter.NodePool, ...] = ()
     node_claims: tuple[karpenter.NodeClaim, ...] = ()
     node_overlays: tuple[karpenter.NodeOverlay, ...] = ()

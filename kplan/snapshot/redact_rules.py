@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kplan.api import core, karpenter, meta, policy, resource, resource_slice, scheduling, storage, volumes
+from kplan.api import (
+    cluster_api,
+    core,
+    karpenter,
+    meta,
+    policy,
+    resource,
+    resource_slice,
+    scheduling,
+    storage,
+    volumes,
+)
 from kplan.api import node as node_api
 from kplan.api.affinity import (
     NodeSelectorRequirement,
@@ -34,17 +45,17 @@ KEPT_FIELDS = _words(
     """
     access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
-    consolidate_after consolidation_policy counter_set creation_timestamp daemon_set_pod
-    declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
-    duration effect expire_after extended_resource_name failed_indexes fs_type group
+    consolidate_after consolidation_policy counter_set cpu creation_timestamp daemon_set_pod declared_features
+    deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver duration effect
+    ephemeral_disk expire_after extended_resource_name failed_indexes fs_type gpu_count gpu_type group
     job_completion_index job_index_failure_count key kind kubelet_version last_pod_event_time last_transition_time
-    managed_by match_attribute match_label_keys max_replicas max_surge max_unavailable medium min_available mirror
-    mismatch_label_keys node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy
-    phase pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
-    qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
-    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes share_id start_time status
-    termination_grace_period time_added topology_key topology_keys type unhealthy_pod_eviction_policy
-    volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
+    managed_by match_attribute match_label_keys max_pods max_replicas max_size max_surge max_unavailable medium
+    memory min_available min_size mirror mismatch_label_keys node_affinity_policy node_taints_policy nodes operator
+    persistent_volume_reclaim_policy phase pod_management_policy pod_replacement_policy preemption_policy price
+    price_adjustment protocol provisioner qos_class reason reasons reclaim_policy resource resource_name
+    resource_version restart_policy safe_to_evict scale_down_disabled scale_up_delay schedule scheduler_name
+    scope_name scopes share_id start_time status termination_grace_period time_added topology_key topology_keys type
+    unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
 )
 
@@ -266,6 +277,11 @@ RULES: dict[tuple[type, str], Rule] = {
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
     (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
+    (cluster_api.ScalableAnnotations, "labels"): _drop,
+    (cluster_api.ScalableAnnotations, "taints"): _drop,
+    (cluster_api.ScalableSpec, "cluster_name"): _named("Cluster"),
+    (cluster_api.MachineTemplate, "metadata"): metadata_rule("Machine"),
+    (cluster_api.NodeReference, "name"): _named("Node"),
     (core.NodeSpec, "provider_id"): _named("machine"),
     (karpenter.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
     (karpenter.TemplateMeta, "labels"): _labels,

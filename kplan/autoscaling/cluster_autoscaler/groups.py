@@ -32,6 +32,7 @@ class NodeGroup(msgspec.Struct, kw_only=True):
     instances: tuple[Instance, ...] = ()
     requested: int = 0  #: nodes that the autoscaler itself asked for and waits for
     requested_ago: float = 0  #: seconds since it asked
+    requested_at: int | None = None  #: the same as a moment, in microseconds since 1970; it goes before
     is_backed_off: bool = False  #: a scale-up failed a short time ago, as the autoscaler's status says
     price: float | None = None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.autoscaling.cluster_autoscaler.finding import find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.listing import GroupList, listed_groups, names_of, read_group_file
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
@@ -29,6 +30,7 @@ class Setup(msgspec.Struct, frozen=True):
     prices: Mapping[str, Any] | None = None
     priorities: Priorities | None = None
     warnings: tuple[InputWarning, ...] = ()
+    flags: Mapping[str, Any] = {}  #: the flags that were given or found
 
 
 def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
@@ -41,22 +43,27 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     InputError
         With all problems of the list of groups.
     """
-    given_groups = settings.node_groups
+    prices = _checked(settings.prices)
+    if settings.node_groups is None:
+        known = find_groups(snapshot, settings.options)
+        warnings = list(known.warnings)
+        priorities = priorities_of(snapshot, warnings)
+        return Setup(known.groups, known.options, known.source, prices, priorities, tuple(warnings), known.flags)
     listed, document, source = GroupList(()), None, "a list of node groups"
-    if isinstance(given_groups, str | Path):
-        listed, document = read_group_file(given_groups)
-        source = str(given_groups)
-    elif given_groups is not None:
-        listed = GroupList(given_groups)
-    options, warnings = options_of({**listed.options, **settings.options})
+    if isinstance(settings.node_groups, str | Path):
+        listed, document = read_group_file(settings.node_groups)
+        source = str(settings.node_groups)
+    else:
+        listed = GroupList(settings.node_groups)
+    flags = {**listed.options, **settings.options}
+    options, warnings = options_of(flags)
     problems: list[Problem] = []
     path = "$" if document is None else "$.nodeGroups"
     groups = listed_groups(listed.groups, names_of(snapshot.nodes), options, problems, path=path)
     if problems:
         raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
-    return Setup(
-        tuple(groups), options, source, _checked(settings.prices), priorities_of(snapshot, warnings), tuple(warnings)
-    )
+    priorities = priorities_of(snapshot, warnings)
+    return Setup(tuple(groups), options, source, prices, priorities, tuple(warnings), flags)
 
 
 def _checked(prices: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

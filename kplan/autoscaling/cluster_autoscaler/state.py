@@ -77,7 +77,10 @@ class ClusterState:
         self._now = now
         for group in groups:
             if group.requested > 0:
-                self.register(group, group.requested, now - int(group.requested_ago * 1_000_000))
+                requested_at = now - int(group.requested_ago * 1_000_000)
+                self.register(
+                    group, group.requested, requested_at if group.requested_at is None else group.requested_at
+                )
             if group.is_backed_off:
                 self._backoffs[group.name] = _Backoff(options.max_node_group_backoff_duration, _FOREVER, now)
 

@@ -1,0 +1,182 @@
+"""The groups of a cluster, from its objects alone: labels of nodes, Cluster API, the status, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.api.core import Node
+from kplan.autoscaling.cluster_autoscaler.command_line import CommandLine, command_line_of
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.machines import machine_groups
+from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
+from kplan.autoscaling.cluster_autoscaler.pools import Pool, cloud_of, matched, pools_of, sizes_by_flag
+from kplan.autoscaling.cluster_autoscaler.status import CONFIG_MAP, GroupStatus, statuses_of
+from kplan.documents.base import InputWarning
+from kplan.snapshot.model import Snapshot
+
+UNKNOWN_MOST = 1_000
+"""The most size of a group whose size is unknown."""
+
+_GIVE = "give its sizes with --node-groups; kplan snapshot groups prints a file to begin with"
+
+
+class FoundGroups(msgspec.Struct, frozen=True):
+    """Groups and flags that the objects of a cluster tell of."""
+
+    groups: tuple[NodeGroup, ...]
+    options: Options
+    flags: Mapping[str, Any]  #: as they were given on the command line
+    source: str
+    warnings: tuple[InputWarning, ...]
+
+
+def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> FoundGroups:
+    """Return the groups of a cluster.
+
+    Parameters
+    ----------
+    settings : flags that go before those of the command line
+
+    Raises
+    ------
+    UsageError
+        For flags that cannot be read.
+    """
+    command_line = command_line_of(snapshot)
+    flags: dict[str, Any] = {} if command_line is None else dict(command_line.flags)
+    flags |= settings
+    if "cloud-provider" not in flags:
+        flags["cloud-provider"] = next((cloud for node in snapshot.nodes if (cloud := cloud_of(node))), "")
+    options, warnings = options_of(flags)
+    statuses = statuses_of(snapshot, warnings)
+    machines = machine_groups(snapshot, options, warnings)
+    in_machines = {name for group in machines for name in group.nodes}
+    pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
+    finder = _Finder(snapshot, options, statuses, command_line)
+    groups = [*finder.with_statuses(machines), *finder.of_pools(pools), *finder.without_nodes()]
+    if command_line is None:
+        message = "no Deployment of it was found with its command line: its flags count with their defaults"
+        warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
+    return FoundGroups(
+        tuple(groups),
+        options,
+        {key: value for key, value in flags.items() if value != "" and key not in _ABOUT_GROUPS},
+        _source(machines, pools, statuses, command_line),
+        (*warnings, *finder.warnings),
+    )
+
+
+_ABOUT_GROUPS = frozenset({"nodes", "node-group-auto-discovery"})
+
+
+def _source(
+    machines: Sequence[NodeGroup],
+    pools: Sequence[Pool],
+    statuses: Sequence[GroupStatus],
+    command_line: CommandLine | None,
+) -> str:
+    parts = []
+    if machines:
+        parts.append("Cluster API")
+    if pools:
+        parts.append("the labels of nodes")
+    if statuses:
+        parts.append(f"ConfigMap {CONFIG_MAP}")
+    if command_line is not None:
+        parts.append(command_line.source)
+    return ", ".join(parts) or "nowhere"
+
+
+class _Finder:
+    """Puts together what several objects tell of a group."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: Options,
+        statuses: Sequence[GroupStatus],
+        command_line: CommandLine | None,
+    ) -> None:
+        self._nodes: Mapping[str, Node] = snapshot.node_by_name
+        self._options = options
+        self._left = list(statuses)
+        self._sizes = dict(sizes_by_flag(command_line.listed("nodes") if command_line is not None else ()))
+        self.warnings: list[InputWarning] = []
+
+    def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
+        """Return groups that are known by their own names, with what the status says about them."""
+        by_name = {status.name: status for status in self._left}
+        result = []
+        for group in groups:
+            status = by_name.get(group.name)
+            if status is not None:
+                self._left.remove(status)
+            result.append(group if status is None else self._with_status(group, status))
+        return result
+
+    def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
+        """Return a group for each pool."""
+        status_of = matched(pools, self._left)
+        groups = []
+        for index, pool in enumerate(pools):
+            status = status_of.get(index)
+            if status is not None:
+                self._left.remove(status)
+                groups.append(self._with_status(self._group(pool, status.name, status.least, status.most), status))
+                continue
+            name, sizes = self._by_flag(pool)
+            if sizes is None:
+                sizes = (0, UNKNOWN_MOST)
+                message = f"its sizes are unknown: taken as 0 to {UNKNOWN_MOST:,}; {_GIVE}"
+                self.warnings.append(InputWarning("NodeGroupSize", f"NodeGroup/{pool.label}", message))
+            groups.append(self._group(pool, name, *sizes))
+        return groups
+
+    def _by_flag(self, pool: Pool) -> tuple[str, tuple[int, int] | None]:
+        """Return name and sizes of a pool as ``--nodes`` has them."""
+        as_statuses = [
+            GroupStatus(name, least, most, 0, len(pool.nodes), 0, is_backed_off=False, scales_up_since=None)
+            for name, (least, most) in self._sizes.items()
+        ]
+        fitting = matched([pool], as_statuses).get(0)
+        if fitting is None:
+            return pool.label, None
+        return fitting.name, self._sizes.pop(fitting.name)
+
+    def _group(self, pool: Pool, name: str, least: int, most: int) -> NodeGroup:
+        nodes = tuple(pool.nodes)
+        return NodeGroup(name=name, least=least, most=most, target=len(nodes), nodes=nodes, options=self._options)
+
+    def _with_status(self, group: NodeGroup, status: GroupStatus) -> NodeGroup:
+        since = status.scales_up_since
+        is_growing = since is not None and status.n_missing > 0
+        return msgspec.structs.replace(
+            group,
+            least=status.least,
+            most=status.most,
+            target=status.target,
+            requested=status.n_missing if is_growing else 0,
+            requested_at=since,
+            is_backed_off=status.is_backed_off,
+        )
+
+    def without_nodes(self) -> list[NodeGroup]:
+        """Return the groups that have no node now; without a template nobody knows what they would add."""
+        known = {status.name for status in self._left}
+        others = [
+            GroupStatus(name, least, most, 0, 0, 0, is_backed_off=False, scales_up_since=None)
+            for name, (least, most) in self._sizes.items()
+            if name not in known
+        ]
+        groups = []
+        for status in (*self._left, *others):
+            message = "it has no node to see what it adds, so it counts as not ready: give it a template, and its nodes"
+            self.warnings.append(InputWarning("NodeGroupTemplate", f"NodeGroup/{status.name}", f"{message}; {_GIVE}"))
+            group = NodeGroup(
+                name=status.name, least=status.least, most=status.most, target=status.target, options=self._options
+            )
+            groups.append(self._with_status(group, status))
+        return groups

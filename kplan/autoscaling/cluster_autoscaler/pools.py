@@ -1,0 +1,105 @@
+"""The pools of nodes that clouds mark with labels, and the names that the autoscaler has for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kplan.api.core import Node
+from kplan.api.wellknown import BETA_ZONE, ZONE
+from kplan.autoscaling.cluster_autoscaler.status import GroupStatus
+
+_KARPENTER = "karpenter.sh/nodepool"
+_POOL_LABELS = (
+    ("cloud.google.com/gke-nodepool", "gce"),
+    ("eks.amazonaws.com/nodegroup", "aws"),
+    ("alpha.eksctl.io/nodegroup-name", "aws"),
+    ("kubernetes.azure.com/agentpool", "azure"),
+    ("agentpool", "azure"),
+    ("kops.k8s.io/instancegroup", ""),
+)
+"""Label -> the cloud whose pools it names; the first that a node has counts."""
+
+_BY_ZONE = "gce"
+"""A pool of this cloud has a group a zone."""
+
+_PROVIDERS = {"aws": "aws", "gce": "gce", "azure": "azure"}
+
+
+class Pool(msgspec.Struct):
+    """Nodes that are scaled together, as far as labels tell."""
+
+    name: str
+    zone: str  #: empty where the group spans zones
+    cloud: str
+    nodes: list[str] = []
+
+    @property
+    def label(self) -> str:
+        """The pool's name, with the zone of its group."""
+        return f"{self.name}-{self.zone}" if self.zone else self.name
+
+
+def pools_of(nodes: Iterable[Node]) -> list[Pool]:
+    """Return the pools that the labels of nodes name, in the order of their first nodes."""
+    pools: dict[tuple[str, str], Pool] = {}
+    for node in nodes:
+        labels = node.metadata.labels
+        if _KARPENTER in labels:
+            continue
+        for label, cloud in _POOL_LABELS:
+            name = labels.get(label)
+            if name:
+                zone = labels.get(ZONE) or labels.get(BETA_ZONE, "") if cloud == _BY_ZONE else ""
+                pool = pools.setdefault((name, zone), Pool(name, zone, cloud or cloud_of(node)))
+                pool.nodes.append(node.metadata.name)
+                break
+    return list(pools.values())
+
+
+def cloud_of(node: Node) -> str:
+    """Return the cloud-provider flag that goes with a node; empty if unknown."""
+    scheme = node.spec.provider_id.partition("://")[0]
+    return _PROVIDERS.get(scheme, "")
+
+
+def matched(pools: Sequence[Pool], statuses: Sequence[GroupStatus]) -> dict[int, GroupStatus]:
+    """Return which group of the status each pool is, by the pool's index.
+
+    The status has the cloud's names, such as ``…/zones/europe-west1-b/instanceGroups/gke-prod-general-1a2b-grp`` or
+    ``eks-general-0ac3…``, which hold that of the pool. Where several fit, the number of nodes decides.
+    """
+    result: dict[int, GroupStatus] = {}
+    left = list(statuses)
+    by_length = sorted(range(len(pools)), key=lambda index: -len(pools[index].name))
+    for index in by_length:
+        pool = pools[index]
+        fitting = [status for status in left if status.name == pool.name]
+        fitting = fitting or [status for status in left if _names(status.name, pool)]
+        if len(fitting) > 1:
+            fitting = [status for status in fitting if status.n_registered == len(pool.nodes)] or fitting
+        if len(fitting) == 1:
+            result[index] = fitting[0]
+            left.remove(fitting[0])
+    return result
+
+
+def _names(name: str, pool: Pool) -> bool:
+    """Return whether the cloud's name of a group holds that of a pool, and its zone, as whole words."""
+    zone, _, group = name.rpartition("/instanceGroups/") if "/instanceGroups/" in name else ("", "", name)
+    if pool.zone and zone and not zone.endswith(f"/{pool.zone}"):
+        return False
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(pool.name)}(?![A-Za-z0-9])", group.rpartition("/")[2]) is not None
+
+
+def sizes_by_flag(values: Iterable[str]) -> Mapping[str, tuple[int, int]]:
+    """Return the least and most size of each group of ``--nodes=MIN:MAX:NAME``."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for value in values:
+        least, _, rest = value.partition(":")
+        most, _, name = rest.partition(":")
+        if least.isdecimal() and most.isdecimal() and name and len(least) + len(most) <= 12:
+            sizes[name] = int(least), int(most)
+    return sizes

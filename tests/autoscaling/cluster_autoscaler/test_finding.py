@@ -1,0 +1,230 @@
+"""Groups from the objects of a cluster alone, as clouds and Cluster API show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from tests.autoscaling.cluster_autoscaler.test_advice import NOW, node, pod, replica_set
+
+Object = dict[str, Any]
+
+GKE = "https://www.googleapis.com/compute/v1/projects/acme/zones/{zone}/instanceGroups/gke-prod-{pool}-1a2b3c4d-grp"
+
+
+def status(*groups: Object) -> Object:
+    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    text = yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": list(groups)})
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": text}}
+
+
+def group(name: str, least: int, most: int, target: int, *, ready: int = -1, scale_up: str = "NoActivity") -> Object:
+    n_ready = target if ready < 0 else ready
+    return {
+        "name": name,
+        "health": {
+            "minSize": least,
+            "maxSize": most,
+            "cloudProviderTarget": target,
+            "nodeCounts": {"registered": {"total": n_ready, "ready": n_ready}},
+        },
+        "scaleUp": {"status": scale_up, "lastTransitionTime": "2026-06-01T11:58:00Z"},
+    }
+
+
+def deployment(*flags: str) -> Object:
+    container = {
+        "name": "cluster-autoscaler",
+        "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0",
+        "command": ["./cluster-autoscaler", *flags],
+    }
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "ca"}}}
+    template = {"metadata": {"labels": {"app": "ca"}}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cluster-autoscaler", "namespace": "kube-system"},
+        "spec": {**spec, "template": template},
+    }
+
+
+def found(*objects: Object, **options: Any) -> Setup:
+    return setup_of(kplan.ClusterAutoscaler(options=options), kplan.load_snapshot(list(objects)))
+
+
+def sizes(setup: Setup) -> list[tuple[str, int, int, int, tuple[str, ...]]]:
+    return [(one.name, one.least, one.most, one.target, one.nodes) for one in setup.groups]
+
+
+def gke_node(name: str, pool: str, zone: str) -> Object:
+    gke = node(name, **{"cloud.google.com/gke-nodepool": pool, "topology.kubernetes.io/zone": zone})
+    gke["spec"] = {"providerID": f"gce://acme/{zone}/{name}"}
+    return gke
+
+
+def test_a_pool_of_gke_has_a_group_a_zone() -> None:
+    zones = ("europe-west1-b", "europe-west1-c")
+    nodes = [gke_node(f"n-{zone[-1]}", "general", zone) for zone in zones]
+    groups = [group(GKE.format(zone=zone, pool="general"), 0, 10, 1) for zone in zones]
+    setup = found(*nodes, status(*groups))
+
+    assert sizes(setup) == [
+        (GKE.format(zone="europe-west1-b", pool="general"), 0, 10, 1, ("n-b",)),
+        (GKE.format(zone="europe-west1-c", pool="general"), 0, 10, 1, ("n-c",)),
+    ]
+    assert setup.options.cloud_provider == "gce"
+    assert setup.source == "the labels of nodes, ConfigMap cluster-autoscaler-status"
+
+
+def test_a_longer_name_is_not_taken_for_a_shorter_one() -> None:
+    names = ("general", "general-gpu")
+    nodes = [node(f"n-{name}", **{"eks.amazonaws.com/nodegroup": name}) for name in names]
+    setup = found(*nodes, status(group("eks-general-gpu-9c0a", 0, 3, 1), group("eks-general-1c0b", 1, 5, 1)))
+
+    assert sizes(setup) == [
+        ("eks-general-1c0b", 1, 5, 1, ("n-general",)),
+        ("eks-general-gpu-9c0a", 0, 3, 1, ("n-general-gpu",)),
+    ]
+
+
+def test_sizes_may_come_from_the_command_line() -> None:
+    flags = (
+        "--cloud-provider=aws",
+        "--nodes=1:7:eksctl-prod-nodegroup-web-NodeGroup-1X",
+        "--balance-similar-node-groups",
+    )
+    setup = found(node("n1", **{"alpha.eksctl.io/nodegroup-name": "web"}), deployment(*flags, "--v=4"))
+
+    assert sizes(setup) == [("eksctl-prod-nodegroup-web-NodeGroup-1X", 1, 7, 1, ("n1",))]
+    assert setup.options.balance_similar_node_groups
+    assert setup.options.cloud_provider == "aws"
+    assert setup.source == "the labels of nodes, Deployment/kube-system/cluster-autoscaler"
+    assert setup.warnings == ()
+
+
+def test_a_size_that_is_not_known_is_told() -> None:
+    setup = found(node("n1", **{"kubernetes.azure.com/agentpool": "np1"}))
+
+    assert sizes(setup) == [("np1", 0, 1000, 1, ("n1",))]
+    assert [(warning.code, warning.object) for warning in setup.warnings] == [
+        ("AutoscalerOptions", "cluster-autoscaler"),
+        ("NodeGroupSize", "NodeGroup/np1"),
+    ]
+
+
+def test_a_group_without_nodes_is_told_for_nobody_knows_what_it_adds() -> None:
+    setup = found(node("n1"), status(group("gpu", 0, 4, 0)))
+
+    assert sizes(setup) == [("gpu", 0, 4, 0, ())]
+    assert "NodeGroup/gpu" in {warning.object for warning in setup.warnings if warning.code == "NodeGroupTemplate"}
+
+
+def test_backoff_and_a_scale_up_in_progress_come_from_the_status() -> None:
+    nodes = [node(name, **{"kops.k8s.io/instancegroup": name}) for name in ("a", "b")]
+    setup = found(
+        *nodes,
+        status(
+            group("a.k.example.com", 0, 4, 1, scale_up="Backoff"), group("b.k", 0, 4, 3, ready=1, scale_up="InProgress")
+        ),
+    )
+    backed_off, growing = setup.groups
+
+    assert (backed_off.is_backed_off, backed_off.requested) == (True, 0)
+    assert (growing.is_backed_off, growing.requested, growing.requested_at) == (False, 2, 1780315080000000)
+
+
+def test_flags_that_are_given_go_before_those_of_the_command_line() -> None:
+    setup = found(node("n1"), deployment("--expander=random", "--scale-down-unneeded-time", "5m"), expander="most-pods")
+
+    assert (setup.options.expander, setup.options.scale_down_unneeded_time) == (("most-pods",), 300_000_000)
+
+
+def machine_objects() -> list[Object]:
+    def owned_by(kind: str, name: str) -> list[Object]:
+        return [{"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind, "name": name, "uid": name, "controller": True}]
+
+    api = {"apiVersion": "cluster.x-k8s.io/v1beta1"}
+    size = "cluster.x-k8s.io/cluster-api-autoscaler-node-group"
+    capacity = "capacity.cluster-autoscaler.kubernetes.io"
+    annotations = {
+        f"{size}-min-size": "1",
+        f"{size}-max-size": "4",
+        f"{capacity}/cpu": "8",
+        f"{capacity}/memory": "32Gi",
+        f"{capacity}/labels": "disk=ssd",
+        f"{capacity}/taints": "dedicated=ml:NoSchedule",
+    }
+    meta = {"namespace": "clusters"}
+    return [
+        {
+            **api,
+            "kind": "MachineDeployment",
+            "metadata": {**meta, "name": "md", "annotations": annotations},
+            "spec": {"replicas": 2},
+        },
+        {
+            **api,
+            "kind": "MachineSet",
+            "metadata": {**meta, "name": "ms", "ownerReferences": owned_by("MachineDeployment", "md")},
+        },
+        {
+            **api,
+            "kind": "Machine",
+            "metadata": {**meta, "name": "m1", "ownerReferences": owned_by("MachineSet", "ms")},
+            "status": {"nodeRef": {"name": "n1"}},
+        },
+        {**api, "kind": "Machine", "metadata": {**meta, "name": "m2", "ownerReferences": owned_by("MachineSet", "ms")}},
+    ]
+
+
+def test_cluster_api_tells_sizes_nodes_and_templates() -> None:
+    annotated = node("n2")
+    annotated["metadata"]["annotations"] = {"cluster.x-k8s.io/machine": "m2"}
+    setup = found(node("n1"), annotated, node("n3"), *machine_objects())
+
+    assert sizes(setup) == [("MachineDeployment/clusters/md", 1, 4, 2, ("n1", "n2"))]
+    template = setup.groups[0].template
+    assert template is not None
+    assert template.metadata.labels["disk"] == "ssd"
+    assert [(taint.key, taint.value, taint.effect) for taint in template.spec.taints] == [
+        ("dedicated", "ml", "NoSchedule")
+    ]
+    assert template.status.allocatable["cpu"] == "8"
+
+
+def test_nodes_of_karpenter_are_in_no_group() -> None:
+    assert found(node("n1", **{"karpenter.sh/nodepool": "default", "agentpool": "x"})).groups == ()
+
+
+@pytest.mark.parametrize("text", ["nodeGroups: 7", "{", "", "7"])
+def test_a_status_that_cannot_be_read_is_a_warning(text: str) -> None:
+    broken = status()
+    broken["data"]["status"] = text
+
+    assert "AutoscalerStatus" in {warning.code for warning in found(node("n1"), broken).warnings}
+
+
+def test_odd_values_in_a_status_count_as_nothing() -> None:
+    broken = status()
+    broken["data"]["status"] = "nodeGroups: [7, {name: a, health: {maxSize: -3, minSize: many}}]"
+
+    assert sizes(found(node("n1"), broken)) == [("a", 0, 0, 0, ())]
+
+
+def test_a_cluster_like_eks_answers_without_any_list() -> None:
+    nodes = [node(f"ip-{n}", **{"eks.amazonaws.com/nodegroup": "general"}) for n in range(2)]
+    pods = [pod(f"web-{n}", "3", on=f"ip-{n}") for n in range(2)] + [pod("waiting", "3")]
+    objects = [
+        *nodes,
+        *pods,
+        replica_set("web"),
+        status(group("eks-general-ab12", 1, 5, 2)),
+        deployment("--expander=random"),
+    ]
+    planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler(), now=NOW)
+
+    assert [(new.group, new.pods) for new in planner.nodes().adds] == [("eks-general-ab12", ("default/waiting",))]
