@@ -117,15 +117,12 @@ def no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver], f
 
 
 def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
-    """Yield a warning about objects of kinds of which only the fields are checked.
+    """Yield a warning about each kind of which only the fields are checked.
 
     Parameters
     ----------
     kinds : kind -> number of objects
     """
-    if kinds:
-        named = ", ".join(kind if n == 1 else f"{kind} ({n})" for kind, n in sorted(kinds.items()))
-        message = (
-            f"only the names and types of fields are checked: the API server may refuse what is valid here: {named}"
-        )
-        yield InputWarning("NotJudged", "", message)
+    message = "only the names and types of its fields are checked, so the API server may still refuse it"
+    for kind, n in sorted(kinds.items()):
+        yield InputWarning("NotJudged", kind if n == 1 else f"{kind} ({n})", message)
