@@ -46,7 +46,10 @@ class Karpenter(msgspec.Struct, frozen=True, kw_only=True):
 
 Settings: TypeAlias = ClusterAutoscaler | Karpenter
 
-_MAKERS: Mapping[type, str] = {ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.autoscaler:set_up"}
+_MAKERS: Mapping[type, str] = {
+    ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.autoscaler:set_up",
+    Karpenter: "kplan.autoscaling.karpenter.autoscaler:set_up",
+}
 """Settings -> MODULE:FUNCTION, which sets an autoscaler up for a snapshot; imported when first used."""
 
 

@@ -1,0 +1,10 @@
+"""Karpenter: which nodes it makes for pending pods, and which it removes, step by step as its code does.
+
+A decision flows down these modules. `requirements` holds what is asked of nodes as sets of interned values; `catalogue`
+reads instance types, `columns` turns them into bit masks; `pools`, `cluster` and `wishes` prepare NodePools, nodes and
+pods; `provisioning` (with `scheduler`) and the package `disruption` decide, and `answers` writes it down.
+
+Where Karpenter walks a Go map, so that chance decides, the first by name is taken.
+
+Upstream: sigs.k8s.io/karpenter 1.13.0 (kubernetes-sigs/karpenter); docstrings name its files from ``pkg/`` on.
+"""

@@ -1,0 +1,60 @@
+"""Amounts of resources: exact, in billionths, by name.
+
+Upstream: utils/resources/resources.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kplan.api.base import ResourceList
+from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.quantity import Quantity, parse
+from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
+
+Amounts = dict[str, int]
+"""Resource name -> amount in 1e-9."""
+
+ONE = 10**9
+
+
+def amounts_of(resources: ResourceList) -> Amounts:
+    """Return exact amounts."""
+    return {name: parse(quantity).nanos for name, quantity in resources.items()}
+
+
+def total_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+    """Return the sums, by resource."""
+    total: Amounts = {}
+    for amounts in lists:
+        add(total, amounts)
+    return total
+
+
+def add(total: Amounts, amounts: Mapping[str, int]) -> None:
+    """Add to a running total, in place."""
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def less(amounts: Mapping[str, int], taken: Mapping[str, int]) -> Amounts:
+    """Return what is left of each resource; resources that are not there stay away (upstream Subtract)."""
+    return {name: amount - taken.get(name, 0) for name, amount in amounts.items()}
+
+
+def fits(wanted: Mapping[str, int], room: Mapping[str, int]) -> bool:
+    """Tell whether something fits; nothing fits where anything is overcommitted (upstream Fits)."""
+    return all(amount >= 0 for amount in room.values()) and all(
+        amount <= room.get(name, 0) for name, amount in wanted.items()
+    )
+
+
+def texts_of(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Return amounts as quantities, without those that are zero."""
+    return {name: text_of(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def text_of(name: str, amount: int) -> str:
+    """Return an amount as a quantity: with a binary suffix for bytes."""
+    is_bytes = name in {MEMORY, EPHEMERAL_STORAGE} or name.startswith(HUGE_PAGES)
+    return str(Quantity(amount, "BinarySI" if is_bytes else "DecimalSI"))

@@ -1,0 +1,172 @@
+"""Decisions in Karpenter's own terms: NodeClaims, requirements, events; as plain data.
+
+Upstream: apis/v1/nodeclaim.go; scheduling/requirement.go NodeSelectorRequirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kplan.api.karpenter import NEVER
+from kplan.api.tolerations import Taint
+from kplan.api.wellknown import ZONE
+from kplan.autoscaling.karpenter.amounts import texts_of
+from kplan.autoscaling.karpenter.durations import duration_text, parse_duration
+from kplan.autoscaling.karpenter.launching import CRASH, cheapest_of, launch_of, node_claim_labels
+from kplan.autoscaling.karpenter.names import (
+    CAPACITY_OVERLAID,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    MIN_VALUES_RELAXED,
+    PRICE_OVERLAID,
+    RESERVATION_IDS,
+)
+from kplan.autoscaling.karpenter.planned import Planned, node_claim_requirements
+from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.provisioning import Provisioned, exceeded_limit
+from kplan.autoscaling.karpenter.refusals import Plain, PoolRefusal
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
+from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
+from kplan.autoscaling.karpenter.texts import Texts
+
+_FAILED = "Failed to schedule pod, "
+_FILTERED = "NodePool requirements filtered out all compatible available instance types"
+_LACKING = f"{_FILTERED} due to minValues incompatibility"
+
+
+def provisioning_answer(prepared: Prepared, provisioned: Provisioned) -> dict[str, Any]:
+    """Return what is made for pending pods."""
+    texts = Texts(prepared.known)
+    answer: dict[str, Any] = {
+        "nodeClaims": sorted(
+            (_created(node, prepared) for node in provisioned.nodes), key=lambda claim: sorted(claim["pods"])
+        ),
+        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in provisioned.existing.items()},
+        "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
+    }
+    rejected = {pod: _FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
+    if rejected:
+        answer["ignored"] = rejected
+    events = {
+        template.name: [_LACKING if template.lacks_min_values else _FILTERED]
+        for template in prepared.all_templates
+        if not template.types
+    }
+    if events and (provisioned.nodes or provisioned.existing or provisioned.errors):
+        answer["nodePoolEvents"] = events
+    if prepared.overlaid.statuses:
+        answer["overlays"] = dict(prepared.overlaid.statuses)
+    if prepared.options.static:
+        answer["static"] = {name: _scaled(scaling, prepared) for name, scaling in scale_static_pools(prepared).items()}
+    return answer
+
+
+def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
+    if not scaling.create:
+        return {"create": 0, "delete": list(scaling.delete) or None}
+    template = prepared.template_of(scaling.pool, relaxes_min_values=False)
+    requirements = requirement_list(template.requirements, prepared.known, hides_types=False)
+    return {"create": scaling.create, "requirements": requirements}
+
+
+def error_texts(refused: Sequence[PoolRefusal], texts: Texts) -> list[str]:
+    """Return why pools have no node for a pod, sorted; reserved capacity that may come is marked as deferred."""
+    lines = sorted(text for one in refused for text in texts.of_pool(one))
+    is_deferred = any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
+    return ["(deferred)", *lines] if is_deferred else lines
+
+
+def _created(node: Planned, prepared: Prepared) -> dict[str, Any]:
+    claim = node_claim(node)
+    if (problem := exceeded_limit(prepared, node.template.name)) is not None:
+        claim["createError"] = problem
+    return claim
+
+
+def node_claim(node: Planned) -> dict[str, Any]:
+    """Return a NodeClaim with what its provider makes of it."""
+    template, spec = node.template, node.template.pool.spec.template
+    known = template.columns.vocabulary
+    labels = node_claim_labels(node)
+    claim: dict[str, Any] = {
+        "nodePool": template.name,
+        "pods": list(node.pods),
+        "requirements": requirement_list(node_claim_requirements(node), known, hides_types=not node.is_static),
+        "instanceTypes": list(node.launch_order),
+        "requests": texts_of(node.requests),
+        "labels": labels,
+        "annotations": {**spec.metadata.annotations, **_annotations(node)},
+    }
+    if template.taints:
+        claim["taints"] = [_taint(taint) for taint in template.taints]
+    if spec.spec.startup_taints:
+        claim["startupTaints"] = [_taint(taint) for taint in spec.spec.startup_taints]
+    if spec.spec.expire_after not in (None, NEVER):
+        claim["expireAfter"] = _duration(spec.spec.expire_after or "")
+    if spec.spec.termination_grace_period is not None:
+        claim["terminationGracePeriod"] = _duration(spec.spec.termination_grace_period)
+    if not node.is_static:
+        cheapest = cheapest_of(node)
+        choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest.choices)
+        if choices:
+            claim["cheapest"] = {"price": rounded(cheapest.price or 0.0), "choices": choices}
+        claim["launch"] = _launch(node, labels)
+    return claim
+
+
+def _launch(node: Planned, labels: dict[str, str]) -> dict[str, Any]:
+    launch = launch_of(node, labels)
+    if launch is None:
+        return {"error": CRASH}
+    hidden = {ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
+    return {
+        "instanceType": launch.instance_type.name,
+        "price": rounded(launch.offerings[0].price),
+        "choices": sorted(offering.choice for offering in launch.offerings),
+        "labels": {key: value for key, value in launch.labels.items() if key not in hidden},
+        "capacity": texts_of(node.requests),
+        "allocatable": texts_of({**node.requests, **launch.instance_type.allocatable}),
+    }
+
+
+def _annotations(node: Planned) -> dict[str, str]:
+    own = {} if node.is_static else {MIN_VALUES_RELAXED: "true" if node.is_relaxed else "false"}
+    types = [node.template.columns.types[index] for index in node.types]
+    if any(offering.is_price_overlaid for entry in types for offering in entry.offerings):
+        own[PRICE_OVERLAID] = "true"
+    if any(entry.is_capacity_overlaid for entry in types):
+        own[CAPACITY_OVERLAID] = "true"
+    return own
+
+
+def requirement_list(requirements: Requirements, known: Vocabulary, *, hides_types: bool) -> list[dict[str, Any]]:
+    """Return requirements as in a NodeClaim, by key and operator."""
+    lines = [line for wanted in requirements.items.values() for line in _lines(wanted, known)]
+    for line in lines:
+        if hides_types and line["key"] == INSTANCE_TYPE:
+            line.pop("values", None)
+    return sorted(lines, key=lambda line: (line["key"], line["operator"]))
+
+
+def _lines(wanted: Requirement, known: Vocabulary) -> Iterable[dict[str, Any]]:
+    bounds = [(operator, bound) for operator, bound in (("Gte", wanted.gte), ("Lte", wanted.lte)) if bound is not None]
+    shared = {} if wanted.min_values is None else {"minValues": wanted.min_values}
+    if bounds:
+        return [{"key": wanted.key, "operator": name, "values": [str(bound)], **shared} for name, bound in bounds]
+    values = known.texts(wanted.key, wanted.values)
+    return [{"key": wanted.key, "operator": wanted.operator, **({"values": values} if values else {}), **shared}]
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+
+
+def _duration(text: str) -> str:
+    nanoseconds = parse_duration(text)
+    return text if nanoseconds is None else duration_text(nanoseconds)
+
+
+def rounded(number: float) -> float:
+    """Return a number without the noise of binary fractions."""
+    return float(f"{number:.12g}")

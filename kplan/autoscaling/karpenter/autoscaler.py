@@ -1,0 +1,212 @@
+"""Karpenter behind the seam of all autoscalers: its decisions as advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kplan.api.wellknown import ZONE
+from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer
+from kplan.autoscaling.karpenter.catalogue import read_catalogue
+from kplan.autoscaling.karpenter.disruption.answer import answer_of
+from kplan.autoscaling.karpenter.disruption.commands import Command
+from kplan.autoscaling.karpenter.disruption.conditions import claim_states
+from kplan.autoscaling.karpenter.disruption.methods import METHODS
+from kplan.autoscaling.karpenter.disruption.staying import stays
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
+from kplan.autoscaling.karpenter.learned import learned_catalogue
+from kplan.autoscaling.karpenter.machines import Namer, new_node
+from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, VERSION
+from kplan.autoscaling.karpenter.options import Options, read_options
+from kplan.autoscaling.karpenter.planned import Planned, static_node
+from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
+from kplan.autoscaling.karpenter.refusals import Plain
+from kplan.autoscaling.karpenter.static_pools import scale_static_pools
+from kplan.autoscaling.karpenter.texts import Texts
+from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal
+from kplan.autoscaling.settings import Karpenter
+from kplan.documents.base import InputWarning
+from kplan.documents.nodes import AutoscalerName
+from kplan.snapshot.model import Snapshot
+
+_FAILED = "Failed to schedule pod, "
+
+
+class KarpenterAutoscaler:
+    """Karpenter, set up with a catalogue.
+
+    Parameters
+    ----------
+    source : where the catalogue comes from
+    has_prices : whether its prices are prices
+    """
+
+    name: AutoscalerName = "karpenter"
+    version = VERSION
+
+    def __init__(
+        self, entries: Sequence[InstanceTypeEntry], options: Options, source: str, *, has_prices: bool
+    ) -> None:
+        self._entries = entries
+        self._options = options
+        self.source = source
+        self._has_prices = has_prices
+
+    def provision(self, cluster: PreparedCluster) -> Advice:
+        """Return what is added for the pending pods; removals are not looked for."""
+        prepared = self._prepared(cluster)
+        provisioned = provision(prepared)
+        return self._provisioned(prepared, provisioned)
+
+    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
+        """Return all that is done; Karpenter does not work in loops of a fixed time."""
+        prepared = self._prepared(cluster)
+        provisioned = provision(prepared)
+        advice = self._provisioned(prepared, provisioned)
+        conditions = claim_states(prepared)
+        outcomes = {method.name: method.ask(prepared, conditions) for method in METHODS}
+        acting = next((method for method in METHODS if outcomes[method.name].commands), None)
+        namer = Namer([*prepared.snapshot.node_by_name, *(new.node.metadata.name for new in advice.adds)])
+        commands = () if acting is None else outcomes[acting.name].commands
+        removes = tuple(
+            self._removal(prepared, command, "" if acting is None else acting.reason, namer) for command in commands
+        )
+        removed = frozenset(node for removal in removes for node in removal.nodes)
+        detail: dict[str, Any] = {}
+        if full:
+            detail["provisioning"] = provisioning_answer(prepared, provisioned)
+            detail["disruption"] = answer_of(conditions, outcomes)
+        before = self._price(prepared)
+        return Advice(
+            adds=advice.adds,
+            existing=advice.existing,
+            unhelped=advice.unhelped,
+            events=advice.events,
+            removes=removes,
+            stays=tuple(stays(prepared, conditions, outcomes, removed)),
+            price_before=before,
+            price_after=None if before is None else self._after(prepared, before, advice.adds, removes),
+            warnings=advice.warnings,
+            detail=detail,
+        )
+
+    def _prepared(self, cluster: PreparedCluster) -> Prepared:
+        return Prepared(cluster.snapshot, self._entries, self._options, cluster.now)
+
+    def _provisioned(self, prepared: Prepared, provisioned: Provisioned) -> Advice:
+        namer = Namer(prepared.snapshot.node_by_name)
+        texts = Texts(prepared.known)
+        return Advice(
+            adds=(*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer)),
+            existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
+            unhelped={
+                pod: {
+                    pool: tuple(text for one in refused if one.pool == pool for text in texts.of_pool(one))
+                    for pool in dict.fromkeys(one.pool for one in refused)
+                }
+                for pod, refused in provisioned.errors.items()
+            }
+            | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
+            | {pod: {"": (Plain.NO_POOL.value,)} for pod in provisioned.waiting},
+            events={
+                pod: _FAILED + "; ".join(error_texts(refused, texts))
+                for pod, refused in provisioned.errors.items()
+                if not any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
+            }
+            | {pod: _FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
+            warnings=tuple(self._warnings(prepared)),
+        )
+
+    def _new(self, nodes: Iterable[Planned], prepared: Prepared, namer: Namer) -> list[NewNode]:
+        daemon_sets = prepared.snapshot.daemon_sets
+        return [
+            new_node(planned, namer.name(planned.template.name), daemon_sets, has_prices=self._has_prices)
+            for planned in nodes
+        ]
+
+    def _static(self, prepared: Prepared, namer: Namer) -> list[NewNode]:
+        """Return the nodes that pools with replicas lack."""
+        if not self._options.is_on("StaticCapacity"):
+            return []
+        planned = [
+            static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
+            for scaling in scale_static_pools(prepared).values()
+            for _ in range(scaling.create)
+        ]
+        return self._new(planned, prepared, namer)
+
+    def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> Removal:
+        replacements = tuple(self._new(command.replacements, prepared, namer))
+        moves = {pod: new.node.metadata.name for new in replacements for pod in new.pods}
+        moves |= {pod.metadata.key: node for node, pods in command.existing.items() for pod in pods}
+        moving = {pod.metadata.key for candidate in command.candidates for pod in candidate.pods}
+        return Removal(
+            nodes=tuple(candidate.name for candidate in command.candidates),
+            reason=reason,
+            replacements=replacements,
+            moves={pod: node for pod, node in moves.items() if pod in moving},
+            saves=command.savings if command.consolidates and self._has_prices else None,
+        )
+
+    def _price(self, prepared: Prepared) -> float | None:
+        """Return the price of all nodes of Karpenter whose price is known."""
+        prices = [price for price in self._prices(prepared).values() if price is not None]
+        return sum(prices) if prices else None
+
+    def _prices(self, prepared: Prepared) -> Mapping[str, float | None]:
+        prices: dict[str, float | None] = {}
+        columns, known = prepared.machines, prepared.known
+        for state in prepared.state.nodes:
+            wanted = state.labels.get(INSTANCE_TYPE)
+            index = next((i for i, entry in enumerate(columns.types) if entry.name == wanted), None)
+            if not self._has_prices or state.claim is None or index is None:
+                prices[state.name] = None
+                continue
+            numbers = columns.offerings_of(index, known.of_labels(state.labels), available=False)
+            prices[state.name] = min((columns.offerings[number].price for number in numbers), default=None)
+        return prices
+
+    def _after(self, prepared: Prepared, before: float, adds: Iterable[NewNode], removes: Iterable[Removal]) -> float:
+        prices = self._prices(prepared)
+        new = [*adds, *(replacement for removal in removes for replacement in removal.replacements)]
+        gone = [prices.get(node) for removal in removes for node in removal.nodes]
+        return before + sum(node.price or 0.0 for node in new) - sum(price or 0.0 for price in gone)
+
+    def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
+        if not self._has_prices:
+            message = "prices are unknown: the smallest machines are taken for the cheapest"
+            yield InputWarning("NoPrices", "instance types", message)
+        present = {entry.name for entry in self._entries}
+        lacking = sorted(
+            {
+                name
+                for state in prepared.state.nodes
+                if state.claim is not None and (name := state.labels.get(INSTANCE_TYPE)) and name not in present
+            }
+        )
+        for name in lacking:
+            yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
+        if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
+            yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
+
+
+def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
+    """Set Karpenter up for a cluster.
+
+    Raises
+    ------
+    UsageError
+        For options that Karpenter does not have.
+    InputError
+        With all problems of the catalogue.
+    """
+    options = read_options(settings.options)
+    types = settings.instance_types
+    if types is None:
+        return KarpenterAutoscaler(
+            learned_catalogue(snapshot), options, "the nodes and node claims of the cluster", has_prices=False
+        )
+    source = str(types) if isinstance(types, str | Path) else "a list"
+    return KarpenterAutoscaler(read_catalogue(types), options, source, has_prices=True)

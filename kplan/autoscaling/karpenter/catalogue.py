@@ -1,0 +1,230 @@
+"""Catalogues of instance types: read from files or objects, checked, and written.
+
+The format is that of Karpenter's kwok provider; `zone` and `capacityType` of an offering may stand for its
+requirements.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kplan.api import decode
+from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.base import ResourceList
+from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.wellknown import ZONE
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, OfferingEntry, Overhead
+from kplan.autoscaling.karpenter.names import CAPACITY_TYPE
+from kplan.errors import InputError, Problem
+from kplan.reading.content import Document
+from kplan.reading.documents import read_document
+from kplan.reading.limits import Limits
+from kplan.rules.resources import CPU, MEMORY
+
+MOST_TYPES = 5_000
+MOST_OFFERINGS = 500
+_MOST_PRICE = 10**9
+_MOST_AMOUNT = 2**62
+_EXPECTED = "a list of instance types, as docs/karpenter.md shows it"
+_LIMITS = Limits(max_bytes=256 << 20, max_stream_bytes=128 << 20, max_documents=10, max_depth=50)
+_OFFERING_FIELDS = {
+    "price": "Price",
+    "available": "Available",
+    "requirements": "Requirements",
+    "reservationcapacity": "ReservationCapacity",
+}
+_SHORT_FIELDS = {"zone": ZONE, "capacitytype": CAPACITY_TYPE}
+
+
+def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[InstanceTypeEntry]:
+    """Read a catalogue from a file, ``-`` for standard input, or a list.
+
+    Raises
+    ------
+    InputError
+        With all problems, each with its place.
+    """
+    problems: list[Problem] = []
+    entries: list[InstanceTypeEntry] = []
+    if not isinstance(source, str | Path):
+        problems += _read(list(source), entries)
+    else:
+        document = read_document(source, problems, limits=_LIMITS, expected=_EXPECTED)
+        if document is not None:
+            problems += [document.locate(problem) for problem in _of_document(document, entries)]
+    if problems:
+        raise InputError(problems)
+    return entries
+
+
+def _of_document(document: Document, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
+    try:
+        content = document.value()
+    except decode.DecodeError as error:
+        yield from error.problems
+        return
+    for duplicate in document.duplicates():
+        yield Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
+    yield from _read(content, entries)
+
+
+def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
+    if not isinstance(content, list) or not content:
+        yield Problem("no list of instance types", json_path="$", hint=f"expected {_EXPECTED}")
+        return
+    if len(content) > MOST_TYPES:
+        message = f"{len(content)} instance types, and at most {MOST_TYPES} are read"
+        yield Problem(message, json_path="$", hint="leave out those that your node pools exclude")
+        return
+    names: set[str] = set()
+    for index, value in enumerate(content):
+        path = f"$[{index}]"
+        if not isinstance(value, dict):
+            yield Problem("no instance type", json_path=path, hint="for example {name: m7i.large, …}")
+            continue
+        problems, entry = _entry(value, path)
+        yield from problems
+        if entry is None:
+            continue
+        yield from _entry_problems(entry, path)
+        if entry.name in names:
+            yield Problem(
+                f"a second instance type is called {entry.name}", json_path=f"{path}.name", hint="leave one out"
+            )
+        names.add(entry.name)
+        entries.append(entry)
+
+
+def _entry(value: dict[str, Any], path: str) -> tuple[list[Problem], InstanceTypeEntry | None]:
+    known = InstanceTypeEntry.__struct_encode_fields__
+    problems = [_unknown(key, known, f"{path}.{key}") for key in value if key not in known]
+    own = {key: value[key] for key in known if key in value}
+    offerings = own.get("offerings")
+    if isinstance(offerings, list):
+        own["offerings"] = [
+            _offering(offering, f"{path}.offerings[{index}]", problems) for index, offering in enumerate(offerings)
+        ]
+    try:
+        return problems, decode.convert(own, InstanceTypeEntry)
+    except decode.DecodeError as error:
+        for problem in error.problems:
+            inner = path + problem.json_path.removeprefix("$")
+            problems.append(Problem(problem.message, json_path=inner, hint=problem.hint))
+        return problems, None
+
+
+def _offering(value: Any, path: str, problems: list[Problem]) -> Any:
+    """Return an offering with the names of its fields as kwok writes them; as Go, it reads them in any case."""
+    if not isinstance(value, dict):
+        return value
+    offering: dict[str, Any] = {}
+    short: list[dict[str, Any]] = []
+    for key, content in value.items():
+        folded = str(key).lower()
+        if folded in _OFFERING_FIELDS:
+            offering[_OFFERING_FIELDS[folded]] = content
+        elif folded in _SHORT_FIELDS:
+            short.append({"key": _SHORT_FIELDS[folded], "operator": "In", "values": [content]})
+        else:
+            problems.append(
+                _unknown(key, ("Price", "Available", "Requirements", "zone", "capacityType"), f"{path}.{key}")
+            )
+    requirements = offering.get("Requirements")
+    if short and (requirements is None or isinstance(requirements, list)):
+        offering["Requirements"] = [*(requirements or ()), *short]
+    return offering
+
+
+def _unknown(key: object, known: Sequence[str], path: str) -> Problem:
+    near = difflib.get_close_matches(str(key), known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+    return Problem(f"unknown field {str(key)!r}", json_path=path, hint=hint)
+
+
+def _entry_problems(entry: InstanceTypeEntry, path: str) -> Iterator[Problem]:
+    if not entry.name or label_value_problems(entry.name):
+        message = f"{entry.name!r} is no name" if entry.name else "an instance type needs a name"
+        yield Problem(message, json_path=f"{path}.name", hint="it becomes a label of nodes, such as m7i.large")
+    for name in (CPU, MEMORY):
+        if name not in entry.resources:
+            yield Problem(f"no {name}", json_path=f"{path}.resources", hint="for example {cpu: 2, memory: 8Gi}")
+    yield from _amount_problems(entry.resources, f"{path}.resources")
+    overhead = entry.overhead or Overhead()
+    yield from _amount_problems(overhead.kube_reserved, f"{path}.overhead.kubeReserved")
+    yield from _amount_problems(overhead.system_reserved, f"{path}.overhead.systemReserved")
+    yield from _amount_problems(overhead.eviction_threshold, f"{path}.overhead.evictionThreshold")
+    for key, value in entry.labels.items():
+        for problem in (*label_key_problems(key), *label_value_problems(value)):
+            yield Problem(f"label {key!r}: {problem}", json_path=f"{path}.labels", hint="as labels of nodes are")
+    yield from _all_offering_problems(entry, path)
+
+
+def _all_offering_problems(entry: InstanceTypeEntry, path: str) -> Iterator[Problem]:
+    if not entry.offerings:
+        yield Problem("offered nowhere", json_path=f"{path}.offerings", hint="{zone: …, capacityType: …, price: …}")
+    if len(entry.offerings) > MOST_OFFERINGS:
+        message = f"{len(entry.offerings)} offerings, and at most {MOST_OFFERINGS} are read"
+        yield Problem(message, json_path=f"{path}.offerings", hint="leave out zones that you do not use")
+        return
+    for index, offering in enumerate(entry.offerings):
+        yield from _offering_problems(offering, f"{path}.offerings[{index}]")
+
+
+def _amount_problems(amounts: ResourceList, path: str) -> Iterator[Problem]:
+    for name, amount in amounts.items():
+        try:
+            nanos = parse(amount).nanos
+        except InvalidQuantity:
+            hint = 'a quantity is a number with an optional suffix, such as "500m" or "8Gi"'
+            yield Problem(f"{name}: {str(amount)[:60]!r} is not a quantity", json_path=path, hint=hint)
+            continue
+        if not 0 <= nanos <= _MOST_AMOUNT * 10**9:
+            yield Problem(f"{name}: {str(amount)[:60]} is out of range", json_path=path, hint="check the suffix")
+
+
+def _offering_problems(offering: OfferingEntry, path: str) -> Iterator[Problem]:
+    if not math.isfinite(offering.price) or not 0 <= offering.price <= _MOST_PRICE:
+        yield Problem(
+            f"the price {offering.price} is out of range", json_path=f"{path}.Price", hint="for example 0.0832"
+        )
+    if offering.reservation_capacity < 0:
+        yield Problem("a negative number of machines", json_path=f"{path}.ReservationCapacity", hint="0 or more")
+    keys = [wanted.key for wanted in offering.requirements]
+    for key, name in ((ZONE, "zone"), (CAPACITY_TYPE, "capacityType")):
+        if keys.count(key) != 1:
+            yield Problem(f"an offering needs one requirement on {key}", json_path=path, hint=f"give its {name}")
+    for index, wanted in enumerate(offering.requirements):
+        inner = f"{path}.Requirements[{index}]"
+        is_absent = wanted.operator == "DoesNotExist" and not wanted.values and wanted.key not in (ZONE, CAPACITY_TYPE)
+        if not is_absent and (wanted.operator != "In" or len(wanted.values) != 1):
+            yield Problem(f"{wanted.key}: not a single value", json_path=inner, hint="{operator: In, values: [VALUE]}")
+        for problem in (*label_key_problems(wanted.key), *(p for v in wanted.values for p in label_value_problems(v))):
+            yield Problem(f"{wanted.key!r}: {problem}", json_path=inner, hint="as labels of nodes are")
+
+
+def offering_entry(zone: str, capacity_type: str, price: float) -> OfferingEntry:
+    """Return an offering."""
+    labels = {CAPACITY_TYPE: capacity_type, ZONE: zone}
+    return OfferingEntry(
+        requirements=tuple(
+            NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in labels.items()
+        ),
+        price=price,
+    )
+
+
+def plain_entries(entries: Sequence[InstanceTypeEntry]) -> list[dict[str, Any]]:
+    """Return a catalogue as plain data, to be written."""
+    plain: list[dict[str, Any]] = msgspec.to_builtins(entries)
+    for entry in plain:
+        for offering in entry.get("offerings", ()):
+            offering.setdefault("Price", 0.0)
+            offering.setdefault("Available", True)
+    return plain

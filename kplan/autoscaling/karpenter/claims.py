@@ -1,0 +1,191 @@
+"""New nodes of a pass: what pods they have got, and which instance types can still hold these.
+
+Upstream: provisioning/scheduling/nodeclaim.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kplan.autoscaling.karpenter.amounts import Amounts, add
+from kplan.autoscaling.karpenter.entrants import Entrant
+from kplan.autoscaling.karpenter.pools import Template
+from kplan.autoscaling.karpenter.ports import HostPort, conflict
+from kplan.autoscaling.karpenter.refusals import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.reservations import Reservations
+from kplan.autoscaling.karpenter.taints import untolerated
+from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
+from kplan.autoscaling.karpenter.topology_group import TopologyGroup
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """How a new node changes when it takes a pod."""
+
+    requirements: Requirements
+    types: int
+    reservations: tuple[str, ...] = ()
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """What all nodes of a pass share.
+
+    Attributes
+    ----------
+    is_strict : pods wait for reserved capacity instead of falling back to other
+    """
+
+    vocabulary: Vocabulary
+    topology: Topology
+    reservations: Reservations
+    reserves: bool
+    is_strict: bool
+
+
+class InFlight:
+    """A node that is to be made.
+
+    Attributes
+    ----------
+    types : the instance types that can hold its pods, as a set
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        hostname: str,
+        types: int,
+        *,
+        daemon_requests: Amounts,
+        daemon_ports: Mapping[str, tuple[HostPort, ...]],
+        shared: Pass,
+    ) -> None:
+        self.template = template
+        self.hostname = hostname
+        self.types = types
+        self.requirements = template.requirements
+        self.pods: list[Entrant] = []
+        self.daemon_requests = daemon_requests
+        self.requests = dict(daemon_requests)
+        self.ports = dict(daemon_ports)
+        self.reservations: tuple[str, ...] = ()
+        self._most: Amounts = {}
+        self._shared = shared
+
+    def is_too_full(self, wanted: Amounts) -> bool:
+        """Tell quickly whether a pod is too large for whatever is left of any instance type."""
+        most, used = self._most, self.requests
+        return any(amount + used.get(name, 0) > most.get(name, 0) and amount > 0 for name, amount in wanted.items())
+
+    def can_take(
+        self, entrant: Entrant, groups: Sequence[TopologyGroup], *, relaxes_min_values: bool = False
+    ) -> Fit | Refusal:
+        """Tell what the node becomes with the pod, or why it does not take it."""
+        taints = untolerated(entrant.wishes.tolerations, self.template.taints)
+        if taints:
+            return Untolerated(taints)
+        if entrant.ports and (clash := conflict(entrant.key, entrant.ports, self.ports)):
+            return clash
+        known = self._shared.vocabulary
+        wanted = known.hostless(entrant.requirements)
+        misfits = known.misfits(self.requirements, wanted, allows_well_known=True) or known.host_misfits(
+            self.hostname, entrant.requirements
+        )
+        if misfits:
+            return Incompatible(misfits)
+        base = known.join(self.requirements, wanted)
+        refusal: Fit | Refusal = Plain.LIMITS
+        for volumes in entrant.alternatives or (known.nothing,):
+            refusal = self._with_volumes(entrant, groups, base, volumes, relaxes_min_values=relaxes_min_values)
+            if isinstance(refusal, Fit):
+                return refusal
+        return refusal
+
+    def _with_volumes(
+        self,
+        entrant: Entrant,
+        groups: Sequence[TopologyGroup],
+        base: Requirements,
+        volumes: Requirements,
+        *,
+        relaxes_min_values: bool,
+    ) -> Fit | Refusal:
+        known = self._shared.vocabulary
+        own = known.hostless(volumes)
+        misfits = known.misfits(base, own, allows_well_known=True) or known.host_misfits(self.hostname, volumes)
+        if misfits:
+            return Incompatible(misfits, of_volumes=True)
+        node = known.join(base, own)
+        if groups:
+            narrowed = self._shared.topology.narrowed(entrant, groups, node, self.hostname)
+            if isinstance(narrowed, Unsatisfiable):
+                return narrowed
+            if misfits := known.misfits(node, narrowed, allows_well_known=True):
+                return Incompatible(misfits)
+            node = known.join(node, narrowed)
+        total = dict(self.requests)
+        add(total, entrant.requests)
+        columns = self.template.columns
+        types = self.types & columns.matching(node) & columns.offered(node) & columns.roomy(total)
+        lacking: dict[str, int] = {}
+        if node.has_min_values:
+            _, lacking = columns.needed_for_min_values(list(bits_of(types)), node)
+            if lacking and relaxes_min_values:
+                node = known.replace(
+                    node, *(node.items[key]._replace(min_values=count) for key, count in lacking.items())
+                )
+                lacking = {}
+        if lacking or not types:
+            return self._no_type(node, total, entrant, lacking)
+        reserved = self._reserve(types, node)
+        return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved)
+
+    def _no_type(self, node: Requirements, total: Amounts, entrant: Entrant, lacking: dict[str, int]) -> NoInstanceType:
+        columns = self.template.columns
+        meets, fit, offered = (
+            self.types & tested for tested in (columns.matching(node), columns.roomy(total), columns.offered(node))
+        )
+        requests = dict(self.daemon_requests)
+        add(requests, entrant.requests)
+        return NoInstanceType(
+            meets=bool(meets),
+            fits=bool(fit),
+            is_offered=bool(offered),
+            meets_and_fits=bool(meets & fit & ~offered),
+            meets_and_is_offered=bool(meets & offered & ~fit),
+            fits_and_is_offered=bool(fit & offered & ~meets),
+            lacking=lacking,
+            requirements=node,
+            requests=requests,
+            pod_requests=entrant.requests,
+        )
+
+    def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
+        """Return the reservations that the node may use (upstream offeringsToReserve)."""
+        shared, columns = self._shared, self.template.columns
+        if not shared.reserves or not columns.reserved:
+            return ()
+        compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
+        own = shared.reservations.reservable(self.hostname, compatible)
+        if shared.is_strict and compatible and not own:
+            return Plain.NOT_RESERVABLE
+        if shared.is_strict and self.reservations and not own:
+            return Plain.LOSES_RESERVATION
+        return own
+
+    def take(self, entrant: Entrant, fit: Fit) -> None:
+        """Add the pod."""
+        shared = self._shared
+        self.pods.append(entrant)
+        add(self.requests, entrant.requests)
+        self.requirements = fit.requirements
+        self.types = fit.types
+        self._most = self.template.columns.most(fit.types)
+        shared.topology.register_host(self.hostname)
+        shared.topology.record(entrant, self.template.taints, fit.requirements, self.hostname)
+        self.ports[entrant.key] = entrant.ports
+        if fit.reservations or self.reservations:
+            shared.reservations.hold(self.hostname, fit.reservations)
+            self.reservations = fit.reservations

@@ -1,0 +1,211 @@
+"""The instance types of a pool as columns of bits: sets of types are integers.
+
+A requirement, an amount of a resource, or a set of offerings is turned once into the set of types that meet it; to ask
+hundreds of types at once is then an AND of a few integers.
+
+Upstream: provisioning/scheduling/nodeclaim.go filterInstanceTypesByRequirements, cloudprovider/types.go.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+
+from kplan.autoscaling.karpenter.amounts import Amounts
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
+from kplan.autoscaling.karpenter.names import RESERVED
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.preemption.go_sort import go_sort
+
+_NO_PRICE = float("inf")
+
+
+class Columns:
+    """Instance types, numbered in the order of the catalogue."""
+
+    def __init__(self, types: Sequence[InstanceType], vocabulary: Vocabulary) -> None:
+        self.types = tuple(types)
+        self.vocabulary = vocabulary
+        self.all = (1 << len(self.types)) - 1
+        self.allocatable = [entry.allocatable for entry in self.types]
+        self.capacity = [entry.capacity for entry in self.types]
+        self.requirements = [vocabulary.of_expressions(entry.requirements) for entry in self.types]
+        self.offerings: list[Offering] = []
+        self.offering_requirements: list[Requirements] = []
+        self._of_type: list[int] = []
+        self._available = 0
+        for entry in self.types:
+            mask = 0
+            for offering in entry.offerings:
+                bit = 1 << len(self.offerings)
+                mask |= bit
+                if offering.is_available:
+                    self._available |= bit
+                self.offerings.append(offering)
+                self.offering_requirements.append(vocabulary.of_expressions(offering.requirements))
+            self._of_type.append(mask)
+        self.reserved = [
+            index
+            for index, offering in enumerate(self.offerings)
+            if offering.capacity_type == RESERVED and offering.is_available
+        ]
+        # Types whose overhead is more than they have take no pod.
+        self._sound = self._types(
+            index for index, amounts in enumerate(self.allocatable) if all(amount >= 0 for amount in amounts.values())
+        )
+        self._matching: dict[int, int] = {}
+        self._offered: dict[int, int] = {}
+        self._with_offerings: dict[int, int] = {}
+        self._steps: dict[str, tuple[list[int], list[int]]] = {}
+        self._highest: dict[int, Amounts] = {}
+        self._prices: dict[int, list[float]] = {}
+
+    def _types(self, indices: Iterable[int]) -> int:
+        mask = 0
+        for index in indices:
+            mask |= 1 << index
+        return mask
+
+    def matching(self, requirements: Requirements) -> int:
+        """Return the types whose labels do not exclude requirements."""
+        known = self._matching.get(requirements.number)
+        if known is None:
+            overlap = self.vocabulary.overlap
+            known = self._matching[requirements.number] = self._types(
+                index for index, own in enumerate(self.requirements) if overlap(own, requirements)
+            )
+        return known
+
+    def compatible_offerings(self, requirements: Requirements) -> int:
+        """Return the offerings, available or not, that a node with these requirements can use."""
+        known = self._offered.get(requirements.number)
+        if known is None:
+            misfits = self.vocabulary.misfits
+            known = 0
+            for index, own in enumerate(self.offering_requirements):
+                if not misfits(requirements, own, allows_well_known=True):
+                    known |= 1 << index
+            self._offered[requirements.number] = known
+        return known
+
+    def offered(self, requirements: Requirements) -> int:
+        """Return the types with an available offering that a node with these requirements can use."""
+        offerings = self.compatible_offerings(requirements) & self._available
+        known = self._with_offerings.get(offerings)
+        if known is None:
+            known = self._with_offerings[offerings] = self._types(
+                index for index, own in enumerate(self._of_type) if own & offerings
+            )
+        return known
+
+    def roomy(self, wanted: Mapping[str, int]) -> int:
+        """Return the types that have so much of every resource for pods."""
+        mask = self._sound
+        for name, amount in wanted.items():
+            values, at_least = self._steps.get(name) or self._make_steps(name)
+            mask &= at_least[bisect_left(values, amount)]
+        return mask
+
+    def _make_steps(self, name: str) -> tuple[list[int], list[int]]:
+        """Return the different amounts of a resource, and the types with at least as much as each; last, none."""
+        amounts = [allocatable.get(name, 0) for allocatable in self.allocatable]
+        values = sorted(set(amounts))
+        at_least = [self._types(index for index, own in enumerate(amounts) if own >= value) for value in values]
+        self._steps[name] = (values, [*at_least, 0])
+        return self._steps[name]
+
+    def most(self, types: int) -> Amounts:
+        """Return the highest allocatable amount of each resource among some types."""
+        known = self._highest.get(types)
+        if known is None:
+            known = {}
+            for index in bits_of(types):
+                for name, amount in self.allocatable[index].items():
+                    if amount > known.get(name, -1):
+                        known[name] = amount
+            self._highest[types] = known
+        return known
+
+    def within(self, types: int, limits: Mapping[str, int]) -> int:
+        """Return those of some types whose capacity is within limits."""
+        return self._types(
+            index
+            for index in bits_of(types)
+            if all(self.capacity[index].get(name, 0) <= limit for name, limit in limits.items())
+        )
+
+    def most_capacity(self, types: int) -> Amounts:
+        """Return the highest capacity of each resource among some types."""
+        highest: Amounts = {}
+        for index in bits_of(types):
+            for name, amount in self.capacity[index].items():
+                if name not in highest or amount > highest[name]:
+                    highest[name] = amount
+        return highest
+
+    def offerings_of(
+        self, index: int, requirements: Requirements | None = None, *, available: bool = True
+    ) -> list[int]:
+        """Return the numbers of a type's offerings: of all, or of those that requirements allow."""
+        mask = self._of_type[index]
+        if available:
+            mask &= self._available
+        if requirements is not None:
+            mask &= self.compatible_offerings(requirements)
+        return list(bits_of(mask))
+
+    def reservable(self, types: int, requirements: Requirements) -> list[int]:
+        """Return the available reserved offerings of some types that requirements allow."""
+        if not self.reserved:
+            return []
+        allowed = self.compatible_offerings(requirements)
+        return [
+            offering
+            for index in bits_of(types)
+            for offering in self.offerings_of(index)
+            if self.offerings[offering].capacity_type == RESERVED and allowed >> offering & 1
+        ]
+
+    def launch_price(self, index: int, requirements: Requirements) -> float:
+        """Return the price of the cheapest available offering that requirements allow; infinity for none."""
+        known = self._prices.get(requirements.number)
+        if known is None:
+            known = self._prices[requirements.number] = [
+                min((self.offerings[one].price for one in self.offerings_of(number, requirements)), default=_NO_PRICE)
+                for number in range(len(self.types))
+            ]
+        return known[index]
+
+    def by_price(self, types: Sequence[int], requirements: Requirements) -> list[int]:
+        """Return types, the cheapest first (upstream OrderByPrice), equal ones as Go's sort leaves them."""
+        prices = [self.launch_price(index, requirements) for index in types]
+        ranks = {price: rank for rank, price in enumerate(sorted(set(prices)))}
+        keys = [ranks[price] for price in prices]
+        return [types[position] for position in go_sort(keys, keys)]
+
+    def needed_for_min_values(self, types: Sequence[int], requirements: Requirements) -> tuple[int, dict[str, int]]:
+        """Tell how many of some types have the values that must stay possible (upstream SatisfiesMinValues).
+
+        Returns
+        -------
+        How many types, from the first on, are needed; and where all are not enough, the label with the number of its
+        values.
+        """
+        wanted = [requirement for requirement in requirements.items.values() if requirement.min_values is not None]
+        if not wanted:
+            return 0, {}
+        values = dict.fromkeys((requirement.key for requirement in wanted), 0)
+        lacking: dict[str, int] = {}
+        for count, index in enumerate(types, 1):
+            own = self.requirements[index]
+            for requirement in wanted:
+                key = requirement.key
+                mine = own.get(key)
+                values[key] |= 0 if mine is None else mine.values
+                if values[key].bit_count() < (requirement.min_values or 0):
+                    lacking[key] = values[key].bit_count()
+                else:
+                    lacking.pop(key, None)
+            if not lacking:
+                return count, {}
+        return len(types), lacking

@@ -1,0 +1,222 @@
+"""Nodes that may be disrupted, and why others may not.
+
+Upstream: controllers/disruption/types.go NewCandidate, controllers/state/statenode.go ValidateNodeDisruptable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from kplan.api.core import Pod
+from kplan.api.karpenter import NEVER, NodeClaim, NodePool
+from kplan.api.wellknown import ZONE
+from kplan.autoscaling.karpenter.blocking import Budgets
+from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.costs import disruption_cost
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
+from kplan.autoscaling.karpenter.disruption.events import Events
+from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL
+from kplan.autoscaling.karpenter.pods import is_disruptable, is_reschedulable
+from kplan.autoscaling.karpenter.prepared import Prepared
+
+_UNDERUTILIZED = "WhenEmptyOrUnderutilized"
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node that may be disrupted.
+
+    Attributes
+    ----------
+    cost : of its pods, and of its remaining lifetime
+    pods : those that need a place elsewhere
+    type_index : the number of its instance type; None if the catalogue does not have it
+    """
+
+    state: StateNode
+    claim: NodeClaim
+    pool: NodePool
+    columns: Columns
+    type_index: int | None
+    cost: float
+    pods: tuple[Pod, ...]
+    condition: ClaimState
+
+    @property
+    def name(self) -> str:
+        """The name of its node."""
+        return self.state.name
+
+    @property
+    def pool_name(self) -> str:
+        """The name of its pool."""
+        return self.pool.metadata.name
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its pool has replicas."""
+        return self.pool.spec.replicas is not None
+
+    @property
+    def capacity_type(self) -> str:
+        """Its capacity type; empty if its labels do not tell."""
+        return self.state.labels.get(CAPACITY_TYPE, "")
+
+    def price(self) -> float | None:
+        """Return the lowest price of an offering, available or not, that its labels allow; None for none."""
+        if self.type_index is None:
+            return None
+        labels = self.columns.vocabulary.of_labels(self.state.labels)
+        numbers = self.columns.offerings_of(self.type_index, labels, available=False)
+        return min((self.columns.offerings[number].price for number in numbers), default=None)
+
+
+def price_of(candidates: tuple[Candidate, ...] | list[Candidate]) -> float:
+    """Return the price of several nodes; 0 where that of any is unknown."""
+    total = 0.0
+    for candidate in candidates:
+        price = candidate.price()
+        if price is None:
+            return 0.0
+        total += price
+    return total
+
+
+Filter = Callable[[Candidate, Events], bool]
+"""Tells whether a method concerns itself with a node."""
+
+
+def candidates_of(
+    prepared: Prepared,
+    conditions: Mapping[str, ClaimState],
+    concerns: Filter,
+    events: Events,
+    now: int,
+    *,
+    is_eventual: bool = False,
+) -> list[Candidate]:
+    """Return the nodes that a method may disrupt, by name.
+
+    With `is_eventual`, pods do not block nodes whose claims have a termination grace period.
+    """
+    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, now)
+    found = []
+    for state in prepared.state.nodes:
+        candidate = _candidate(prepared, state, conditions, events, budgets=budgets, now=now, is_eventual=is_eventual)
+        if candidate is not None and concerns(candidate, events):
+            found.append(candidate)
+    return found
+
+
+def _candidate(
+    prepared: Prepared,
+    state: StateNode,
+    conditions: Mapping[str, ClaimState],
+    events: Events,
+    *,
+    budgets: Budgets,
+    now: int,
+    is_eventual: bool,
+) -> Candidate | None:
+    if state.claim is None:
+        return None
+    blocked = _why_blocked(state)
+    pool = prepared.pools.get(state.pool)
+    if not blocked and (pool is None or not prepared.columns[state.pool].types):
+        blocked = f"NodePool not found (NodePool={state.pool})"
+    if blocked:
+        events.block(state, blocked)
+        return None
+    if (held := _why_held(state, budgets, now)) is not None and not (
+        is_eventual and state.claim.spec.termination_grace_period is not None
+    ):
+        events.block(state, held[0], pod=held[1])
+        return None
+    columns = prepared.columns[state.pool]
+    wanted = state.labels.get(INSTANCE_TYPE)
+    return Candidate(
+        state=state,
+        claim=state.claim,
+        pool=prepared.pools[state.pool],
+        columns=columns,
+        type_index=next((index for index, entry in enumerate(columns.types) if entry.name == wanted), None),
+        cost=disruption_cost(state.pods, state.claim, now),
+        pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
+        condition=conditions.get(state.claim.metadata.name, ClaimState()),
+    )
+
+
+def _why_blocked(state: StateNode) -> str:
+    if state.node is None:
+        return "Nodeclaim does not have an associated node"
+    if not state.is_initialized:
+        return "Node isn't initialized"
+    if state.is_deleting:
+        return "Node is deleting or marked for deletion"
+    if state.is_nominated:
+        return "Node is nominated for a pending pod"
+    if state.do_not_disrupt == "true":
+        return f'Disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+    return "" if NODEPOOL in state.labels else f"Node doesn't have required label (label={NODEPOOL})"
+
+
+def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str] | None:
+    """Return why a pod holds a node, and the pod."""
+    for pod in state.pods:
+        if not is_disruptable(pod, now):
+            return f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={pod.metadata.key})', pod.metadata.key
+    for pod in state.pods:
+        blocking = budgets.blocking(pod)
+        if len(blocking) > 1:
+            named = f"(PodDisruptionBudget(s)=[{' '.join(blocking)}])"
+            return f"Eviction does not support multiple PDBs {named}", pod.metadata.key
+        if blocking:
+            return f"Pdb prevents pod evictions (PodDisruptionBudget=[{blocking[0]}])", pod.metadata.key
+    return None
+
+
+def has_consolidation(candidate: Candidate, events: Events) -> bool:
+    """Tell whether the pool of a node removes nodes that are not needed."""
+    if candidate.pool.spec.disruption.consolidate_after in (None, NEVER):
+        events.keep(candidate.state, f'NodePool "{candidate.pool_name}" has consolidation disabled')
+        return False
+    return True
+
+
+def concerns_emptiness(candidate: Candidate, events: Events) -> bool:
+    """Tell whether a node may go because it is empty."""
+    if candidate.is_static or not has_consolidation(candidate, events):
+        return False
+    return not candidate.pods and candidate.condition.is_consolidatable
+
+
+def concerns_static_drift(candidate: Candidate, _events: Events) -> bool:
+    """Tell whether a node of a pool with replicas differs from its pool."""
+    return candidate.is_static and candidate.condition.is_drifted
+
+
+def concerns_drift(candidate: Candidate, _events: Events) -> bool:
+    """Tell whether a node differs from its pool."""
+    return not candidate.is_static and candidate.condition.is_drifted
+
+
+def concerns_consolidation(candidate: Candidate, events: Events) -> bool:
+    """Tell whether a node may be removed or replaced to save money."""
+    if candidate.is_static:
+        return False
+    labels = candidate.state.labels
+    if candidate.type_index is None:
+        events.keep(candidate.state, f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found')
+        return False
+    for key in (CAPACITY_TYPE, ZONE):
+        if key not in labels:
+            events.keep(candidate.state, f'Node does not have label "{key}"')
+            return False
+    if not has_consolidation(candidate, events):
+        return False
+    if candidate.pool.spec.disruption.consolidation_policy != _UNDERUTILIZED:
+        events.keep(candidate.state, f'NodePool "{candidate.pool_name}" has non-empty consolidation disabled')
+        return False
+    return candidate.condition.is_consolidatable

@@ -1,0 +1,230 @@
+"""Commands: nodes that go together, and the nodes that are made first.
+
+Upstream: controllers/disruption/types.go Command, consolidation.go computeConsolidation,
+multinodeconsolidation.go filterOutSameInstanceType.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from kplan.api.core import Pod
+from kplan.autoscaling.karpenter.blocking import Budgets
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.disruption.candidates import Candidate, price_of
+from kplan.autoscaling.karpenter.disruption.events import Events
+from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from kplan.autoscaling.karpenter.planned import Planned, with_types
+from kplan.autoscaling.karpenter.pods import is_provisionable
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated
+from kplan.autoscaling.karpenter.provisioning import leaving_pods
+from kplan.autoscaling.karpenter.refusals import PoolRefusal, Uninitialized
+from kplan.autoscaling.karpenter.requirements import Requirements
+from kplan.autoscaling.karpenter.scheduler import Refused
+
+_LEAST_SPOT_TYPES = 15
+"""A spot node is replaced by another only if so many cheaper instance types could do."""
+
+_UNPRICED = float("inf")
+
+
+class Command(msgspec.Struct, frozen=True):
+    """Nodes that go, and nodes that come for them.
+
+    Attributes
+    ----------
+    existing : node -> the pods that go there
+    consolidates : whether it is to save money, so that savings are told
+    """
+
+    candidates: tuple[Candidate, ...]
+    replacements: tuple[Planned, ...] = ()
+    existing: Mapping[str, tuple[Pod, ...]] = {}
+    consolidates: bool = True
+
+    @property
+    def decision(self) -> Literal["delete", "replace"]:
+        """What is done to the nodes."""
+        return "replace" if self.replacements else "delete"
+
+    @property
+    def savings(self) -> float:
+        """What Karpenter expects to save: by the cheapest offering of the cheapest new type."""
+        price = price_of(self.candidates)
+        for node in self.replacements:
+            if node.types:
+                offerings = node.template.columns.types[node.types[0]].offerings
+                price -= min((offering.price for offering in offerings), default=0.0)
+        return price
+
+    def text_for(self, candidate: Candidate) -> str:
+        """Return the command in Karpenter's words, as events about one of its nodes have it."""
+        if len(self.candidates) > 1:
+            return f"{self.decision}: [{candidate.name}] (part of {len(self.candidates)}-node consolidation)"
+        text = f"{self.decision}: [{candidate.name}]"
+        if not self.replacements:
+            return text
+        plural = "replacement" if len(self.replacements) == 1 else "replacements"
+        return f"{text} -> [{len(self.replacements)} {plural}]"
+
+    def propose(self, events: Events) -> None:
+        """Note that the command is considered."""
+        for candidate in self.candidates:
+            events.propose(candidate.state, self.text_for(candidate), self.savings)
+
+
+class Simulation(msgspec.Struct, frozen=True):
+    """The cluster without some nodes.
+
+    Attributes
+    ----------
+    homeless : pods, other than pending ones, that find no place; and why
+    """
+
+    result: Simulated
+    homeless: Mapping[str, Refused]
+
+
+def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: int) -> Simulation | None:
+    """Run a pass without some nodes, with their pods; None where there is no pool that gets nodes."""
+    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, now)
+    names = {candidate.name for candidate in candidates}
+    states = [state for state in prepared.state.active if state.name not in names]
+    leaving = leaving_pods(prepared, budgets)
+    moving = [pod for candidate in candidates for pod in candidate.pods if budgets.lets_move(pod)]
+    result = prepared.simulate([*prepared.pending, *moving, *leaving], states, is_strict=False)
+    if result is None:
+        return None
+    errors = dict(result.errors)
+    exempt = {pod.metadata.key for pod in leaving}
+    for name, state in result.uninitialized.items():
+        for pod in result.existing[name]:
+            if pod.metadata.key not in exempt:
+                claim = "" if state.claim is None else state.claim.metadata.name
+                node = "" if state.node is None else state.node.metadata.name
+                errors[pod.metadata.key] = (PoolRefusal("", Uninitialized(claim, node)),)
+    pods = {pod.metadata.key: pod for pod in (*moving, *leaving)}
+    return Simulation(
+        result,
+        {key: refused for key, refused in errors.items() if key in pods and not is_provisionable(pods[key])},
+    )
+
+
+def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: Events, now: int) -> Command | None:
+    """Return how to do without some nodes, or with a cheaper one; None if neither is possible."""
+    simulation = simulate_without(prepared, candidates, now)
+    if simulation is None:
+        return None
+    alone = candidates[0] if len(candidates) == 1 else None
+    if simulation.homeless:
+        if alone is not None:
+            pod = min(simulation.homeless)
+            events.keep(alone.state, "Not all pods would schedule", pod=pod)
+        return None
+    result = simulation.result
+    if not result.nodes:
+        return Command(tuple(candidates), (), result.existing)
+    if len(result.nodes) > 1:
+        if alone is not None:
+            events.keep(alone.state, f"Can't remove without creating {len(result.nodes)} candidates")
+        return None
+    replacement = _replacement(prepared, candidates, result.nodes[0], events)
+    if replacement is None:
+        return None
+    command = Command(tuple(candidates), (replacement,), result.existing)
+    command.propose(events)
+    return command
+
+
+def _replacement(prepared: Prepared, candidates: Sequence[Candidate], node: Planned, events: Events) -> Planned | None:
+    """Return the new node with only the types that are cheaper than the nodes that go."""
+    known, alone = prepared.known, candidates[0] if len(candidates) == 1 else None
+    wanted = node.requirements.get(CAPACITY_TYPE)
+    allows = {name: wanted is None or known.has(wanted, name) for name in (SPOT, ON_DEMAND)}
+    from_spot_to_spot = allows[SPOT] and all(candidate.capacity_type == SPOT for candidate in candidates)
+    columns = node.template.columns
+    only_spot = known.join(node.requirements, known.of([known.requirement(CAPACITY_TYPE, "In", (SPOT,))]))
+    if from_spot_to_spot:
+        if not prepared.options.is_on("SpotToSpotConsolidation"):
+            if alone is not None:
+                message = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+                events.keep(alone.state, message)
+            return None
+        types = [index for index in node.types if columns.offerings_of(index, only_spot)]
+        node = with_types(node, types, only_spot)
+    cheaper, lacking = cheaper_types(node, price_of(list(candidates)))
+    if lacking:
+        if alone is not None:
+            labels = " ".join(sorted(lacking))
+            message = f"Filtering by price: minValues requirement is not met for label(s) (label(s)=[{labels}])"
+            events.keep(alone.state, message)
+        return None
+    if not cheaper:
+        if alone is not None:
+            events.keep(alone.state, "Can't replace with a cheaper node")
+        return None
+    if from_spot_to_spot:
+        return _limited_spot(with_types(node, cheaper), alone, events)
+    both = allows[SPOT] and allows[ON_DEMAND]
+    return with_types(node, cheaper, only_spot if both else node.requirements)
+
+
+def _limited_spot(node: Planned, alone: Candidate | None, events: Events) -> Planned | None:
+    """Keep the cheapest types of a spot node that replaces one; there must be enough of them to choose from."""
+    if alone is None:
+        return node
+    if len(node.types) < _LEAST_SPOT_TYPES:
+        events.keep(
+            alone.state,
+            f"SpotToSpotConsolidation requires {_LEAST_SPOT_TYPES} cheaper instance type options than the current"
+            f" candidate to consolidate, got {len(node.types)}",
+        )
+        return None
+    needed, _ = node.template.columns.needed_for_min_values(node.types, node.requirements)
+    return with_types(node, node.types[: max(_LEAST_SPOT_TYPES, needed)])
+
+
+def cheaper_types(node: Planned, price: float) -> tuple[list[int], dict[str, int]]:
+    """Return the types whose dearest zone costs less than a price; and the labels that then have too few values."""
+    columns = node.template.columns
+    types = [index for index in node.types if _worst_price(columns, index, node.requirements) < price]
+    _, lacking = columns.needed_for_min_values(types, node.requirements)
+    return types, lacking
+
+
+def _worst_price(columns: Columns, index: int, requirements: Requirements) -> float:
+    """Return what a type costs in the dearest zone, of the capacity type that would be used."""
+    numbers = columns.offerings_of(index, requirements)
+    for capacity_type in (RESERVED, SPOT, ON_DEMAND):
+        prices = [
+            columns.offerings[number].price
+            for number in numbers
+            if columns.offerings[number].capacity_type == capacity_type
+        ]
+        if prices:
+            return max(prices)
+    return _UNPRICED
+
+
+def without_same_types(command: Command) -> Command | None:
+    """Return a command that does not replace several nodes by one of the same type at the same price."""
+    node = command.replacements[0]
+    columns = node.template.columns
+    lowest: dict[str, float] = {}
+    present = set()
+    for candidate in command.candidates:
+        if candidate.type_index is None:
+            continue
+        name = candidate.columns.types[candidate.type_index].name
+        present.add(name)
+        price = candidate.price()
+        if price is not None and price < lowest.get(name, _UNPRICED):
+            lowest[name] = price
+    shared = [columns.types[index].name for index in node.types if columns.types[index].name in present]
+    cheaper, lacking = cheaper_types(node, min((lowest.get(name, 0.0) for name in shared), default=_UNPRICED))
+    if lacking or not cheaper:
+        return None
+    return msgspec.structs.replace(command, replacements=(with_types(node, cheaper),))

@@ -1,0 +1,134 @@
+"""Which claims are consolidatable or drifted at a moment.
+
+Upstream: controllers/nodeclaim/disruption: controller.go, consolidation.go, drift.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, NodeClaim, NodeClaimCondition, NodePool
+from kplan.api.time import to_micros
+from kplan.autoscaling.karpenter.durations import parse_duration
+from kplan.autoscaling.karpenter.names import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    ON_DEMAND,
+    RESERVATION_IDS,
+    RESERVED,
+)
+from kplan.autoscaling.karpenter.pools import is_true, pool_requirements
+from kplan.autoscaling.karpenter.prepared import Prepared
+
+_HOUR = 3600 * 10**6
+
+CONSOLIDATABLE = "Consolidatable"
+DRIFTED = "Drifted"
+
+
+class ClaimState(msgspec.Struct, frozen=True):
+    """What may be done to a node, and why.
+
+    Attributes
+    ----------
+    drifted : why it differs from its pool; empty if it does not, or if the reason is not known
+    drifted_since : microseconds since 1970
+    """
+
+    is_consolidatable: bool = False
+    is_drifted: bool = False
+    drifted: str = ""
+    drifted_since: int = 0
+
+
+def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
+    """Return the states of all claims, by name: as they are now, or as their conditions say."""
+    return {
+        claim.metadata.name: _derived(prepared, claim) if prepared.options.derive_conditions else _as_is(claim)
+        for claim in prepared.snapshot.node_claims
+    }
+
+
+def _condition(claim: NodeClaim, name: str) -> NodeClaimCondition | None:
+    return next((condition for condition in claim.status.conditions if condition.type == name), None)
+
+
+def _as_is(claim: NodeClaim) -> ClaimState:
+    drifted = _condition(claim, DRIFTED)
+    return ClaimState(
+        is_consolidatable=is_true(claim.status.conditions, CONSOLIDATABLE),
+        is_drifted=drifted is not None and drifted.status == "True",
+        drifted="" if drifted is None else drifted.reason,
+        drifted_since=_moment(None if drifted is None else drifted.last_transition_time),
+    )
+
+
+def _moment(text: str | None) -> int:
+    return 0 if text is None else to_micros(text)
+
+
+def _derived(prepared: Prepared, claim: NodeClaim) -> ClaimState:
+    pool = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+    if pool is None or claim.metadata.deletion_timestamp is not None:
+        return _as_is(claim)
+    reason = drift_reason(prepared, pool, claim) if is_true(claim.status.conditions, "Launched") else ""
+    before = _condition(claim, DRIFTED)
+    was_drifted = before is not None and before.status == "True"
+    return ClaimState(
+        is_consolidatable=_as_is(claim).is_consolidatable
+        if pool.spec.replicas is not None
+        else _is_consolidatable(pool, claim, prepared.now),
+        is_drifted=bool(reason),
+        drifted=reason,
+        drifted_since=_as_is(claim).drifted_since if was_drifted else prepared.now,
+    )
+
+
+def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
+    after = pool.spec.disruption.consolidate_after
+    duration = None if after in (None, NEVER) else parse_duration(after or "")
+    initialized = _condition(claim, "Initialized")
+    if duration is None or initialized is None or initialized.status != "True":
+        return False
+    since = claim.status.last_pod_event_time or initialized.last_transition_time
+    return (now - _moment(since)) * 1000 >= duration
+
+
+def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
+    """Return in what a node differs from its pool, in Karpenter's word; empty for nothing."""
+    if _differs(pool.metadata.annotations, claim.metadata.annotations):
+        return "NodePoolDrifted"
+    known = prepared.known
+    labels = known.of_labels(claim.metadata.labels)
+    if known.misfits(labels, pool_requirements(pool, known), allows_well_known=False):
+        return "RequirementsDrifted"
+    if prepared.now - _moment(claim.metadata.creation_timestamp) > _HOUR and not _is_offered(prepared, pool, claim):
+        return "InstanceTypeNotFound"
+    return ""
+
+
+def _differs(pool: Mapping[str, str], claim: Mapping[str, str]) -> bool:
+    if not all(key in annotations for key in (HASH, HASH_VERSION) for annotations in (pool, claim)):
+        return False
+    return pool[HASH_VERSION] == claim[HASH_VERSION] and pool[HASH] != claim[HASH]
+
+
+def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
+    """Tell whether a node's instance type still exists, in its zone and capacity type."""
+    columns, known = prepared.columns[pool.metadata.name], prepared.known
+    labels = dict(claim.metadata.labels)
+    index = next((i for i, entry in enumerate(columns.types) if entry.name == labels.get(INSTANCE_TYPE)), None)
+    if index is None:
+        return False
+    capacity_types = [labels[CAPACITY_TYPE]] if CAPACITY_TYPE in labels else []
+    if capacity_types == [RESERVED]:
+        # A node whose reservation has ended runs on, on demand.
+        capacity_types = [RESERVED, ON_DEMAND]
+        labels = {key: value for key, value in labels.items() if key not in RESERVATION_IDS}
+    wanted = known.of_labels({key: value for key, value in labels.items() if key != CAPACITY_TYPE})
+    if capacity_types:
+        wanted = known.join(wanted, known.of([known.requirement(CAPACITY_TYPE, "In", capacity_types)]))
+    return bool(columns.offerings_of(index, wanted, available=False))

@@ -1,0 +1,255 @@
+"""The five ways in which Karpenter disrupts nodes, in the order in which it tries them.
+
+Upstream: controllers/disruption: emptiness.go, staticdrift.go, drift.go, multinodeconsolidation.go,
+singlenodeconsolidation.go, validation.go, controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from kplan.autoscaling.karpenter.disruption.budgets import allowed_disruptions
+from kplan.autoscaling.karpenter.disruption.candidates import (
+    Candidate,
+    Filter,
+    candidates_of,
+    concerns_consolidation,
+    concerns_drift,
+    concerns_emptiness,
+    concerns_static_drift,
+)
+from kplan.autoscaling.karpenter.disruption.commands import (
+    Command,
+    consolidation,
+    simulate_without,
+    without_same_types,
+)
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
+from kplan.autoscaling.karpenter.disruption.events import Events
+from kplan.autoscaling.karpenter.planned import static_node
+from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
+from kplan.preemption.go_sort import go_sort
+
+_VALIDATION_DELAY = 15 * 10**6
+"""A command is looked at again after so many microseconds."""
+_MOST_TOGETHER = 100
+
+EMPTY = "Empty"
+DRIFTED = "Drifted"
+UNDERUTILIZED = "Underutilized"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What one method does by itself.
+
+    Attributes
+    ----------
+    budgets : pool -> how many nodes may go for its reason, before it starts
+    """
+
+    candidates: tuple[Candidate, ...]
+    budgets: Mapping[str, int]
+    commands: tuple[Command, ...]
+    events: Events
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The cluster that a method is asked about."""
+
+    prepared: Prepared
+    conditions: Mapping[str, ClaimState]
+    events: Events
+
+    @property
+    def now(self) -> int:
+        """The moment of the question."""
+        return self.prepared.now
+
+    def candidates(self, concerns: Filter, now: int, *, is_eventual: bool = False) -> list[Candidate]:
+        """Return the candidates at a moment."""
+        return candidates_of(self.prepared, self.conditions, concerns, self.events, now, is_eventual=is_eventual)
+
+    def allowed(self, reason: str, now: int) -> dict[str, int]:
+        """Return what budgets allow at a moment."""
+        allowed, blocked = allowed_disruptions(self.prepared, reason, now)
+        for pool in blocked:
+            self.events.block_pool(pool, reason)
+        return allowed
+
+
+Compute = Callable[[Asked, dict[str, int], list[Candidate]], list[Command]]
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A way of disrupting nodes."""
+
+    name: str
+    reason: str
+    concerns: Filter
+    compute: Compute
+    is_eventual: bool = False
+
+    def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
+        """Return what the method does."""
+        asked = Asked(prepared, conditions, Events())
+        candidates = asked.candidates(self.concerns, asked.now, is_eventual=self.is_eventual)
+        allowed = asked.allowed(self.reason, asked.now)
+        commands = self.compute(asked, dict(allowed), candidates) if candidates else []
+        return Outcome(tuple(candidates), allowed, tuple(commands), asked.events)
+
+
+def _by(candidates: Sequence[Candidate], weights: Iterable[float]) -> list[Candidate]:
+    """Return candidates in ascending order of weights, equal ones as Go's sort leaves them."""
+    own = list(weights)
+    ranks = {weight: rank for rank, weight in enumerate(sorted(set(own)))}
+    keys = [ranks[weight] for weight in own]
+    return [candidates[index] for index in go_sort(keys, keys)]
+
+
+def _cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return _by(candidates, (candidate.cost for candidate in candidates))
+
+
+def _emptiness(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    empty = []
+    for candidate in _cheapest_first(candidates):
+        if not candidate.pods and allowed.get(candidate.pool_name, 0):
+            empty.append(candidate)
+            allowed[candidate.pool_name] -= 1
+    if not empty:
+        return []
+    later = asked.now + _VALIDATION_DELAY
+    names = {candidate.name for candidate in empty}
+    current = [one for one in asked.candidates(concerns_emptiness, later) if one.name in names]
+    if not current:
+        return []
+    allowed = asked.allowed(EMPTY, later)
+    valid = []
+    for candidate in current:
+        if allowed.get(candidate.pool_name, 0):
+            allowed[candidate.pool_name] -= 1
+            valid.append(candidate)
+    return [Command(tuple(valid))] if valid else []
+
+
+def _static_drift(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    counts = counts_of(asked.prepared)
+    commands = []
+    for name in sorted({candidate.pool_name for candidate in candidates}):
+        own = [candidate for candidate in candidates if candidate.pool_name == name]
+        pool, count = own[0].pool, counts.get(name, Count())
+        if not allowed.get(name, 0) or count.active > (pool.spec.replicas or 0):
+            continue
+        template = asked.prepared.template_of(pool, relaxes_min_values=False)
+        most = reservable_nodes(pool, count, min(allowed[name], len(own)))
+        commands += [Command((candidate,), (static_node(template),), consolidates=False) for candidate in own[:most]]
+    return commands
+
+
+def _drift(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    ordered = _by(candidates, (candidate.condition.drifted_since for candidate in candidates))
+    for candidate in sorted(ordered, key=lambda one: bool(one.pods)):
+        if not allowed.get(candidate.pool_name, 0):
+            continue
+        command = drift_command(asked, candidate)
+        if command is not None:
+            return [command]
+    return []
+
+
+def drift_command(asked: Asked, candidate: Candidate) -> Command | None:
+    """Return how to replace a node that has drifted; None where its pods find no place."""
+    simulation = simulate_without(asked.prepared, [candidate], asked.now)
+    if simulation is None:
+        return None
+    if simulation.homeless:
+        pod = min(simulation.homeless)
+        asked.events.block(candidate.state, "Not all pods would schedule", pod=pod)
+        return None
+    return Command((candidate,), tuple(simulation.result.nodes), simulation.result.existing, consolidates=False)
+
+
+def _multi_node(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    disruptable = []
+    for candidate in _cheapest_first(candidates):
+        if allowed.get(candidate.pool_name, 0) and candidate.pods:
+            disruptable.append(candidate)
+            allowed[candidate.pool_name] -= 1
+    command = _longest_prefix(asked, disruptable)
+    # That it is not valid any more is not told: upstream has lost the command by then.
+    return [] if command is None or _why_invalid(asked, command) else [command]
+
+
+def _longest_prefix(asked: Asked, candidates: list[Candidate]) -> Command | None:
+    """Search for the most nodes, from the cheapest on, that can be consolidated together."""
+    best: Command | None = None
+    low, high = 1, min(len(candidates) - 1, _MOST_TOGETHER)
+    while low <= high:
+        middle = (low + high) // 2
+        command = consolidation(asked.prepared, candidates[: middle + 1], asked.events, asked.now)
+        if command is not None and command.replacements:
+            command = without_same_types(command)
+        if command is not None:
+            best, low = command, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def _single_node(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    for candidate in _in_turns(_cheapest_first(candidates)):
+        if not allowed.get(candidate.pool_name, 0) or not candidate.pods:
+            continue
+        command = consolidation(asked.prepared, [candidate], asked.events, asked.now)
+        if command is not None:
+            return [command] if is_still_valid(asked, command) else []
+    return []
+
+
+def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
+    """Return one candidate of each pool, then another one of each, and so on."""
+    pools: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        pools.setdefault(candidate.pool_name, []).append(candidate)
+    longest = max(map(len, pools.values()), default=0)
+    return [pools[name][turn] for turn in range(longest) for name in sorted(pools) if turn < len(pools[name])]
+
+
+def is_still_valid(asked: Asked, command: Command) -> bool:
+    """Tell whether a command would be given again after the delay; notes why it would not."""
+    reason = _why_invalid(asked, command)
+    if reason:
+        for candidate in command.candidates:
+            asked.events.reject(candidate.state, command.text_for(candidate), reason, command.savings)
+    return not reason
+
+
+def _why_invalid(asked: Asked, command: Command) -> str:
+    later = asked.now + _VALIDATION_DELAY
+    names = {candidate.name for candidate in command.candidates}
+    current = [one for one in asked.candidates(concerns_consolidation, later) if one.name in names]
+    if len(current) != len(names):
+        return "churn"
+    allowed = asked.allowed(UNDERUTILIZED, later)
+    for candidate in current:
+        if not allowed.get(candidate.pool_name, 0):
+            return "budget"
+        allowed[candidate.pool_name] -= 1
+    simulation = simulate_without(asked.prepared, current, later)
+    if simulation is None or simulation.homeless or len(simulation.result.nodes) != len(command.replacements):
+        return "scheduling"
+    pairs = zip(command.replacements, simulation.result.nodes, strict=True)
+    return "" if all(set(old.type_names) <= set(new.type_names) for old, new in pairs) else "scheduling"
+
+
+METHODS: tuple[Method, ...] = (
+    Method("emptiness", EMPTY, concerns_emptiness, _emptiness),
+    Method("staticDrift", DRIFTED, concerns_static_drift, _static_drift, is_eventual=True),
+    Method("drift", DRIFTED, concerns_drift, _drift, is_eventual=True),
+    Method("multi", UNDERUTILIZED, concerns_consolidation, _multi_node),
+    Method("single", UNDERUTILIZED, concerns_consolidation, _single_node),
+)
+"""In the order in which they are tried."""

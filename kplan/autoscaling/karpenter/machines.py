@@ -1,0 +1,117 @@
+"""New nodes as they will register, once they are ready for pods.
+
+Upstream: kwok/cloudprovider/cloudprovider.go toNode; controllers/nodeclaim/lifecycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.apps import DaemonSet
+from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
+from kplan.api.meta import OwnerReference
+from kplan.api.pod import PodMeta
+from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.autoscaling.karpenter.amounts import texts_of
+from kplan.autoscaling.karpenter.daemons import with_limits_as_requests
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
+from kplan.autoscaling.karpenter.launching import ANY_NUMBER, cheapest_of, launch_of, node_claim_labels
+from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, NODEPOOL, REGISTERED
+from kplan.autoscaling.karpenter.planned import Planned
+from kplan.autoscaling.seam import NewNode
+from kplan.workloads.daemons import eligibilities, pinned, with_tolerations
+
+_NO_NUMBER = "0"
+
+
+class Namer:
+    """Makes up names of new nodes that no node of the cluster has."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def name(self, pool: str) -> str:
+        """Return the next name for a node of a pool."""
+        while True:
+            self._counts[pool] = self._counts.get(pool, 0) + 1
+            name = f"{pool}-new-{self._counts[pool]}"
+            if name not in self._taken:
+                return name
+
+
+def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool) -> NewNode:
+    """Return what becomes of a planned node: the cheapest machine; of several the first zone by name."""
+    choice = _choice(planned)
+    instance_type, offering = choice if choice is not None else (None, None)
+    node = _node(planned, name, instance_type, offering)
+    return NewNode(
+        node=node,
+        daemons=tuple(_daemons(node, daemon_sets)),
+        pool=planned.template.name,
+        instance_type="" if instance_type is None else instance_type.name,
+        zone="" if offering is None else offering.zone,
+        capacity_type="" if offering is None else offering.capacity_type,
+        price=offering.price if offering is not None and has_prices else None,
+        pods=planned.pods,
+        options=planned.launch_order,
+    )
+
+
+def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
+    launch = None if planned.is_static else launch_of(planned, node_claim_labels(planned))
+    if launch is not None:
+        return launch.instance_type, min(launch.offerings, key=lambda offering: offering.choice)
+    choices = sorted(cheapest_of(planned).choices, key=lambda choice: (choice[0].name, choice[1].choice))
+    return choices[0] if choices else None
+
+
+def _node(planned: Planned, name: str, instance_type: InstanceType | None, offering: Offering | None) -> Node:
+    template = planned.template
+    labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in node_claim_labels(planned).items()}
+    if instance_type is not None and offering is not None:
+        labels[INSTANCE_TYPE] = instance_type.name
+        for wanted in (*instance_type.requirements, *offering.requirements):
+            if wanted.operator == "In" and len(wanted.values) == 1:
+                labels[wanted.key] = wanted.values[0]
+        labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
+    capacity = planned.requests if instance_type is None else instance_type.capacity
+    allocatable = planned.requests if instance_type is None else instance_type.allocatable
+    return Node(
+        metadata=NodeMeta(name=name, uid=f"new-{name}", labels=labels),
+        spec=NodeSpec(taints=template.taints),
+        status=NodeStatus(
+            capacity=dict(texts_of(capacity)),
+            allocatable=dict(texts_of(allocatable)),
+            conditions=(NodeCondition(type="Ready", status="True"),),
+        ),
+    )
+
+
+def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
+    """Yield the pods that daemon sets put on a node."""
+    for daemon_set in daemon_sets:
+        template = daemon_set.spec.template
+        ((runs, _),) = eligibilities(template, [node])
+        if not runs:
+            continue
+        own, name = daemon_set.metadata, f"{daemon_set.metadata.name}-{node.metadata.name}"
+        metadata = replace(
+            PodMeta(),
+            name=name,
+            namespace=own.namespace,
+            uid=f"new-{own.namespace}-{name}",
+            labels=template.metadata.labels,
+            owner_references=(_owner(daemon_set),),
+        )
+        pod = with_tolerations(Pod(metadata=metadata, spec=with_limits_as_requests(template.spec)))
+        bound = pinned(pod, node.metadata.name)
+        yield replace(bound, spec=replace(bound.spec, node_name=node.metadata.name))
+
+
+def _owner(daemon_set: DaemonSet) -> OwnerReference:
+    own = daemon_set.metadata
+    return OwnerReference(api_version="apps/v1", kind="DaemonSet", name=own.name, uid=own.uid, controller=True)

@@ -1,0 +1,147 @@
+"""Node pools as templates of nodes: their requirements, labels and instance types.
+
+Upstream: provisioning/scheduling/nodeclaimtemplate.go, provisioner.go NewScheduler, utils/nodepool/nodepool.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kplan.api.karpenter import NodeClaimCondition, NodePool
+from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
+from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import InstanceType
+from kplan.autoscaling.karpenter.names import NODEPOOL
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary, bits_of
+
+
+class Template(msgspec.Struct, frozen=True):
+    """What new nodes of a pool have in common.
+
+    Attributes
+    ----------
+    requirements : those of the pool, its labels, and the labels of pool and node class
+    columns : all instance types that the pool may have
+    machines : the same as their provider knows them, without overlays
+    types : those that it can use, as a set
+    lacks_min_values : why it can use none: too few values of a label
+    """
+
+    pool: NodePool
+    name: str
+    requirements: Requirements
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    columns: Columns
+    machines: Columns
+    types: int
+    limits: Amounts
+    lacks_min_values: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the pool has as many nodes as it says, whatever the pods."""
+        return self.pool.spec.replicas is not None
+
+
+def is_true(conditions: Iterable[NodeClaimCondition], name: str) -> bool:
+    """Tell whether a condition is True."""
+    return any(condition.type == name and condition.status == "True" for condition in conditions)
+
+
+def is_ready(pool: NodePool) -> bool:
+    """Tell whether a pool may get nodes: its own Ready condition says nothing that these do not."""
+    conditions = pool.status.conditions
+    return all(is_true(conditions, name) for name in ("ValidationSucceeded", "NodeClassReady"))
+
+
+def by_weight(pools: Iterable[NodePool]) -> list[NodePool]:
+    """Return pools, the heaviest first; equally heavy ones by name, backwards (upstream OrderByWeight)."""
+    return sorted(pools, key=lambda pool: (pool.spec.weight or 0, pool.metadata.name), reverse=True)
+
+
+def node_class_label(pool: NodePool) -> tuple[str, str]:
+    """Return the label that names the node class of a pool's nodes."""
+    reference = pool.spec.template.spec.node_class_ref
+    return f"{reference.group}/{reference.kind.lower()}", reference.name
+
+
+def pool_requirements(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
+    """Return what the template of a pool requires."""
+    wanted = pool.spec.template.spec.requirements
+    return vocabulary.of(
+        vocabulary.requirement(entry.key, entry.operator, entry.values, entry.min_values) for entry in wanted
+    )
+
+
+def template_of(pool: NodePool, columns: Columns, machines: Columns, *, relaxes_min_values: bool) -> Template:
+    """Return the template of a pool, with the instance types that its requirements leave."""
+    vocabulary = columns.vocabulary
+    labels = {**pool.spec.template.metadata.labels, NODEPOOL: pool.metadata.name}
+    key, name = node_class_label(pool)
+    labels[key] = name
+    requirements = vocabulary.join(pool_requirements(pool, vocabulary), vocabulary.of_labels(labels))
+    types = columns.matching(requirements) & columns.roomy({}) & columns.offered(requirements)
+    lacking: dict[str, int] = {}
+    if requirements.has_min_values:
+        _, lacking = columns.needed_for_min_values(list(bits_of(types)), requirements)
+    return Template(
+        pool=pool,
+        name=pool.metadata.name,
+        requirements=requirements,
+        labels=labels,
+        taints=pool.spec.template.spec.taints,
+        columns=columns,
+        machines=machines,
+        types=0 if lacking and not relaxes_min_values else types,
+        limits=amounts_of(pool.spec.limits),
+        lacks_min_values=bool(lacking) and not relaxes_min_values,
+    )
+
+
+def prefers_no_schedule(pools: Iterable[NodePool]) -> bool:
+    """Tell whether a pool has a taint that pods need not, but may be made to tolerate."""
+    return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.spec.template.spec.taints)
+
+
+DomainGroup = dict[str, list[tuple[Taint, ...]]]
+"""Domain -> the taints of the pools that have it; an empty tuple alone where a pool without taints has it."""
+
+
+def domain_groups(
+    pools: Sequence[NodePool], types: Mapping[str, Sequence[InstanceType]], vocabulary: Vocabulary
+) -> dict[str, DomainGroup]:
+    """Return the domains of every label that new nodes can have (upstream buildDomainGroups)."""
+    groups: dict[str, DomainGroup] = {}
+    for pool in pools:
+        own = types.get(pool.metadata.name)
+        if not own:
+            continue
+        taints = pool.spec.template.spec.taints
+        labels = vocabulary.of_labels(pool.spec.template.metadata.labels)
+        base = vocabulary.join(pool_requirements(pool, vocabulary), labels)
+        domains: dict[str, int] = {}
+        for entry in own:
+            _collect(domains, vocabulary.join(base, vocabulary.of_expressions(entry.requirements)).items.values())
+        _collect(domains, (wanted for wanted in base.items.values() if wanted.operator == "In"))
+        for key, values in domains.items():
+            group = groups.setdefault(key, {})
+            for domain in vocabulary.texts(key, values):
+                _insert(group, domain, taints)
+    return groups
+
+
+def _collect(domains: dict[str, int], requirements: Iterable[Requirement]) -> None:
+    """Add the values that requirements name; of NotIn those that are excluded, as upstream does."""
+    for wanted in requirements:
+        domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
+
+
+def _insert(group: DomainGroup, domain: str, taints: tuple[Taint, ...]) -> None:
+    if domain not in group or not taints:
+        group[domain] = [taints]
+    elif group[domain][0]:
+        group[domain].append(taints)

@@ -1,0 +1,244 @@
+"""A cluster, a catalogue and settings, made ready for any number of passes.
+
+Upstream: provisioning/provisioner.go NewScheduler, GetPendingPods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import msgspec
+
+from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.core import Pod
+from kplan.api.karpenter import NodePool
+from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
+from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.daemons import daemons_of
+from kplan.autoscaling.karpenter.entrants import entrants_of
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of, well_known_of
+from kplan.autoscaling.karpenter.names import NODEPOOL
+from kplan.autoscaling.karpenter.options import Options
+from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
+from kplan.autoscaling.karpenter.placed import PlacedPods
+from kplan.autoscaling.karpenter.planned import Planned, planned_of
+from kplan.autoscaling.karpenter.pods import PodFacts, is_provisionable
+from kplan.autoscaling.karpenter.pools import (
+    Template,
+    by_weight,
+    domain_groups,
+    is_ready,
+    prefers_no_schedule,
+    template_of,
+)
+from kplan.autoscaling.karpenter.requirements import Vocabulary
+from kplan.autoscaling.karpenter.restrictions import Restrictions
+from kplan.autoscaling.karpenter.scheduler import PassResult, Refused, Rules, Scheduler
+from kplan.autoscaling.karpenter.topology import Surroundings
+from kplan.autoscaling.karpenter.volumes import Storage
+from kplan.autoscaling.karpenter.wishes import wishes_of
+from kplan.snapshot.model import Snapshot
+
+
+class Simulated(msgspec.Struct, frozen=True):
+    """What a pass comes to.
+
+    Attributes
+    ----------
+    existing : node -> the pods that go there, in order
+    errors : pod -> why it has no place
+    """
+
+    nodes: list[Planned]
+    existing: Mapping[str, tuple[Pod, ...]]
+    errors: Mapping[str, Refused]
+    uninitialized: Mapping[str, StateNode]  #: the nodes among `existing` that are not ready yet
+
+
+class Prepared:
+    """A cluster as Karpenter knows it, at one moment.
+
+    Parameters
+    ----------
+    now : microseconds since 1970
+    """
+
+    def __init__(self, snapshot: Snapshot, entries: Sequence[InstanceTypeEntry], options: Options, now: int) -> None:
+        self.snapshot = snapshot
+        self.options = options
+        self.now = now
+        groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
+        well_known = well_known_of(entries)
+        self.known = Vocabulary(well_known)
+        self.restrictions = Restrictions(well_known, filter(None, groups))
+        self.storage = Storage(snapshot, self.known)
+        self.facts = PodFacts(self.storage)
+        self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+        self._types = tuple(instance_type_of(entry) for entry in entries)
+        on_nodes: dict[str, list[Pod]] = {}
+        for pod in snapshot.pods:
+            if pod.spec.node_name:
+                on_nodes.setdefault(pod.spec.node_name, []).append(pod)
+        self.state: ClusterState = cluster_state(
+            snapshot.nodes,
+            snapshot.node_claims,
+            {name: tuple(pods) for name, pods in on_nodes.items()},
+            self.facts,
+            {
+                entry.metadata.name: {
+                    driver.name: driver.allocatable.count or 0
+                    for driver in entry.spec.drivers
+                    if driver.allocatable is not None
+                }
+                for entry in snapshot.csi_nodes
+            },
+            marked=frozenset(options.marked_for_deletion),
+            nominated=frozenset(options.nominated),
+        )
+
+    @cached_property
+    def overlaid(self) -> Overlaid:
+        """The instance types of each pool, and what became of the overlays."""
+        pools = [self.pools[name] for name in sorted(self.pools)]
+        if not self.options.is_on("NodeOverlay"):
+            return Overlaid(dict.fromkeys(self.pools, self._types), {})
+        return overlay(self.snapshot.node_overlays, pools, self._types, self.known, self.restrictions)
+
+    @cached_property
+    def machines(self) -> Columns:
+        """The instance types as their provider knows them."""
+        return Columns(self._types, self.known)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Columns]:
+        """The instance types of each pool as columns; pools with the same types share them."""
+        shared, types = self.machines, self.overlaid.types
+        return {name: shared if types[name] == self._types else Columns(types[name], self.known) for name in self.pools}
+
+    @cached_property
+    def usable_pools(self) -> list[NodePool]:
+        """The pools that get nodes for pods, in the order in which they are tried."""
+        return by_weight(
+            pool
+            for pool in self.pools.values()
+            if pool.spec.replicas is None and is_ready(pool) and pool.metadata.deletion_timestamp is None
+        )
+
+    @cached_property
+    def all_templates(self) -> list[Template]:
+        """The templates of `usable_pools`; some may have no instance type."""
+        relaxes = self.options.min_values_policy == "BestEffort"
+        return [self.template_of(pool, relaxes_min_values=relaxes) for pool in self.usable_pools]
+
+    def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
+        """Return the template of a pool."""
+        return template_of(pool, self.columns[pool.metadata.name], self.machines, relaxes_min_values=relaxes_min_values)
+
+    @cached_property
+    def templates(self) -> list[Template]:
+        """The templates with instance types."""
+        return [template for template in self.all_templates if template.types]
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What topology constraints look at."""
+        pods = sorted(self.snapshot.pods, key=lambda pod: pod.metadata.key)
+        return Surroundings(
+            vocabulary=self.known,
+            domains=domain_groups(self.usable_pools, self.overlaid.types, self.known),
+            placed=PlacedPods(pods, self.snapshot.node_by_name, self.state),
+            namespaces=self.snapshot.namespaces,
+            ignores_preferences=self.options.preference_policy == "Ignore",
+        )
+
+    @cached_property
+    def _limits(self) -> dict[str, Amounts]:
+        return {pool.metadata.name: amounts_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits}
+
+    @cached_property
+    def _entering(self) -> tuple[list[Pod], dict[str, tuple[str, ...]]]:
+        """The pending pods that enter passes, and why others do not: nothing where they say so themselves."""
+        entering: list[Pod] = []
+        rejected: dict[str, tuple[str, ...]] = {}
+        for pod in sorted(self.snapshot.pods, key=lambda pod: pod.metadata.key):
+            if not is_provisionable(pod):
+                continue
+            avoids, problems = self._problems(pod)
+            if avoids:
+                rejected[pod.metadata.key] = ()
+            elif problems:
+                rejected[pod.metadata.key] = tuple(problems)
+            else:
+                entering.append(pod)
+        return entering, rejected
+
+    @property
+    def pending(self) -> list[Pod]:
+        """The pending pods that enter passes."""
+        return self._entering[0]
+
+    @property
+    def rejected(self) -> Mapping[str, tuple[str, ...]]:
+        """Pod -> why Karpenter does not look at it; nothing for pods that want no node of Karpenter's."""
+        return self._entering[1]
+
+    def _problems(self, pod: Pod) -> tuple[bool, list[str]]:
+        """Tell whether a pod avoids Karpenter's nodes, and what is wrong with it (upstream Validate)."""
+        wishes = wishes_of(pod.spec)
+        wanted = wishes.requirements(self.known, strict=False).get(NODEPOOL)
+        avoids = wanted is not None and wanted.operator == "DoesNotExist"
+        problems: list[str] = []
+        for key, value in sorted(pod.spec.node_selector.items()):
+            problems += self.restrictions.problems(self._expression(key, value))
+        for term in wishes.required or ():
+            if term.match_fields:
+                problems.append("node selector term with matchFields is not supported")
+            for expression in term.match_expressions:
+                problems += self.restrictions.problems(expression)
+        return avoids, problems + self.storage.problems(pod)
+
+    @staticmethod
+    def _expression(key: str, value: str) -> NodeSelectorRequirement:
+        return NodeSelectorRequirement(key=key, operator="In", values=(value,))
+
+    def simulate(self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool) -> Simulated | None:
+        """Run a pass; None where there is no pool that gets nodes.
+
+        With `is_strict` pods wait for reserved capacity instead of falling back to other.
+        """
+        if not self.usable_pools:
+            return None
+        options, relaxes = self.options, self.options.min_values_policy == "BestEffort"
+        around = self.surroundings
+        ignores_preferences = around.ignores_preferences
+        entrants = entrants_of(pods, self.facts, self.storage, self.known, ignores_preferences=ignores_preferences)
+        daemons = daemons_of(
+            sorted(self.snapshot.daemon_sets, key=lambda entry: entry.metadata.key),
+            self.snapshot.pods,
+            self.facts,
+            self.known,
+            ignores_claims=options.ignore_dra_requests,
+        )
+        rules = Rules(
+            relaxes_min_values=relaxes,
+            ignores_claims=options.ignore_dra_requests,
+            tolerates_preferences=prefers_no_schedule(self.usable_pools),
+            reserves=options.is_on("ReservedCapacity"),
+            is_strict=is_strict,
+        )
+        scheduler = Scheduler(
+            around, self.templates, states, entrants, limits=self._limits, daemons=daemons, rules=rules
+        )
+        return self._simulated(scheduler.solve(entrants), relaxes_min_values=relaxes)
+
+    def _simulated(self, result: PassResult, *, relaxes_min_values: bool) -> Simulated:
+        planned, errors = planned_of(result, relaxes_min_values=relaxes_min_values)
+        used = [node for node in result.existing if node.pods]
+        return Simulated(
+            nodes=planned,
+            existing={node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used},
+            errors=errors,
+            uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
+        )

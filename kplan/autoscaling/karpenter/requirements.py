@@ -1,0 +1,333 @@
+"""Requirements on labels, as sets of interned values.
+
+A value of a label is a bit, so that sets of values are integers and set operations single instructions. Whole sets of
+requirements are interned, too: comparing and joining two of them is done once, whatever number of pods and nodes say
+the same.
+
+Upstream: scheduling/requirement.go, scheduling/requirements.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from kplan.api.labels import parse_int64
+from kplan.api.wellknown import HOSTNAME
+
+_MAX_INT = 2**63 - 1
+
+NORMALIZED = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""Old label -> the label that requirements take it for."""
+
+
+class Requirement(NamedTuple):
+    """What one label must be: one of `values` (bits), or with `is_complement` anything but these.
+
+    Bounds, on integers, occur with `is_complement` only; `min_values` is how many values must stay possible.
+    """
+
+    key: str
+    is_complement: bool
+    values: int
+    gte: int | None = None
+    lte: int | None = None
+    min_values: int | None = None
+
+    @property
+    def operator(self) -> str:
+        """In, NotIn, Exists or DoesNotExist; bounds count as Exists."""
+        if self.is_complement:
+            return "NotIn" if self.values else "Exists"
+        return "In" if self.values else "DoesNotExist"
+
+    @property
+    def allows_absence(self) -> bool:
+        """Whether a node without the label may meet it."""
+        return bool(self.values) == self.is_complement
+
+
+class Expression(Protocol):
+    """An expression of a node selector."""
+
+    @property
+    def key(self) -> str:
+        """The label."""
+
+    @property
+    def operator(self) -> str:
+        """How its value compares."""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """With what it compares."""
+
+
+class Requirements:
+    """Requirements by label; made by a `Vocabulary`, which returns the same object for the same requirements.
+
+    The one on the host name stands aside, so that what differs from node to node does not make all else different.
+    """
+
+    __slots__ = ("has_min_values", "hostname", "items", "number")
+
+    def __init__(self, number: int, items: dict[str, Requirement], hostname: Requirement | None) -> None:
+        self.number = number
+        self.items = items
+        self.hostname = hostname
+        self.has_min_values = any(requirement.min_values is not None for requirement in items.values())
+
+    def get(self, key: str) -> Requirement | None:
+        """Return the requirement on a label, the host name excepted."""
+        return self.items.get(key)
+
+
+class Misfit(NamedTuple):
+    """Why requirements are not met: a node lacks the label (`existing` is None), or values exclude each other."""
+
+    key: str
+    incoming: Requirement
+    existing: Requirement | None
+
+
+class Vocabulary:
+    """The values of all labels, and the sets of requirements, of one decision.
+
+    Parameters
+    ----------
+    well_known : labels that new nodes may have although nothing says so
+    """
+
+    def __init__(self, well_known: Iterable[str]) -> None:
+        self.well_known = frozenset(well_known)
+        self._bits: dict[str, dict[str, int]] = {}
+        self._texts: dict[str, list[str]] = {}
+        self._numbers: dict[str, list[int | None]] = {}
+        self._interned: dict[frozenset[Requirement], Requirements] = {}
+        self._within: dict[tuple[str, int, int | None, int | None], int] = {}
+        self._joined: dict[tuple[int, int], Requirements] = {}
+        self._judged: dict[tuple[int, int, bool], tuple[Misfit, ...]] = {}
+        self._of_labels: dict[frozenset[tuple[str, str]], Requirements] = {}
+        self.nothing = self.intern({})
+
+    def bit(self, key: str, value: str) -> int:
+        """Return the set of one value of a label."""
+        bits = self._bits.setdefault(key, {})
+        if value not in bits:
+            bits[value] = 1 << len(bits)
+            self._texts.setdefault(key, []).append(value)
+            self._numbers.setdefault(key, []).append(parse_int64(value))
+        return bits[value]
+
+    def bits(self, key: str, values: Iterable[str]) -> int:
+        """Return a set of values of a label."""
+        mask = 0
+        for value in values:
+            mask |= self.bit(key, value)
+        return mask
+
+    def texts(self, key: str, mask: int) -> list[str]:
+        """Return the values of a set, sorted."""
+        names = self._texts.get(key, [])
+        return sorted(names[index] for index in _indices(mask))
+
+    def one(self, requirement: Requirement) -> str:
+        """Return the first value of a set by name; empty for none."""
+        return next(iter(self.texts(requirement.key, requirement.values)), "")
+
+    def requirement(
+        self, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None
+    ) -> Requirement:
+        """Make a requirement (upstream NewRequirementWithFlexibility)."""
+        key = NORMALIZED.get(key, key)
+        if operator in {"In", "NotIn"}:
+            return Requirement(key, operator == "NotIn", self.bits(key, values), min_values=min_values)
+        if operator == "DoesNotExist":
+            return Requirement(key, False, 0, min_values=min_values)  # noqa: FBT003 - a field of a tuple
+        number = parse_int64(next(iter(values), "")) or 0
+        if operator == "Gt" and number == _MAX_INT:
+            return Requirement(key, False, 0)  # noqa: FBT003 - a field of a tuple
+        gte = {"Gt": number + 1, "Gte": number}.get(operator)
+        lte = {"Lt": number - 1, "Lte": number}.get(operator)
+        return Requirement(key, True, 0, gte, lte, min_values)  # noqa: FBT003 - a field of a tuple
+
+    def has(self, requirement: Requirement, value: str) -> bool:
+        """Tell whether a requirement allows a value."""
+        bit = self.bit(requirement.key, value)
+        if bool(requirement.values & bit) == requirement.is_complement:
+            return False
+        return bool(self.within(requirement.key, bit, requirement.gte, requirement.lte))
+
+    def within(self, key: str, mask: int, gte: int | None, lte: int | None) -> int:
+        """Return the values of a set that are integers within bounds; without bounds all of them."""
+        if (gte is None and lte is None) or not mask:
+            return mask
+        known = self._within.get((key, mask, gte, lte))
+        if known is None:
+            known = 0
+            numbers = self._numbers[key]
+            for index in _indices(mask):
+                number = numbers[index]
+                if number is not None and (gte is None or number >= gte) and (lte is None or number <= lte):
+                    known |= 1 << index
+            self._within[key, mask, gte, lte] = known
+        return known
+
+    def intersection(self, one: Requirement, other: Requirement) -> Requirement:
+        """Return what meets both (upstream Requirement.Intersection)."""
+        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
+        min_values = _highest(one.min_values, other.min_values)
+        if gte is not None and lte is not None and gte > lte:
+            return Requirement(one.key, False, 0, min_values=min_values)  # noqa: FBT003 - a field of a tuple
+        is_complement = one.is_complement and other.is_complement
+        if is_complement:
+            values = one.values | other.values
+        elif one.is_complement:
+            values = other.values & ~one.values
+        elif other.is_complement:
+            values = one.values & ~other.values
+        else:
+            values = one.values & other.values
+        values = self.within(one.key, values, gte, lte)
+        if not is_complement:
+            gte = lte = None
+        return Requirement(one.key, is_complement, values, gte, lte, min_values)
+
+    def intersect(self, one: Requirement, other: Requirement) -> bool:
+        """Tell whether a value can meet both (upstream Requirement.HasIntersection)."""
+        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
+        if gte is not None and lte is not None and gte > lte:
+            return False
+        if one.is_complement and other.is_complement:
+            return True
+        if one.is_complement:
+            values = other.values & ~one.values
+        elif other.is_complement:
+            values = one.values & ~other.values
+        else:
+            values = one.values & other.values
+        return bool(self.within(one.key, values, gte, lte))
+
+    def agree(self, existing: Requirement, incoming: Requirement) -> bool:
+        """Tell whether two requirements exclude each other, or are both met by the absence of the label."""
+        return self.intersect(existing, incoming) or (incoming.allows_absence and existing.allows_absence)
+
+    def intern(self, items: Mapping[str, Requirement]) -> Requirements:
+        """Return the set of some requirements."""
+        key = frozenset(items.values())
+        known = self._interned.get(key)
+        if known is None:
+            rest = dict(items)
+            hostname = rest.pop(HOSTNAME, None)
+            known = self._interned[key] = Requirements(len(self._interned), rest, hostname)
+        return known
+
+    def of(self, requirements: Iterable[Requirement]) -> Requirements:
+        """Return the set that meets all of several requirements."""
+        items: dict[str, Requirement] = {}
+        for requirement in requirements:
+            items[requirement.key] = (
+                self.intersection(requirement, items[requirement.key]) if requirement.key in items else requirement
+            )
+        return self.intern(items)
+
+    def of_labels(self, labels: Mapping[str, str]) -> Requirements:
+        """Return the set that some labels are."""
+        key = frozenset(labels.items())
+        if key not in self._of_labels:
+            self._of_labels[key] = self.of(self.requirement(label, "In", (value,)) for label, value in labels.items())
+        return self._of_labels[key]
+
+    def of_expressions(self, expressions: Iterable[Expression]) -> Requirements:
+        """Return the set that a term of a node selector is."""
+        return self.of(self.requirement(wanted.key, wanted.operator, wanted.values) for wanted in expressions)
+
+    def join(self, one: Requirements, other: Requirements) -> Requirements:
+        """Return the set that meets both."""
+        if one is other or other is self.nothing:
+            return one
+        key = (one.number, other.number)
+        known = self._joined.get(key)
+        if known is None:
+            items = _all(one)
+            for label, requirement in _all(other).items():
+                items[label] = self.intersection(requirement, items[label]) if label in items else requirement
+            known = self._joined[key] = self.intern(items)
+        return known
+
+    def replace(self, requirements: Requirements, *changed: Requirement) -> Requirements:
+        """Return the set with other requirements on some labels."""
+        return self.intern(_all(requirements) | {requirement.key: requirement for requirement in changed})
+
+    def misfits(self, node: Requirements, incoming: Requirements, *, allows_well_known: bool) -> tuple[Misfit, ...]:
+        """Tell why a node cannot meet what comes in; nothing if it can (upstream Requirements.Compatible).
+
+        With `allows_well_known`, well-known labels need not be known of the node.
+        """
+        if incoming is self.nothing:
+            return ()
+        key = (node.number, incoming.number, allows_well_known)
+        known = self._judged.get(key)
+        if known is None:
+            known = self._judged[key] = self._judge(node, incoming, allows_well_known=allows_well_known)
+        return known
+
+    def _judge(self, node: Requirements, incoming: Requirements, *, allows_well_known: bool) -> tuple[Misfit, ...]:
+        wanted, present = _all(incoming), _all(node)
+        for key in sorted(wanted):
+            is_known = key in present or (allows_well_known and key in self.well_known)
+            if not is_known and not wanted[key].allows_absence:
+                return (Misfit(key, wanted[key], None),)
+        return tuple(
+            Misfit(key, wanted[key], present[key])
+            for key in sorted(wanted)
+            if key in present and not self.agree(present[key], wanted[key])
+        )
+
+    def overlap(self, one: Requirements, other: Requirements) -> bool:
+        """Tell whether no label that both name excludes the other (upstream Requirements.Intersects)."""
+        present = _all(one)
+        return all(self.agree(present[key], wanted) for key, wanted in _all(other).items() if key in present)
+
+    def hostless(self, requirements: Requirements) -> Requirements:
+        """Return the set without the requirement on the host name."""
+        return requirements if requirements.hostname is None else self.intern(requirements.items)
+
+    def host_misfits(self, hostname: str, incoming: Requirements) -> tuple[Misfit, ...]:
+        """Tell whether the host name of a node is not what comes in wants; it is known of every node."""
+        wanted = incoming.hostname
+        if wanted is None or self.has(wanted, hostname):
+            return ()
+        return (Misfit(HOSTNAME, wanted, self.requirement(HOSTNAME, "In", (hostname,))),)
+
+
+def _all(requirements: Requirements) -> dict[str, Requirement]:
+    items = dict(requirements.items)
+    if requirements.hostname is not None:
+        items[HOSTNAME] = requirements.hostname
+    return items
+
+
+def _indices(mask: int) -> Iterable[int]:
+    """Yield the numbers of the bits of a set, in ascending order."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+bits_of: Callable[[int], Iterable[int]] = _indices
+
+
+def _highest(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _lowest(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)

@@ -1,0 +1,170 @@
+"""Karpenter's sentences about why a pod or node is refused.
+
+Upstream: provisioning/scheduling/nodeclaim.go InstanceTypeFilterError.Error, scheduling/requirement.go String,
+scheduling/requirements.go badKeyError, provisioning/scheduling/topology.go topologyError.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from kplan.api.tolerations import Taint
+from kplan.api.wellknown import HOSTNAME
+from kplan.autoscaling.karpenter.amounts import texts_of
+from kplan.autoscaling.karpenter.ports import PortConflict
+from kplan.autoscaling.karpenter.refusals import (
+    Incompatible,
+    NoInstanceType,
+    Plain,
+    PoolRefusal,
+    Refusal,
+    Uninitialized,
+    Untolerated,
+)
+from kplan.autoscaling.karpenter.requirements import Misfit, Requirement, Requirements, Vocabulary
+from kplan.autoscaling.karpenter.topology import Unsatisfiable
+
+_SHOWN_VALUES = 5
+_SHOWN_DOMAINS = 25
+_HUGE_CPU = 10**15
+_NAMING_POOLS = frozenset({Plain.LIMITS, Plain.NODE_LIMIT, Plain.MIN_VALUES})
+
+
+class Texts:
+    """Writes facts as Karpenter writes them."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._known = vocabulary
+
+    def of_pool(self, refused: PoolRefusal) -> tuple[str, ...]:
+        """Return the sentences about a pool: one for each taint."""
+        refusal = refused.refusal
+        if isinstance(refusal, Untolerated):
+            return tuple(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
+        text = self.of(refusal)
+        names_pool = isinstance(refusal, Plain) and refusal in _NAMING_POOLS
+        return (f"{text} (NodePool={refused.pool})" if names_pool else text,)
+
+    def of(self, refusal: Refusal) -> str:
+        """Return the sentence about a refusal."""
+        match refusal:
+            case Plain():
+                text = refusal.value
+            case Untolerated():
+                text = "; ".join(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
+            case Incompatible():
+                begin = "incompatible volume requirements" if refusal.of_volumes else "incompatible requirements"
+                text = f"{begin}, {'; '.join(map(self._misfit, refusal.misfits))}"
+            case Unsatisfiable():
+                text = self._unsatisfiable(refusal)
+            case NoInstanceType():
+                text = self._no_type(refusal)
+            case PortConflict():
+                text = _port_conflict(refusal)
+            case Uninitialized():
+                text = _uninitialized(refusal)
+        return text
+
+    def _misfit(self, misfit: Misfit) -> str:
+        if misfit.existing is None:
+            return f'label "{misfit.key}" does not have known values'
+        incoming, existing = self.requirement(misfit.incoming), self.requirement(misfit.existing)
+        return f"key {misfit.key}, {incoming} not in {existing}"
+
+    def requirement(self, wanted: Requirement) -> str:
+        """Return a requirement in a few words."""
+        text = f"{wanted.key} {wanted.operator}"
+        if wanted.operator in {"In", "NotIn"}:
+            values = self._known.texts(wanted.key, wanted.values)
+            shown = values[:_SHOWN_VALUES]
+            if len(values) > _SHOWN_VALUES:
+                shown.append(f"and {len(values) - _SHOWN_VALUES} others")
+            text += f" [{' '.join(shown)}]"
+        text += "" if wanted.gte is None else f" >={wanted.gte}"
+        text += "" if wanted.lte is None else f" <={wanted.lte}"
+        return text if wanted.min_values is None else f"{text} minValues {wanted.min_values}"
+
+    def requirements(self, wanted: Requirements) -> str:
+        """Return requirements in a few words each."""
+        return ", ".join(sorted(map(self.requirement, wanted.items.values())))
+
+    def _unsatisfiable(self, refusal: Unsatisfiable) -> str:
+        shown = ", ".join(f"{domain}: {count}" for domain, count in refusal.counts[:_SHOWN_DOMAINS])
+        if len(refusal.counts) > _SHOWN_DOMAINS:
+            shown += f" and {len(refusal.counts) - _SHOWN_DOMAINS} other(s)"
+        anything = f"{refusal.key} Exists"
+        pod = anything if refusal.pod is None else self.requirement(refusal.pod)
+        node = anything if refusal.node is None else self.requirement(refusal.node)
+        if refusal.key == HOSTNAME:
+            node = f"{HOSTNAME} In [{refusal.hostname}]"
+        named = f"counts = {shown}, podDomains = {pod}, nodeDomains = {node}"
+        return f"unsatisfiable topology constraint for {refusal.kind.value}, key={refusal.key} ({named}"
+
+    def _no_type(self, refusal: NoInstanceType) -> str:
+        particulars = (
+            f"requirements={self.requirements(refusal.requirements)}, resources={_concise(texts_of(refusal.requests))}"
+        )
+        if refusal.lacking:
+            labels = " ".join(sorted(refusal.lacking))
+            return f"minValues requirement is not met for label(s) (label(s)=[{labels}]), {particulars}"
+        text = f"{_no_type_begin(refusal)}, {particulars}"
+        if (
+            refusal.meets
+            and refusal.is_offered
+            and not refusal.fits
+            and refusal.pod_requests.get("cpu", 0) >= _HUGE_CPU
+        ):
+            text += " (CPU request >= 1 Million, m vs M typo?)"
+        return text
+
+
+def _no_type_begin(refusal: NoInstanceType) -> str:
+    lacks = (refusal.meets, refusal.fits, refusal.is_offered)
+    begin = {
+        (False, False, False): "no instance type met the scheduling requirements or had enough resources or had a"
+        " required offering",
+        (False, False, True): "no instance type met the scheduling requirements or had enough resources",
+        (False, True, False): "no instance type met the scheduling requirements or had a required offering",
+        (True, False, False): "no instance type had enough resources or had a required offering",
+        (False, True, True): "no instance type met all requirements",
+        (True, False, True): "no instance type has enough resources",
+        (True, True, False): "no instance type has the required offering",
+    }.get(lacks)
+    if begin is not None:
+        return begin
+    if refusal.meets_and_fits:
+        return (
+            "no instance type which met the scheduling requirements and had enough resources, had a required offering"
+        )
+    if refusal.fits_and_is_offered:
+        return "no instance type which had enough resources and the required offering met the scheduling requirements"
+    if refusal.meets_and_is_offered:
+        return (
+            "no instance type which met the scheduling requirements and the required offering had the required"
+            " resources"
+        )
+    return "no instance type met the requirements/resources/offering tuple"
+
+
+def _port_conflict(clash: PortConflict) -> str:
+    named = ", ".join(
+        f"{whose}-hostport-{what}={value}"
+        for whose, port in (("existing", clash.existing), ("pod", clash.wanted))
+        for what, value in (("ip", port.address), ("port", port.port), ("protocol", port.protocol))
+    )
+    return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({named})"
+
+
+def _uninitialized(refusal: Uninitialized) -> str:
+    names = [f"nodeclaim/{refusal.claim}"] if refusal.claim else []
+    names += [f"node/{refusal.node}"] if refusal.node else []
+    return f"would schedule against uninitialized {', '.join(names)}"
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def _concise(amounts: Mapping[str, str]) -> str:
+    return json.dumps(dict(amounts), separators=(",", ":"))

@@ -1,0 +1,287 @@
+"""Topology constraints of a scheduling pass: which pods each one concerns, and where it lets them go.
+
+Upstream: provisioning/scheduling/topology.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from kplan.api.core import Namespace
+from kplan.api.labels import NOTHING, InvalidSelector, selector_from
+from kplan.api.meta import LabelSelectorRequirement
+from kplan.api.tolerations import Taint, Toleration
+from kplan.api.wellknown import HOSTNAME
+from kplan.autoscaling.karpenter.cluster import StateNode
+from kplan.autoscaling.karpenter.entrants import Entrant
+from kplan.autoscaling.karpenter.placed import PlacedPods
+from kplan.autoscaling.karpenter.pools import DomainGroup
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
+from kplan.autoscaling.karpenter.topology_group import TopologyGroup, Type, node_filter
+from kplan.autoscaling.karpenter.wishes import Wishes
+
+_DO_NOT_SCHEDULE = "DoNotSchedule"
+
+Groups = dict[Hashable, TopologyGroup]
+
+
+class Unsatisfiable(msgspec.Struct, frozen=True):
+    """A topology constraint that leaves no domain."""
+
+    kind: Type
+    key: str
+    counts: tuple[tuple[str, int], ...]
+    pod: Requirement | None
+    node: Requirement | None
+    hostname: str
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What topology constraints look at, and no pass changes.
+
+    Attributes
+    ----------
+    domains : label -> the domains that new nodes can have
+    """
+
+    vocabulary: Vocabulary
+    domains: Mapping[str, DomainGroup]
+    placed: PlacedPods
+    namespaces: Sequence[Namespace]
+    ignores_preferences: bool
+
+
+class Topology:
+    """The topology constraints of all pods of a pass.
+
+    Parameters
+    ----------
+    states : the nodes that pods may be added to
+    entrants : the pods of the pass, which are not counted where they are
+    """
+
+    def __init__(self, around: Surroundings, states: Sequence[StateNode], entrants: Sequence[Entrant]) -> None:
+        self._around = around
+        self._known = around.vocabulary
+        self._states = states
+        self._excluded = {entrant.uid for entrant in entrants}
+        self._groups: Groups = {}
+        self._inverse: Groups = {}
+        self._owned: dict[str, list[TopologyGroup]] = {}
+        self._inverse_owned: dict[str, list[TopologyGroup]] = {}
+        self._selecting: dict[Hashable, list[TopologyGroup]] = {}
+        self._inverse_selecting: dict[Hashable, list[TopologyGroup]] = {}
+        self._next: dict[Hashable, list[str]] = {}
+        for pod, labels in around.placed.keeping_away:
+            uid = pod.metadata.uid or pod.metadata.key
+            affinity = pod.spec.affinity
+            if uid not in self._excluded and affinity is not None and affinity.pod_anti_affinity is not None:
+                terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+                self._keep_away(uid, pod.metadata.namespace, terms, pod.spec.tolerations, labels)
+        for entrant in entrants:
+            self.update(entrant)
+
+    def update(self, entrant: Entrant) -> None:
+        """Let a pod own the constraints that it has now, and no others."""
+        self._owned.pop(entrant.uid, None)
+        wishes = entrant.wishes
+        if not wishes.concerns_pods:
+            return
+        if wishes.anti_affinity or (wishes.has_anti_affinity and not self._around.ignores_preferences):
+            self._keep_away(entrant.uid, entrant.namespace, wishes.anti_affinity, wishes.tolerations, {})
+        owned: list[TopologyGroup] = []
+        for group in (*self._spreads(entrant), *self._affinities(entrant)):
+            known = self._groups.get(group.identity)
+            if known is None:
+                self._count(group)
+                known = self._groups[group.identity] = group
+                self._selecting.clear()
+            if known not in owned:
+                owned.append(known)
+        self._owned[entrant.uid] = owned
+
+    def _keep_away(
+        self,
+        uid: str,
+        namespace: str,
+        terms: Iterable[PodAffinityTerm],
+        tolerations: tuple[Toleration, ...],
+        labels: Mapping[str, str],
+    ) -> None:
+        """Note from where a pod keeps others away."""
+        for term in terms:
+            made = self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations)
+            group = self._inverse.setdefault(made.identity, made)
+            if group is made:
+                self._inverse_selecting.clear()
+            if term.topology_key in labels:
+                group.record([labels[term.topology_key]])
+                self._next.clear()
+            owned = self._inverse_owned.setdefault(uid, [])
+            if group not in owned:
+                owned.append(group)
+
+    def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
+        for constraint in entrant.wishes.spreads:
+            if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
+                continue
+            yield self._of_spread(entrant, entrant.wishes, _with_label_keys(constraint, entrant.labels))
+
+    def _of_spread(self, entrant: Entrant, wishes: Wishes, constraint: TopologySpreadConstraint) -> TopologyGroup:
+        return TopologyGroup(
+            Type.SPREAD,
+            constraint.topology_key,
+            frozenset({entrant.namespace}),
+            constraint.label_selector,
+            max_skew=constraint.max_skew,
+            min_domains=constraint.min_domains,
+            counted=node_filter(wishes, constraint.node_taints_policy, constraint.node_affinity_policy, self._known),
+            domains=self._around.domains.get(constraint.topology_key),
+            tolerations=wishes.tolerations,
+        )
+
+    def _affinities(self, entrant: Entrant) -> Iterator[TopologyGroup]:
+        wishes = entrant.wishes
+        for kind, required, preferred in (
+            (Type.AFFINITY, wishes.affinity, wishes.preferred_affinity),
+            (Type.ANTI_AFFINITY, wishes.anti_affinity, wishes.preferred_anti_affinity),
+        ):
+            terms = list(required)
+            if not self._around.ignores_preferences:
+                terms += [term.pod_affinity_term for term in preferred]
+            for term in terms:
+                yield self._of_term(kind, entrant.namespace, term, wishes.tolerations)
+
+    def _of_term(
+        self, kind: Type, namespace: str, term: PodAffinityTerm, tolerations: tuple[Toleration, ...]
+    ) -> TopologyGroup:
+        return TopologyGroup(
+            kind,
+            term.topology_key,
+            self._namespaces(namespace, term),
+            term.label_selector,
+            domains=self._around.domains.get(term.topology_key),
+            tolerations=tolerations,
+        )
+
+    def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces) or frozenset({own})
+        try:
+            selector = selector_from(term.namespace_selector)
+        except InvalidSelector:
+            selector = NOTHING
+        selected = {entry.metadata.name for entry in self._around.namespaces if selector.matches(entry.metadata.labels)}
+        return frozenset(selected | set(term.namespaces))
+
+    def _count(self, group: TopologyGroup) -> None:
+        """Count the pods that run in each domain of a new group (upstream countDomains)."""
+        key, known = group.key, self._known
+        for state in self._states:
+            if state.node is None or key not in state.labels:
+                continue
+            labels = known.of_labels(state.node.metadata.labels)
+            if group.filter.matches(state.node.spec.taints, labels, None, known):
+                group.register(state.labels[key])
+        for pod, node in self._around.placed.selected(group.namespaces, group.raw_selector):
+            if (pod.metadata.uid or pod.metadata.key) in self._excluded:
+                continue
+            domain = node.metadata.labels.get(key, node.metadata.name if key == HOSTNAME else None)
+            if domain is None:
+                continue
+            if group.filter.matches(node.spec.taints, known.of_labels(node.metadata.labels), None, known):
+                group.record([domain])
+
+    def register_host(self, hostname: str) -> None:
+        """Let all constraints on host names know a node."""
+        for groups in (self._groups, self._inverse):
+            for group in groups.values():
+                if group.key == HOSTNAME:
+                    group.register(hostname)
+
+    def record(self, entrant: Entrant, taints: Sequence[Taint], node: Requirements, hostname: str) -> None:
+        """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
+        changed = False
+        for group in self._selected_by(self._groups, self._selecting, entrant):
+            if not group.filter.matches(taints, node, hostname, self._known):
+                continue
+            wanted = node.get(group.key)
+            is_settled = group.key == HOSTNAME or (
+                wanted is not None and not wanted.is_complement and wanted.values.bit_count() == 1
+            )
+            if is_settled or group.kind is Type.ANTI_AFFINITY:
+                group.record(self._named(node, group.key, hostname))
+                changed = True
+        for group in self._inverse_owned.get(entrant.uid, ()):
+            group.record(self._named(node, group.key, hostname))
+            changed = True
+        if changed:
+            self._next.clear()
+
+    def _named(self, node: Requirements, key: str, hostname: str) -> list[str]:
+        """Return the values that a requirement names; of NotIn those that are excluded, as upstream does."""
+        if key == HOSTNAME:
+            return [hostname]
+        requirement = node.get(key)
+        return [] if requirement is None else self._known.texts(key, requirement.values)
+
+    def _selected_by(
+        self, groups: Groups, cache: dict[Hashable, list[TopologyGroup]], entrant: Entrant
+    ) -> list[TopologyGroup]:
+        if not groups:
+            return []
+        key = (entrant.namespace, frozenset(entrant.labels.items()))
+        known = cache.get(key)
+        if known is None:
+            known = cache[key] = [
+                group for group in groups.values() if group.selects(entrant.namespace, entrant.labels)
+            ]
+        return known
+
+    def concerning(self, entrant: Entrant) -> list[TopologyGroup]:
+        """Return the constraints on a pod: its own, and those of pods that keep it away."""
+        inverse = self._selected_by(self._inverse, self._inverse_selecting, entrant)
+        return [*self._owned.get(entrant.uid, ()), *inverse]
+
+    def narrowed(
+        self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements, hostname: str
+    ) -> Requirements | Unsatisfiable:
+        """Return the requirements of a node once a pod's constraints have chosen their domains."""
+        known = self._known
+        chosen: list[Requirement] = []
+        for group in groups:
+            selects_itself = group.selects(entrant.namespace, entrant.labels)
+            if group.key == HOSTNAME:
+                if not group.on_host(hostname, entrant.strict.hostname, known, selects_itself=selects_itself):
+                    return _failed(group, entrant.strict.hostname, None, hostname)
+                continue
+            pod_domains, node_domains = entrant.strict.get(group.key), node.get(group.key)
+            asked = (id(group), pod_domains, node_domains, selects_itself)
+            domains = self._next.get(asked)
+            if domains is None:
+                domains = group.next_domains(pod_domains, node_domains, known, selects_itself=selects_itself)
+                self._next[asked] = domains
+            if not domains:
+                return _failed(group, pod_domains, node_domains, "")
+            chosen.append(known.requirement(group.key, "In", domains))
+        return known.join(node, known.of(chosen)) if chosen else node
+
+
+def _failed(group: TopologyGroup, pod: Requirement | None, node: Requirement | None, hostname: str) -> Unsatisfiable:
+    return Unsatisfiable(group.kind, group.key, tuple(sorted(group.counts.items())), pod, node, hostname)
+
+
+def _with_label_keys(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> TopologySpreadConstraint:
+    """Return a constraint whose selector has the pod's own values of `matchLabelKeys`."""
+    own = [key for key in constraint.match_label_keys if key in labels]
+    if not own or constraint.label_selector is None:
+        return constraint
+    added = tuple(LabelSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in own)
+    selector = constraint.label_selector
+    return replace(
+        constraint, label_selector=replace(selector, match_expressions=(*selector.match_expressions, *added))
+    )

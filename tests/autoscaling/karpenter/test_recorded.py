@@ -1,0 +1,120 @@
+"""kplan decides as Karpenter did: the same nodes, instance types, pods, victims and replacements."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.api.quantity import parse
+
+HERE = Path(__file__).parent
+_ALL = "KPLAN_ALL_RECORDED"
+_SAMPLE = 12
+_RANDOM = "*"
+
+
+def cases(kind: str) -> list[Any]:
+    return list(_cases(kind))
+
+
+def _cases(kind: str) -> Iterator[Any]:
+    step = 1 if os.environ.get(_ALL) else _SAMPLE
+    with lzma.open(HERE / f"{kind}.jsonl.xz", "rt") as lines:
+        for number, line in enumerate(lines):
+            if number % step == 0:
+                case = json.loads(line)
+                yield pytest.param(case, id=case["name"])
+
+
+def decided(case: dict[str, Any]) -> dict[str, Any]:
+    options = dict(case["options"])
+    now = options.pop("now")
+    karpenter = kplan.Karpenter(instance_types=case["instanceTypes"], options=options)
+    planner = kplan.Planner(kplan.load_snapshot(case["objects"]), autoscaler=karpenter, now=now)
+    detail = planner.nodes(full=True).to_dict()["detail"]
+    assert isinstance(detail, dict)
+    return detail
+
+
+def amounts(resources: dict[str, str]) -> dict[str, int]:
+    return {name: nanos for name, amount in resources.items() if (nanos := parse(amount).nanos)}
+
+
+def claim(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a claim without what is drawn at random, and with its amounts as numbers."""
+    launch = node.get("launch", {})
+    return {
+        "nodePool": node["nodePool"],
+        "pods": node["pods"],
+        "instanceTypes": node.get("instanceTypes", []),
+        "requirements": node["requirements"],
+        "requests": amounts(node["requests"]),
+        "labels": {key: value for key, value in node["labels"].items() if value != _RANDOM},
+        "taints": node.get("taints"),
+        "startupTaints": node.get("startupTaints"),
+        "annotations": node.get("annotations", {}),
+        "expireAfter": node.get("expireAfter"),
+        "terminationGracePeriod": node.get("terminationGracePeriod"),
+        "cheapest": node.get("cheapest"),
+        "launch": {key: launch.get(key) for key in ("error", "instanceType", "price", "choices")},
+        "createError": "createError" in node,
+    }
+
+
+def claims(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted(map(claim, answer["nodeClaims"]), key=lambda node: sorted(node["pods"]))
+
+
+@pytest.mark.parametrize("case", cases("provisioning"))
+def test_pending_pods_get_the_nodes_that_karpenter_makes(case: dict[str, Any]) -> None:
+    made, expected = decided(case)["provisioning"], case["expect"]
+
+    assert claims(made) == claims(expected)
+    assert made["existing"] == expected["existing"]
+    assert {pod: len(why) for pod, why in made["errors"].items()} == {
+        pod: len(why) for pod, why in expected["errors"].items()
+    }
+    assert made.get("ignored", {}).keys() == expected.get("ignored", {}).keys()
+    for part in ("overlays", "static", "nodePoolEvents"):
+        assert made.get(part) == expected.get(part)
+
+
+def command(one: dict[str, Any]) -> dict[str, Any]:
+    replacements = [claim(node) | {"annotations": None} for node in one["replacements"]]
+    return {**one, "replacements": sorted(replacements, key=str)}
+
+
+def commands(outcome: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted((command(one) for one in outcome["commands"]), key=lambda one: str(one["candidates"]))
+
+
+@pytest.mark.parametrize("case", cases("disruption"))
+def test_nodes_go_and_stay_as_with_karpenter(case: dict[str, Any]) -> None:
+    done, expected = decided(case)["disruption"], case["expect"]
+
+    assert done["conditions"] == expected["conditions"]
+    assert done["first"] == expected["first"]
+    for name, outcome in expected["methods"].items():
+        own = done["methods"][name]
+        assert sorted(own["candidates"], key=str) == sorted(
+            ({"node": one["node"], "cost": one["cost"]} for one in outcome["candidates"]), key=str
+        )
+        assert own["budgets"] == outcome["budgets"]
+        assert commands(own) == commands(outcome)
+        assert events(own) == events(outcome)
+
+
+def events(outcome: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the events about nodes, without those that a pool without instance types causes."""
+    return {
+        target: sorted(texts)
+        for target, texts in outcome["events"].items()
+        if not any(text.startswith("NoCompatibleInstanceTypes") for text in texts)
+    }
