@@ -1,4 +1,4 @@
-"""What others wrote, made harmless on its way out: the one place for it.
+"""Escapes text from outside before it is printed; everything that does so uses this module.
 
 Names, labels, messages, paths and versions come from people and programs that kplan does not know. On a terminal and in
 a log, control characters, escape sequences, direction marks and invisible characters in them could say something else
