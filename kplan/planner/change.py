@@ -74,7 +74,7 @@ class ChangePlan:
     #: the same change as a question that is drawn many times
     drawn: Callable[[], Drawn] | None = field(default=None, repr=False, compare=False)
     command: str = "plan"  #: the command that asks this question
-    asked: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
+    question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
     decide: Callable[[Decisions], ChangePlan] | None = field(default=None, repr=False, compare=False)
     #: applies other manifests in the same cluster
@@ -133,7 +133,7 @@ class ChangePlan:
         if self.decide is not None:
             decided = self.decide(decisions)
             change = dataclasses.replace(decided, left_out=self.left_out, again=self.again, retry=self.retry)
-        base = self.origin if self.asked is None else self.asked
+        base = self.origin if self.question_base is None else self.question_base
         return change_report(base, change, self.command, fail_on=fail_on, nodes=shown, decisions=decisions)
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def carry_out(
 
     return dataclasses.replace(
         change,
-        asked=base,
+        question_base=base,
         decide=partial(apply, updates),
         retry=apply,
         drawn=None if additions or to_rest else drawn,
@@ -337,7 +337,7 @@ def drain(
     return dataclasses.replace(
         change,
         command="drain",
-        asked=base,
+        question_base=base,
         again=again,
         decide=lambda noted: again(base, decisions=noted),
         drawn=drawn,
