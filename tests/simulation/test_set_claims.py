@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.planner.change import ChangePlan
@@ -238,3 +241,27 @@ def test_words_about_a_refused_pod_of_a_set_have_its_name() -> None:
 
     words = [step.because for step in change.steps if step.event is StepEvent.REFUSED]
     assert words == ['pods "db-1" is forbidden: minimum cpu usage per Container is 800m, but request is 500m']
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    before=st.integers(0, 4),
+    after=st.integers(0, 5),
+    image=st.sampled_from(["app:1", "app:2"]),
+    spare=st.lists(st.sampled_from(NODES), max_size=3),
+)
+def test_every_pod_runs_where_its_volume_is_and_no_volume_has_two_claims(
+    before: int, after: int, image: str, spare: list[str]
+) -> None:
+    volumes = [volume(f"spare{number}", on) for number, on in enumerate(spare)]
+    place_of = {f"spare{number}": on for number, on in enumerate(spare)}
+    place_of |= {f"pv{number}": NODES[number % 3] for number in range(before)}
+
+    change = standing(before, *volumes).roll_out([database(after, image=image)])
+
+    claims = claims_of(change)
+    bound = [name for name in claims.values() if name]
+    assert len(bound) == len(set(bound))
+    running = {name: on for name, on in nodes_of(change).items() if on is not None}
+    assert running == {name: place_of[claims[f"data-{name}"] or ""] for name in running}
+    assert len(running) == min(after, before + len(spare))
