@@ -45,6 +45,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     reason : kube-scheduler's message for a pod that stays pending
     attempt : index of the last placement about it; null when it was not tried
     because : why it left its node, where no other pod took its place
+    siblings : other pods of its DaemonSet that run at the end and are not among the changes; absent for other pods
     caused_by : change: what is asked about; waiting: pods that were pending before, so that it happens without it, too
     """
 
@@ -60,6 +61,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     attempt: Count | None = None
     because: str = ""
     caused_by: CausedBy = "change"
+    siblings: Count | UnsetType = UNSET
 
 
 class Usage(Document, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from kplan.planner.missing import missing_replicas
 from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.rollouts import rollout_remedies
+from kplan.planner.siblings import with_siblings
 from kplan.planner.unblocking import with_remedies
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
@@ -180,7 +181,8 @@ class ChangedPods:
         self._decided: dict[tuple[str, str], int] = {}
         self.fates = Fates(base, change)
         self._rollouts = rollout_remedies(change)
-        self.changes = [self._change(fate) for fate in self.fates.all]  #: the fates as documents
+        #: the fates as documents
+        self.changes = with_siblings([self._change(fate) for fate in self.fates.all], self._simulation.session.cluster)
 
     def _change(self, fate: Fate) -> PodChange:
         gone, came = fate.gone, fate.came

@@ -168,7 +168,7 @@ def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
 
 def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
     for workload in change.workloads:
-        if workload.state is WorkloadState.STUCK or workload.refused:
+        if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused:
             yield f"{workload.kind}/{workload.namespace}/{workload.name}", workload.refused or workload.because
 
 

@@ -29,6 +29,7 @@ from kplan.planner.placement_report import NodesOf, placement_documents, summary
 from kplan.planner.question_pods import QuestionPods
 from kplan.planner.queue_run import QueueRun
 from kplan.planner.sequence import Run
+from kplan.planner.siblings import with_siblings
 from kplan.planner.successors import claims_of_successors
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
@@ -72,7 +73,8 @@ class QueuePlan(Answer):
             first = run.origin.get(eviction.pod, eviction.pod)
             latest[first] = eviction.successor
             by[first] = eviction.by
-        return tuple(self._change(first, current, by.get(first), last) for first, current in latest.items())
+        changes = [self._change(first, current, by.get(first), last) for first, current in latest.items()]
+        return tuple(with_siblings(changes, self.after))
 
     def _change(self, first: int, current: int | None, by: int | None, last: dict[int, int]) -> PodChange:
         infos, names = self.after.pods.infos, self.after.nodes.names

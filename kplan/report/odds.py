@@ -25,6 +25,8 @@ _DRAWN_TURNS = " Also drawn: which controller creates its pods first."
 
 _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
+_RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone for good"}
+
 
 def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     yield verdict_heading(_sentence(document))
@@ -214,6 +216,8 @@ def _sentence(document: OddsReport) -> str:
     runs = f"{count(summary.runs, 'run')} (seed {summary.seed})"
     if document.workloads and not document.pods:  # of those in which no pod moves, only the incomplete ones are listed
         return f"{count(len(document.workloads), 'workload')}, {runs}: complete in 0%"
+    if document.pods and all(pod.blocked is not UNSET and pod.blocked.share == 1 for pod in document.pods):
+        return f"{count(summary.pods, 'pod')}, {runs}: blocked in 100%"
     return f"{count(summary.pods, 'pod')}, {runs}: all placed in {_share(summary.all_placed)}"
 
 
@@ -240,11 +244,18 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
         state: State = (
             "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
         )
-        message = f"placed in {_share(pod.placed)}, pending in {_share(pod.pending)}"
-        for what, share in (("gone for good", pod.gone), ("blocked", pod.blocked), ("evicted", pod.evicted)):
-            if share is not UNSET and share.runs:
-                message += f", {what} in {_share(share)}"
-        rule = "Placed" if pod.placed.share == 1 else "Pending" if pod.placed.share == 0 else "Chance"
+        ends = {
+            "placed": pod.placed,
+            "pending": pod.pending,
+            "gone for good": pod.gone,
+            "blocked": pod.blocked,
+            "evicted": pod.evicted,
+        }
+        parts = [f"{what} in {_share(end)}" for what, end in ends.items() if end is not UNSET and end.runs]
+        message = ", ".join(parts) or "placed in 0%"
+        certain = {what for what, end in ends.items() if end is not UNSET and end.share == 1}
+        always = next((rule for rule, what in _RULES.items() if what in certain), "")
+        rule = always or ("Pending" if pod.placed.share == 0 else "Chance")
         yield Case(pod.pod, state, rule, message, f"{message}: {_places(pod, options.top)}")
 
 

@@ -187,6 +187,7 @@ def _names_of(members: Sequence[PodChange]) -> str:
 
 def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
     wanted = sum(workload_of(change) == workload_of(members[0]) for change in document.changes)
+    wanted += members[0].siblings or 0
     placed = f"{wanted - len(members)} of {count(wanted, 'node')}"
     yield Heading((f"{workload_of(members[0])}: ", Span(placed, "bad")))
     placements = [document.placements[member.attempt] for member in members if member.attempt is not None]
