@@ -9,24 +9,52 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodCondition
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
+from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.course import Course
+from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
 from kplan.simulation.hints import PodDeleted
 from kplan.simulation.job_sync import BATCH_SECONDS
 from kplan.simulation.jobs import Ended, JobState
-from kplan.simulation.making import share
+from kplan.simulation.making import PodMaker, share
 from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.world import Workloads
+
+FIRST_RETRY = 0.005
+LAST_RETRY = 1000.0
+"""Seconds between two tries of a sync that fails; doubled with each failure."""
 
 _PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """Failed syncs of a controller."""
+
+    n: int  #: how many in a row
+    last: float  #: when the last was
+    run: int  #: in which run of the simulation the first was
+
+    def next_retry(self, now: float) -> float:
+        """Return when the controller tries again next.
+
+        Upstream: DefaultControllerRateLimiter of client-go's workqueue.
+        """
+        at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, 20)
+        while at <= now:
+            at += min(delay, LAST_RETRY)
+            delay = min(delay * 2, LAST_RETRY)
+        return at
 
 
 class Lives(Course):
@@ -34,6 +62,34 @@ class Lives(Course):
 
     durations: Durations | None = None  #: how long pods take; None for a simulation without a clock
     ready_at_start: Mapping[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        super().__init__(session, workloads, maker, disruptions, now)
+        self._over_quota: dict[str, Failures] = {}  # key of a workload whose pod exceeds a quota -> its failed syncs
+        self.n_runs = 0  #: how often it was run to rest
+
+    def create(self, owner: Owner, wanted: Create) -> bool:
+        """See `Course`; a controller whose pod exceeds a quota tries again when room may have come free."""
+        is_accepted = super().create(owner, wanted)
+        if is_accepted or not self._maker.counts_quota(owner.ref.namespace):
+            self._over_quota.pop(owner.ref.key, None)
+        else:
+            before = self._over_quota.get(owner.ref.key, Failures(0, self.now, self.n_runs))
+            self._over_quota[owner.ref.key] = Failures(before.n + 1, self.now, before.run)
+        return is_accepted
+
+    def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
+        """See `Course`."""
+        super().vanish(pod, owner)
+        for key, failures in self._over_quota.items() if self._over_quota else ():
+            refused = self.workloads.owner(key)
+            if refused is None or refused.ref.namespace != pod.namespace:
+                continue
+            # Without a clock, a sync that failed in this run is tried again only after the cluster has come to rest.
+            if self.durations is not None or failures.run < self.n_runs:
+                self.timers.post(failures.next_retry(self.now), partial(self.enqueue, refused), f"retry of {key}")
 
     def begin_clock(self, durations: Durations, *, is_time_known: bool) -> None:
         """Start the clock: what pods of the snapshot have begun goes on.

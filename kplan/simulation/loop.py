@@ -129,6 +129,7 @@ class Simulation(Lives):
         patience : seconds of virtual time to wait for jobs that back off between two failures
         """
         end = self.now + patience
+        self.n_runs += 1
         while not self.circle:
             if len(self.steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"

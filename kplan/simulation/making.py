@@ -145,6 +145,10 @@ class PodMaker:
             return None
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
+    def counts_quota(self, namespace: str) -> bool:
+        """Tell whether a namespace has quotas."""
+        return namespace in self._has_quota
+
     def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
         """Free the name of a pod that is gone, and its share of the quotas; delete claims that go with it.
 
