@@ -165,6 +165,7 @@ def drain(
             replace=replace,
             options=options,
             decisions=decisions if has_documents(formats) else None,
+            waits=True,
         )
     emit(
         change_report(

@@ -298,12 +298,14 @@ def drain(
     replace: bool = False,
     options: DrainOptions | None = None,
     decisions: Decisions | None = None,
+    waits: bool = False,
 ) -> ChangePlan:
     """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`.
 
     Parameters
     ----------
     decisions : collects the decisions about all pods
+    waits : with `one_by_one`, wait in the end for jobs that back off before they recreate their pods
     """
     check_nodes(base, nodes)
     origin = base_without_nodes(base, nodes) if lost else base
@@ -314,7 +316,14 @@ def drain(
         change = lose(simulation, origin, nodes)
     else:
         change = empty(
-            simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
+            simulation,
+            base,
+            nodes,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options,
+            waits=waits,
         )
 
     def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
@@ -327,6 +336,7 @@ def drain(
             replace=replace,
             options=options or change.options,
             decisions=decisions,
+            waits=waits,
         )
 
     def drawn() -> Drawn:
@@ -360,8 +370,9 @@ def empty(
     rolling: bool = False,
     replace: bool = False,
     options: DrainOptions | None = None,
+    waits: bool = False,
 ) -> ChangePlan:
-    """Drain nodes in a fresh simulation; parameters as for `Planner.drain`."""
+    """Drain nodes in a fresh simulation; parameters as for `drain`."""
     work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
         work.node_by_node(nodes, replaced=replace)
@@ -369,7 +380,7 @@ def empty(
         simulation.cordon(nodes)
         pods = work.leaving(nodes)
         if one_by_one:
-            work.one_by_one(pods)
+            work.one_by_one(pods, waits=waits)
         else:
             work.together(pods)
     because = "is not drained, because a node before it cannot be emptied"

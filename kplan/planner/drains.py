@@ -56,7 +56,7 @@ class DrainQuestion(msgspec.Struct, frozen=True):
 
     def __call__(self, base: Base) -> DrainOutcome:
         """Drain the nodes and return the outcome."""
-        change = drain(base, self.nodes, lost=self.lost, one_by_one=self.one_by_one, options=self.options)
+        change = drain(base, self.nodes, lost=self.lost, one_by_one=self.one_by_one, options=self.options, waits=True)
         return _outcome(base, self.name, self.nodes, change, self.fail_on)
 
 

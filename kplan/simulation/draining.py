@@ -12,7 +12,7 @@ import msgspec
 from kplan.api.core import Pod
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.loop import Simulation
+from kplan.simulation.loop import EVER, Simulation
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
 
@@ -105,10 +105,14 @@ class Drain:
             )
         return [pod for pod in pods if pod.node not in refused]
 
-    def one_by_one(self, pods: Sequence[ObservedPod]) -> None:
+    def one_by_one(self, pods: Sequence[ObservedPod], *, waits: bool = False) -> None:
         """Evict pods one after the other, each when nothing moves any more.
 
         Pods that cannot be evicted yet are tried again as long as another could be evicted.
+
+        Parameters
+        ----------
+        waits : wait in the end for jobs that back off before they recreate their pods
         """
         waiting = list(pods)
         while waiting:
@@ -116,7 +120,7 @@ class Drain:
             if len(still) == len(waiting):
                 break
             waiting = still
-        self._simulation.run(QUIET)
+        self._simulation.run(EVER if waits else QUIET)
         self.note_blocked(waiting)
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
