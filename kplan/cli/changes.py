@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
+    from kplan.planner.decisions import Decisions
     from kplan.planner.updating import Update
     from kplan.workloads import Manifests
 
@@ -69,29 +70,34 @@ def change_document(
     base.on_progress = question.planner.on_progress
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
-    from kplan.planner.decisions import Decisions
 
-    formats = formats_of(output)
-    shown = shown_nodes(output)
-    decisions = Decisions(
-        nodes=shown,
-        others=shown_nodes(output, with_score_details=False),
-        explains_others=not _OUTLINE_FORMATS.issuperset(formats),
-        covers_updates=output.explain,
-        covers_all=has_documents(formats),
-        origins=_origins(question.manifests),
-    )
+    decisions = decisions_for(question, output)
     change = carry_out(base, written, rollout=rollout.value, decisions=decisions, to_rest=to_rest)
-    with_map = wants_map(output, formats)
+    with_map = wants_map(output, formats_of(output))
     return change_report(
         base,
         change,
         command,
         fail_on=fail_on,
-        nodes=shown,
+        nodes=shown_nodes(output),
         decisions=decisions,
         with_map=with_map,
         max_listed=output.max_listed,
+    )
+
+
+def decisions_for(question: Question, output: OutputFlags) -> Decisions:
+    """Return what collects the decisions that the formats show."""
+    from kplan.planner.decisions import Decisions
+
+    formats = formats_of(output)
+    return Decisions(
+        nodes=shown_nodes(output),
+        others=shown_nodes(output, with_score_details=False),
+        explains_others=not _OUTLINE_FORMATS.issuperset(formats),
+        covers_updates=output.explain,
+        covers_all=has_documents(formats),
+        origins=_origins(question.manifests),
     )
 
 

@@ -18,6 +18,8 @@ from kplan.cli.phases import busy, counted
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.runs import odds_document
 from kplan.cli.sweeping import SweepFlags
+from kplan.cli.timeline import TimelineFlags, check_alone
+from kplan.cli.upgrading import UpgradeFlags, Way, timed_drain
 from kplan.errors import UsageError
 
 
@@ -85,6 +87,8 @@ def drain(
     ] = False,
     save: SaveOption = "",
     runs: RunsOption = None,
+    time: TimelineFlags,
+    upgrading: UpgradeFlags,
     sweeping: SweepFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
@@ -99,6 +103,10 @@ def drain(
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_separate = separately or bool(by)
+    others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
+    check_alone(time, others)
+    replace = replace or upgrading.profile is not None
+    upgrading.check(has_clock=time.timeline, rolling=rolling, replace=replace)
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
@@ -152,6 +160,21 @@ def drain(
             verbosity=verbosity,
         )
         emit(odds, output, verbosity)
+        return
+    if time.timeline:
+        way: Way = "replace" if replace else "rolling" if rolling else "together"
+        timed = timed_drain(
+            question,
+            names,
+            options,
+            way,
+            time=time,
+            flags=upgrading,
+            output=output,
+            fail_on=fail_on,
+            verbosity=verbosity,
+        )
+        emit(timed, output, verbosity)
         return
     shown = shown_nodes(output)
     decisions = Decisions(nodes=shown, others=shown_nodes(output, with_score_details=False))

@@ -23,6 +23,7 @@ from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import counted
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
+from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def place(
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
     run_cronjobs: RunCronJobsOption = False,
+    time: TimelineFlags,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
@@ -68,6 +70,7 @@ def place(
     if not what and not manifests.filename and not manifests.kustomize and not is_chosen:
         hint = "name a manifest, a pod or a workload: kplan place web.yaml; or choose pending pods with -n, -l or -A"
         raise UsageError("nothing to place", hint=hint)
+    check_alone(time, {"--runs": runs})
     sweeping.check()
     fail_on = fail_on_of(output, "place")
     formats = formats_of(output)
@@ -75,6 +78,23 @@ def place(
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     if is_chosen and not question.pods:
         question = _pending(question, choice, namespace)
+    if time.timeline:
+        if question.names_pods or question.manifests is None:
+            hint = "give manifests, or ask kplan plan --timeline for when pending pods run"
+            raise UsageError("--timeline needs manifests", hint=hint)
+        with counted("following what the manifests change", question.planner, quiet=verbosity.quiet):
+            timed = timed_change(
+                question,
+                "place",
+                time,
+                rollout=rollout.value,
+                output=output,
+                fail_on=fail_on,
+                replicas=manifests.replicas,
+                quiet=verbosity.quiet,
+            )
+        emit(timed, output, verbosity, question.manifests)
+        return
     if runs is not None:
         from kplan.planner.odds_of_pods import InOrder
 

@@ -25,6 +25,7 @@ from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy, counted
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
+from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def plan(
     save: SaveOption = "",
     runs: RunsOption = None,
     run_cronjobs: RunCronJobsOption = False,
+    time: TimelineFlags,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
@@ -106,6 +108,7 @@ def plan(
         raise UsageError("--only-given needs manifests or pods", hint=hint)
     if queue and runs is not None:
         raise UsageError("--queue and --runs do not go together", hint="leave one of them out")
+    check_alone(time, {"--queue": queue, "--runs": runs, "--only-given": excludes_pending})
     sweeping.check()
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
@@ -125,6 +128,17 @@ def plan(
 
             queued = planner.queue_of(pods, with_pending=with_pending)
             document: Report = queue_report(planner, queued, fail_on=fail_on)
+        elif time.timeline:
+            document = timed_change(
+                question,
+                "plan",
+                time,
+                rollout=rollout.value,
+                output=output,
+                fail_on=fail_on,
+                replicas=manifests.replicas,
+                quiet=verbosity.quiet,
+            )
         elif runs is not None:
             from kplan.planner.odds_of_pods import InQueue
 

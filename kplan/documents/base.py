@@ -19,7 +19,9 @@ FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
 Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
 """Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
 
-Condition = Literal["unschedulable", "preemption", "pdb-violation", "gated", "pending", "warning", "regression", "none"]
+Condition = Literal[
+    "unschedulable", "preemption", "pdb-violation", "gated", "pending", "unavailable", "warning", "regression", "none"
+]
 """What `--fail-on` lists."""
 
 
@@ -124,8 +126,8 @@ class Counted(Document, frozen=True):
 
     Attributes
     ----------
-    object : NAMESPACE/NAME of a pod, or what a warning is about
-    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, or the code of a warning
+    object : NAMESPACE/NAME of a pod, or what a warning is about; KIND/NAMESPACE/NAME of a workload
+    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, Unavailable, or the code of a warning
     node : where it happens, for a preemption or a blocked eviction
     victim : NAMESPACE/NAME of the pod whose budget is violated
     """

@@ -12,6 +12,7 @@ from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Ste
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
+from kplan.documents.timeline import Timeline
 
 
 class Action(enum.StrEnum):
@@ -166,6 +167,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     workloads : what becomes of those that the change is about, in the order given, then of those that it moves
     blocked : NAMESPACE/NAME -> why a pod cannot be evicted
     obstacles : the same pods with the budgets that cover them
+    timeline : when everything happens; where a clock is asked for
     refused_nodes : nodes that kubectl drain refuses to empty
     luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
     forced : what the flags would change that kubectl asks for there; absent where it refuses no node
@@ -187,6 +189,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     workloads: tuple[WorkloadChange, ...] = ()
     blocked: dict[str, str] = {}
     obstacles: tuple[Obstacle, ...] = ()
+    timeline: Timeline | UnsetType = UNSET
     refused_nodes: tuple[RefusedNode, ...] = ()
     forced: Forced | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET

@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.documents.base import Condition, InputWarning, Verdict
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, Luck, PlanReport, PodChange
@@ -28,9 +28,10 @@ from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.rollouts import rollout_remedies
 from kplan.planner.siblings import with_siblings
+from kplan.planner.timeline import TimelinePlan
 from kplan.planner.unblocking import with_remedies
 from kplan.planner.utilisation import largest_fits, utilisation
-from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
+from kplan.planner.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, counted_warnings
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
 
@@ -68,7 +69,10 @@ def change_report(
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
-    verdict = Verdict.of(chosen, [*pods.fates.counted(chosen), *counted_warnings(warnings, chosen)])
+    timed = change if isinstance(change, TimelinePlan) else None
+    unavailable = timed.unavailable if timed is not None and UNAVAILABLE in chosen else ()
+    counted = [*pods.fates.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
+    verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
     return PlanReport(
         snapshot=context.snapshot,
@@ -93,6 +97,7 @@ def change_report(
         refused_nodes=change.refused_nodes,
         forced=_forced(base, change),
         luck=_luck(base, change, chosen),
+        timeline=UNSET if timed is None else timed.timeline,
     )
 
 

@@ -77,6 +77,9 @@ class Fates:
             if pod.is_new:
                 owner = self._simulation.owner(pod.row)
                 came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+        for workload, pod in self._simulation.finished:
+            if pod.is_new or pod.key in self._waited:
+                came.setdefault(workload, []).append(pod)
         for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
             yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
-from kplan.documents.base import Condition, InputWarning
-from kplan.documents.change import WorkloadState
+from kplan.api.meta import IntOrString
+from kplan.documents.base import InputWarning
+from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
 from kplan.errors import UsageError
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan, check_nodes, read_manifests, watched
+from kplan.planner.decisions import Decisions
 from kplan.planner.incoming import with_objects
 from kplan.planner.ready_counts import timeline_of
 from kplan.reading.several import listed
-from kplan.simulation.applying import Applied, Applying
+from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.durations import EACH, Durations, Times
 from kplan.simulation.learning import learn
-from kplan.simulation.loop import EVER, Simulation
+from kplan.simulation.loop import EVER
+from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.timed_drain import TimedDrain
@@ -34,14 +38,38 @@ from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import WrittenWorkload
 from kplan.workloads.started import not_started
 
-Given = Mapping[str, float]
+SecondsOf = Mapping[str, float]
 """Durations in seconds by KIND/NAMESPACE/NAME of a workload; ``*`` for all that are not named."""
 
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
 
+_MAY_END = ("Pod/", "Job/")
+"""Workloads whose pods are not meant to be ready for ever."""
+
 _KEYS = frozenset({"at", "apply", "drain", "options"})
 _DRAIN_KEYS = frozenset({"timeout", "retry", "poll", "ignoreDaemonSets", "force", "deleteEmptyDirData"})
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Objects that are applied at a time, one after the other."""
+
+    at: float
+    workloads: Sequence[WrittenWorkload]
+    additions: Sequence[msgspec.Struct] = ()  #: other objects; they are there from the start
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """Nodes that are drained from a time on.
+
+    `upgrade` is for an upgrade of the nodes, which come back; None for a plain ``kubectl drain``.
+    """
+
+    at: float
+    nodes: Sequence[str]
+    options: DrainOptions | None = None
+    timeout: float = math.inf
+    upgrade: Upgrade | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +79,7 @@ class TimelinePlan(ChangePlan):
     until: float | None = None  #: seconds after which the look ahead ends; None for no limit
     drains: Sequence[TimedDrain] = field(default=(), repr=False)
     is_over: bool = True  #: nothing more is to happen
+    min_ready: IntOrString = 1  #: how many pods of each workload must stay ready
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -58,18 +87,25 @@ class TimelinePlan(ChangePlan):
         is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
         return timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
 
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the JSON form of the report, with the timeline."""
-        return {**super().to_dict(fail_on=fail_on), "timeline": self.timeline.to_dict()}
+    @property
+    def unavailable(self) -> list[str]:
+        """The workloads of which too few pods are ready for a while, though enough were before: KIND/NAMESPACE/NAME."""
+        return [
+            name
+            for name, workload in self.timeline.workloads.items()
+            if not name.startswith(_MAY_END)
+            and workload.lowest_ready
+            < min(workload.ready_before, scaled(self.min_ready, workload.ready_before, round_up=True))
+        ]
 
 
 def timeline(
     base: Base,
     changes: Sequence[Mapping[str, Any]],
     *,
-    start: Given | None = None,
-    stop: Given | None = None,
-    run: Given | None = None,
+    start: SecondsOf | None = None,
+    stop: SecondsOf | None = None,
+    run: SecondsOf | None = None,
     until: float | None = None,
     namespace: str | None = None,
 ) -> TimelinePlan:
@@ -77,10 +113,23 @@ def timeline(
     durations = durations_for(base, start or {}, stop or {}, run or {})
     if until is not None and not 0 <= until < math.inf:
         raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
-    return _Course(base, durations, namespace).carry_out(changes, until)
+    steps: list[Apply | Drained] = []
+    left_out: list[InputWarning] = []
+    for change in changes:
+        unknown = sorted(set(change) - _KEYS)
+        if unknown:
+            raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(_KEYS))}")
+        at = _at(change)
+        written = read_manifests(base, change.get("apply", ()), namespace)
+        left_out += written.warnings
+        steps.append(Apply(at, written.workloads, written.additions))
+        if "drain" in change:
+            steps.append(_drained(at, change))
+    plan = carry_out_in_time(base, steps, durations, until=until)
+    return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
 
 
-def durations_for(base: Base, start: Given, stop: Given, run: Given) -> Durations:
+def durations_for(base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf) -> Durations:
     """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
 
     Raises UsageError for a number that is no duration.
@@ -95,66 +144,94 @@ def durations_for(base: Base, start: Given, stop: Given, run: Given) -> Duration
     return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run))
 
 
-def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+def carry_out_in_time(
+    base: Base,
+    steps: Sequence[Apply | Drained],
+    durations: Durations,
+    *,
+    until: float | None = None,
+    rollout: Rollout = "auto",
+    decisions: Decisions | None = None,
+    retries_pending: bool = False,
+) -> TimelinePlan:
+    """Carry out changes at their times.
+
+    Parameters
+    ----------
+    until : seconds after which the look ahead ends; None for when nothing moves
+    decisions : collects the decisions about all pods
+    retries_pending : the scheduler tries all pending pods again at the start
+    """
+    for step in steps:
+        if isinstance(step, Drained):
+            check_nodes(base, step.nodes)
+    return _Course(base, steps, durations, rollout, decisions).run(until, retries_pending=retries_pending)
 
 
 class _Course:
-    def __init__(self, base: Base, durations: Durations, namespace: str | None) -> None:
+    def __init__(
+        self,
+        base: Base,
+        steps: Sequence[Apply | Drained],
+        durations: Durations,
+        rollout: Rollout,
+        decisions: Decisions | None,
+    ) -> None:
         self._base = base
-        self._durations = durations
-        self._namespace = namespace
-        self._world = base.world
+        additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
+        self._world = with_objects(base.world, additions)
+        session = base.session_for(self._world)
+        self._simulation = watched(start_simulation(session, self._world, durations), base)
+        self._decisions = decisions
+        if decisions is not None and decisions.covers_all:
+            decisions.watch_all(self._simulation)
+        self._applying = Applying(self._simulation, base.world.nodes, rollout)
+        self._autoscalers = Autoscalers(self._world.horizontal_pod_autoscalers)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
         self._drains: list[TimedDrain] = []
+        for step in steps:
+            self._post(step)
 
-    def carry_out(self, changes: Sequence[Mapping[str, Any]], until: float | None) -> TimelinePlan:
-        base = self._base
-        written = [self._read(change) for change in changes]
-        additions = [obj for _, _, objects in written for obj in objects]
-        self._world = with_objects(base.world, additions)
-        session = base.session_for(self._world)
-        simulation = watched(start_simulation(session, self._world, self._durations), base)
-        self._applying = Applying(simulation, base.world.nodes)
-        self._autoscalers = Autoscalers(self._world.horizontal_pod_autoscalers)
-        begin = simulation.now
-        for change, workloads, _ in written:
-            at = begin + _at(change)
-            for number, workload in enumerate(workloads):
-                simulation.timers.post(at + number * APPLY_SECONDS, self._apply_later(workload))
-            if "drain" in change:
-                simulation.timers.post(at, self._drain(simulation, change).begin)
+    def _post(self, step: Apply | Drained) -> None:
+        timers, at = self._simulation.timers, self._simulation.now + step.at
+        if isinstance(step, Apply):
+            for number, workload in enumerate(step.workloads):
+                timers.post(at + number * APPLY_SECONDS, partial(self._apply, workload))
+        elif step.upgrade is not None:
+            timers.post(at, NodeUpgrade(self._simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
+        else:
+            drain = TimedDrain(self._simulation, step.nodes, step.options, timeout=step.timeout)
+            self._drains.append(drain)
+            timers.post(at, drain.begin)
+
+    def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
+        simulation = self._simulation
+        if retries_pending:
+            simulation.retry_pending()
         simulation.run(EVER if until is None else until)
         for drain in self._drains:
             drain.conclude()
         is_over = simulation.timers.is_empty
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
+        because = "is not drained, because a node before it cannot be emptied"
+        not_reached = [InputWarning("NodeNotReached", f"Node/{name}", because) for name in self._not_reached()]
         return TimelinePlan(
             simulation,
-            base,
+            self._base,
             self._applied,
             blocked={pod: words for drain in self._drains for pod, words in drain.work.blocked.items()},
             obstacles=tuple(obstacle for drain in self._drains for obstacle in drain.work.obstacles),
-            left_out=tuple(self._left_out),
+            refused_nodes=tuple(node for drain in self._drains for node in drain.work.refused),
+            left_out=(*self._left_out, *not_reached),
             until=until,
             drains=self._drains,
             is_over=is_over,
         )
 
-    def _read(self, change: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[WrittenWorkload], list[msgspec.Struct]]:
-        unknown = sorted(set(change) - _KEYS)
-        if unknown:
-            raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(_KEYS))}")
-        if "drain" in change:
-            check_nodes(self._base, listed(change["drain"]))
-        written = read_manifests(self._base, change.get("apply", ()), self._namespace)
-        self._left_out += written.warnings
-        return change, written.workloads, written.additions
-
-    def _apply_later(self, workload: WrittenWorkload) -> Callable[[], None]:
-        return lambda: self._apply(workload)
+    def _not_reached(self) -> list[str]:
+        return [name for drain in self._drains for name in drain.work.not_reached]
 
     def _apply(self, workload: WrittenWorkload) -> None:
         target, content = workload
@@ -165,25 +242,31 @@ class _Course:
         base = self._base
         update = update_of(target, content, self._world, self._autoscalers, is_on=base.release.is_on)
         update = msgspec.structs.replace(update, obj=base.as_stored(update.obj))
-        self._applied.append(self._applying.apply(update))
+        applied = self._applying.apply(update)
+        self._applied.append(applied)
+        decisions = self._decisions
+        if decisions is not None and not decisions.covers_all and applied.change is Change.NEW:
+            decisions.watch(self._simulation, applied)
         if not update.refused:
             self._world = _with_update(self._world, update)
 
-    def _drain(self, simulation: Simulation, change: Mapping[str, Any]) -> TimedDrain:
-        options = change.get("options") or {}
-        unknown = sorted(set(options) - _DRAIN_KEYS)
-        if unknown:
-            raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(_DRAIN_KEYS))}")
-        drain = TimedDrain(
-            simulation,
-            listed(change["drain"]),
-            DrainOptions(
-                force=bool(options.get("force")), delete_emptydir_data=bool(options.get("deleteEmptyDirData"))
-            ),
-            timeout=float(options.get("timeout") or math.inf),
-        )
-        self._drains.append(drain)
-        return drain
+
+def _drained(at: float, change: Mapping[str, Any]) -> Drained:
+    options = change.get("options") or {}
+    unknown = sorted(set(options) - _DRAIN_KEYS)
+    if unknown:
+        raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(_DRAIN_KEYS))}")
+    timeout = options.get("timeout") or math.inf
+    if not _is_seconds(timeout):
+        raise UsageError(f"timeout: {timeout!r} is no number of seconds")
+    drain_options = DrainOptions(
+        force=bool(options.get("force")), delete_emptydir_data=bool(options.get("deleteEmptyDirData"))
+    )
+    return Drained(at, listed(change["drain"]), drain_options, float(timeout))
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _at(change: Mapping[str, Any]) -> float:

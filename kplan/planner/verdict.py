@@ -17,9 +17,19 @@ PREEMPTION: Final = "preemption"
 PDB_VIOLATION: Final = "pdb-violation"
 GATED: Final = "gated"
 PENDING: Final = "pending"
+UNAVAILABLE: Final = "unavailable"
 WARNING: Final = "warning"
 NONE: Final = "none"
-CONDITIONS: tuple[Condition, ...] = (UNSCHEDULABLE, PREEMPTION, PDB_VIOLATION, GATED, PENDING, WARNING, NONE)
+CONDITIONS: tuple[Condition, ...] = (
+    UNSCHEDULABLE,
+    PREEMPTION,
+    PDB_VIOLATION,
+    GATED,
+    PENDING,
+    UNAVAILABLE,
+    WARNING,
+    NONE,
+)
 
 DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "place": (UNSCHEDULABLE, PREEMPTION, GATED),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from msgspec import UnsetType
+
 from kplan.documents.change import (
     Change,
     Forced,
@@ -17,11 +19,13 @@ from kplan.documents.change import (
     WorkloadState,
 )
 from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.timeline import Timeline
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.changes import workload_of, workload_title
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
+from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, State
 from kplan.report.words import count
 
@@ -52,7 +56,7 @@ _STYLES: Mapping[StepEvent, Style] = {
 
 def is_change(document: PlanReport) -> bool:
     """Return whether a report is about a change that controllers carry through."""
-    return document.command == "drain" or bool(document.workloads)
+    return document.command == "drain" or bool(document.workloads) or bool(document.timeline)
 
 
 def change_sentence(document: PlanReport) -> str:
@@ -147,7 +151,9 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
     if quiet and not options.is_wide:
         names = listing([workload_title(workload) for workload in quiet])
         yield line(f"Unchanged: {names}")
-    if any(step.pod for step in document.steps):
+    if isinstance(document.timeline, Timeline):
+        yield from timeline_blocks(document, document.timeline)
+    elif any(step.pod for step in document.steps):
         yield line(Span(_ASSUMED, "dim"))
 
 
@@ -254,9 +260,10 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     if not steps:
         return
     yield Heading(("Steps",))
+    has_times = not isinstance(steps[-1].at, UnsetType)
     rows: list[tuple[Cell, ...]] = [
         (
-            str(step.step),
+            str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
             Span(step.event, _STYLES.get(step.event, "")),
             step.pod or step.workload,
             step.node or "-",
@@ -265,11 +272,13 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
         for step in steps[:_MOST_STEPS]
     ]
     note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
-    yield Table(("STEP", "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
+    first = "SECOND" if has_times else "STEP"
+    yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
+    yield from unavailable_cases(document)
     for obstacle in document.obstacles:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")

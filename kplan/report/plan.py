@@ -58,7 +58,7 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
-    if options.explain:
+    if options.explain or (options.is_wide and document.timeline):
         yield from step_blocks(document.steps)
     if tells_all:
         yield from utilisation_blocks(document.utilisation, options)

@@ -40,6 +40,10 @@ _RULES: Mapping[str, Rule] = {
         "A pod that a drain cannot evict.",
         "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
     ),
+    "Unavailable": Rule(
+        "A workload of which too few pods are ready for a while.",
+        "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
+    ),
     "Refused": Rule(
         "An object that the API server would refuse.",
         "The message is that of the API server. Correct the field that it names.",

@@ -30,6 +30,12 @@ class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
 
 
+def is_cordoned(simulation: Simulation, name: str) -> bool:
+    """Tell whether a node is marked as unschedulable."""
+    nodes = simulation.session.cluster.nodes
+    return bool(nodes.unschedulable[nodes.row_of[name]])
+
+
 class Drain:
     """Evicts the pods of nodes."""
 
@@ -145,7 +151,7 @@ class Drain:
         """
         simulation = self._simulation
         for index, name in enumerate(nodes):
-            was_cordoned = bool(simulation.session.cluster.nodes.unschedulable[self._row(name)])
+            was_cordoned = is_cordoned(simulation, name)
             simulation.cordon([name])
             self.together(self.leaving([name]))
             if self.blocked:
@@ -156,9 +162,6 @@ class Drain:
             if replaced or not was_cordoned:
                 simulation.uncordon(name)
             simulation.run()
-
-    def _row(self, name: str) -> int:
-        return self._simulation.session.cluster.nodes.row_of[name]
 
     def lose(self, nodes: Sequence[str], because: str) -> None:
         """Remove all pods of nodes, whoever owns them and whatever the budgets."""

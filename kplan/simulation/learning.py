@@ -93,10 +93,14 @@ def _times(pod: Pod, kind: str, status: str) -> Iterator[float]:
 
 
 def _start_of(pod: Pod) -> list[float]:
-    """Return how long a running pod took from its binding to being ready; nothing for one that has restarted since."""
+    """Return how long a running pod took from its start to being ready; nothing for one that has restarted since.
+
+    A kubelet starts a pod, and notes that, as soon as it is bound.
+    """
     if pod.status.phase != "Running" or any(status.restart_count for status in pod.status.container_statuses):
         return []
-    return _between(_times(pod, "PodScheduled", "True"), _times(pod, "Ready", "True"))
+    began = seconds(pod.status.start_time)
+    return _between(() if began is None else (began,), _times(pod, "Ready", "True"))
 
 
 def _run_of(pod: Pod) -> list[float]:

@@ -69,6 +69,8 @@ class Lives(Course):
         super().__init__(session, workloads, maker, disruptions, now)
         self._over_quota: dict[str, Failures] = {}  # key of a workload whose pod exceeds a quota -> its failed syncs
         self.n_runs = 0  #: how often it was run to rest
+        #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
+        self.finished: list[tuple[str, ObservedPod]] = []
 
     def create(self, owner: Owner, wanted: Create) -> bool:
         """See `Course`; a controller whose pod exceeds a quota tries again when room may have come free."""
@@ -130,7 +132,9 @@ class Lives(Course):
         if not pod.is_ready and since + times.start.seconds > self.now:
             self.timers.post(since + times.start.seconds, lambda: self.become_ready(row))
         if times.run is not None and times.run.seconds < math.inf:
-            self.timers.post(max(since + times.run.seconds, self.now) + LAG, lambda: self.succeed(row))
+            # What has run for longer than usual runs for as long again.
+            end = since + times.run.seconds
+            self.timers.post(end if end > self.now else self.now + times.run.seconds, lambda: self.succeed(row))
         if not is_time_known or owner is None or pod.ready_since is None:
             return
         available_at = pod.ready_since + owner.min_ready
@@ -224,6 +228,7 @@ class Lives(Course):
             return
         owner = self.owner(row)
         self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
+        self.finished.append((f"Pod/{pod.key}" if owner is None else owner.workload.key, pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):

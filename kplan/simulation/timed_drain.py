@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kplan.documents.change import StepEvent
 from kplan.simulation.disruption import VIOLATED
@@ -27,13 +28,20 @@ REFUSAL_SECONDS = 0.25
 after half a second."""
 
 
+class OnEnd(Protocol):
+    """Listens for the end of a node's drain."""
+
+    def __call__(self, name: str, *, is_empty: bool) -> None:
+        """Receive the name of a node, and whether it is empty."""
+
+
 class TimedDrain:
     """Cordons nodes, then empties one after the other.
 
     Parameters
     ----------
     timeout : seconds after which it gives up; infinity for never
-    on_empty : called with the name of each node when it is empty
+    on_end : called when a node is empty, or it gives up on one
     """
 
     def __init__(
@@ -43,13 +51,13 @@ class TimedDrain:
         options: DrainOptions | None = None,
         *,
         timeout: float = math.inf,
-        on_empty: Callable[[str], None] | None = None,
+        on_end: OnEnd | None = None,
     ) -> None:
         self._simulation = simulation
         self.work = Drain(simulation, options)
         self._left = list(nodes)
         self._timeout = timeout
-        self._on_empty = on_empty
+        self._on_end = on_end
         self._node = ""
         self._gives_up_at = math.inf
         self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
@@ -77,6 +85,8 @@ class TimedDrain:
         for pod in pods:
             self._evict(pod.row)
         if len(self.work.refused) > n_refused:
+            if self._on_end is not None:
+                self._on_end(self._node, is_empty=False)
             self._later(0.0, self._next_node)
         elif not pods:
             self._emptied()
@@ -119,17 +129,19 @@ class TimedDrain:
 
     def _emptied(self) -> None:
         self._simulation.note_change()
-        if self._on_empty is not None:
-            self._on_empty(self._node)
+        if self._on_end is not None:
+            self._on_end(self._node, is_empty=True)
         self._later(0.0, self._next_node)
 
     def _give_up(self) -> None:
         if not self.has_failed:
             self.has_failed = True
             self._simulation.note_change()
+            if self._on_end is not None:
+                self._on_end(self._node, is_empty=False)
 
     def conclude(self) -> None:
         """Note the pods that it could not evict, and the nodes that it did not get to."""
         pods = self._simulation.pods
         self.work.note_blocked([pods[row] for row, words in self._waiting.items() if words and row in pods], log=False)
-        self.work.not_reached = tuple(self._left)
+        self.work.not_reached = (*self.work.not_reached, *self._left)

@@ -130,11 +130,15 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
 
 
 def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
-    """Return a condition without its time, and without messages of others than the scheduler."""
+    """Return a condition without its time, unless it tells since when a pod is ready or has ended.
+
+    Messages of others than the scheduler are removed, too.
+    """
     message = condition.message if condition.type == "PodScheduled" else ""
-    if condition.last_transition_time is None and condition.message == message:
+    time = condition.last_transition_time if condition.type == "Ready" else None
+    if condition.last_transition_time == time and condition.message == message:
         return condition
-    return replace(condition, last_transition_time=None, message=message)
+    return replace(condition, last_transition_time=time, message=message)
 
 
 def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -> bool:

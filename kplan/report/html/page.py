@@ -16,12 +16,14 @@ from kplan.documents.drains import DrainsReport
 from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
+from kplan.documents.timeline import Timeline
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.report.drains import node_marks
 from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
 from kplan.report.html.picture import Moment, picture
 from kplan.report.html.scores import scores_by_plugin
+from kplan.report.html.timeline import timeline_figures
 from kplan.report.html.verdict import verdict_box
 from kplan.report.view import Case
 from kplan.visible import as_json
@@ -56,6 +58,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
     parts = [
         verdict_box(document, cases),
         "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, _moments(document, cluster), marks)}",
+        _course(document),
         "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
         scores_by_plugin(_placements(document)),
@@ -81,6 +84,13 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
 </body>
 </html>
 """
+
+
+def _course(document: Report) -> str:
+    """Return the course of a change as a picture, where it has a clock."""
+    if not isinstance(document, PlanReport) or not isinstance(document.timeline, Timeline):
+        return ""
+    return timeline_figures(document, document.timeline)
 
 
 def _map_of(document: Report) -> ClusterMap | None:

@@ -1,0 +1,229 @@
+"""The options that put a clock into a question: how long pods take, and how far to look ahead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+
+import typer
+
+from kplan.cli.answer import Question, formats_of, shown_nodes, wants_map
+from kplan.cli.changes import decisions_for, update_of
+from kplan.cli.flags import OutputFlags
+from kplan.cli.help import MORE
+from kplan.cli.no_effect import tell_no_effect
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.plan import PlanReport
+    from kplan.planner.base import Base
+    from kplan.planner.decisions import Decisions
+    from kplan.planner.timeline import TimelinePlan
+    from kplan.simulation.applying import Rollout
+    from kplan.simulation.durations import Durations
+
+_WHICH = "[WORKLOAD=]DURATION"
+_LONGEST = 366 * 24 * 3600.0
+_DEFAULT_LOOK = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class TimelineFlags:
+    """Options about time."""
+
+    panel: ClassVar[str] = "Time"
+
+    timeline: Annotated[
+        bool,
+        typer.Option("--timeline", help="Tell when everything happens, and how many pods are ready meanwhile."),
+    ] = False
+    start: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--start",
+            metavar=_WHICH,
+            help="How long pods take from their binding to being ready; all, or those of KIND/[NS/]NAME. Repeatable.",
+            rich_help_panel=MORE,
+        ),
+    ] = None
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stop",
+            metavar=_WHICH,
+            help="How long pods take to be gone when they are told to go; at most their grace period. Repeatable.",
+            rich_help_panel=MORE,
+        ),
+    ] = None
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar=_WHICH,
+            help="How long a Job's pods run until they have succeeded. Repeatable.",
+            rich_help_panel=MORE,
+        ),
+    ] = None
+    until: Annotated[
+        str,
+        typer.Option("--until", metavar="DURATION", help="How far to look ahead (default: 24h).", rich_help_panel=MORE),
+    ] = ""
+    min_ready: Annotated[
+        str,
+        typer.Option(
+            "--min-ready",
+            metavar="N|PERCENT",
+            help="How many pods of each workload must stay ready, for --fail-on unavailable (default: 1).",
+            rich_help_panel=MORE,
+        ),
+    ] = ""
+
+    def check(self) -> None:
+        """Raise UsageError for an option that means nothing without --timeline."""
+        options = {
+            "--start": self.start,
+            "--stop": self.stop,
+            "--run": self.run,
+            "--until": self.until,
+            "--min-ready": self.min_ready,
+        }
+        for name, value in options.items():
+            if value and not self.timeline:
+                raise UsageError(f"{name} needs --timeline", hint=f"add --timeline, or leave {name} out")
+
+    def durations(self, base: Base) -> Durations:
+        """Return the durations of pods: given here, learned from the cluster, or assumed."""
+        from kplan.planner.timeline import durations_for
+
+        return durations_for(base, *(_read(*option) for option in self._options()))
+
+    def _options(self) -> list[tuple[str, Sequence[str]]]:
+        return [("--start", self.start or ()), ("--stop", self.stop or ()), ("--run", self.run or ())]
+
+    def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
+        """Yield the options about single workloads that had no effect, with the workload."""
+        used = {} if plan.simulation.durations is None else plan.simulation.durations.used
+        for option, values in self._options():
+            yield from ((option, which) for which in _read(option, values) if which != "*" and which not in used)
+
+    @property
+    def look(self) -> float:
+        """How many seconds to look ahead."""
+        return seconds_of(self.until, "--until") if self.until else _DEFAULT_LOOK
+
+    @property
+    def least_ready(self) -> int | str:
+        """How many pods of a workload must stay ready."""
+        text = self.min_ready.strip() or "1"
+        digits = text.removesuffix("%")
+        if not digits.isdecimal() or not digits.isascii() or len(digits) > len("1000000"):
+            hint = "give a number of pods, or a share such as 80%"
+            raise UsageError(f"--min-ready {self.min_ready}: neither a number nor a percentage", hint=hint)
+        return text if text.endswith("%") else int(digits)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Return a duration in seconds; ``0`` is no time at all.
+
+    Raises UsageError for what is no duration, or one of more than a year.
+    """
+    from kplan.live.options import parse_timeout
+
+    days = text.strip().removesuffix("d")
+    if days != text.strip() and days.isdecimal():
+        text = f"{int(days) * 24}h"
+    try:
+        seconds = _LONGEST + 1 if len(text) > len("31622400.000s") else parse_timeout(text) or 0.0
+    except UsageError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
+    if not seconds <= _LONGEST:
+        raise UsageError(f"{option} {text}: longer than a year", hint="give a shorter duration")
+    return seconds
+
+
+def _read(option: str, values: Sequence[str]) -> dict[str, float]:
+    """Return the durations by KIND/NAMESPACE/NAME, ``*`` for all."""
+    from kplan.planner.references import parse_reference
+
+    seconds: dict[str, float] = {}
+    for value in values:
+        which, separator, text = value.rpartition("=")
+        length = math.inf if text.strip() == "inf" else seconds_of(text, option)
+        if not separator or which.strip() == "*":
+            seconds["*"] = length
+            continue
+        reference = parse_reference(which)
+        if not reference.is_exact or not reference.namespace:
+            raise UsageError(f"{option} {value}: {which} is no single workload", hint="write KIND/[NS/]NAME, or *")
+        seconds[f"{reference.kind.name}/{reference.namespace}/{reference.name}"] = length
+    return seconds
+
+
+def check_alone(flags: TimelineFlags, others: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that does not go with --timeline."""
+    flags.check()
+    for name, value in others.items():
+        if flags.timeline and value:
+            raise UsageError(f"--timeline and {name} do not go together", hint="leave one of them out")
+
+
+def timed_change(
+    question: Question,
+    command: str,
+    flags: TimelineFlags,
+    *,
+    rollout: str,
+    output: OutputFlags,
+    fail_on: Sequence[Condition],
+    replicas: int | None,
+    quiet: bool,
+) -> PlanReport:
+    """Return the report about manifests and pending pods, with a clock."""
+    from kplan.planner.timeline import Apply, carry_out_in_time
+
+    update = update_of(question, replicas, even_new=True)
+    base, written = (question.planner, []) if update is None else update
+    base.on_progress = question.planner.on_progress
+    decisions = decisions_for(question, output)
+    plan = carry_out_in_time(
+        base,
+        [Apply(0.0, written)],
+        flags.durations(base),
+        until=flags.look,
+        rollout=cast("Rollout", rollout),
+        decisions=decisions,
+        retries_pending=command == "plan",
+    )
+    return timed_report(base, plan, command, flags, output=output, fail_on=fail_on, decisions=decisions, quiet=quiet)
+
+
+def timed_report(
+    base: Base,
+    plan: TimelinePlan,
+    command: str,
+    flags: TimelineFlags,
+    *,
+    output: OutputFlags,
+    fail_on: Sequence[Condition],
+    decisions: Decisions,
+    quiet: bool,
+) -> PlanReport:
+    """Return the report about a change with a clock."""
+    from kplan.planner.change_report import change_report
+
+    if not quiet:
+        for option, which in flags.unused(plan):
+            tell_no_effect(option, f"no pod of {which} comes, goes or ends")
+    return change_report(
+        base,
+        replace(plan, min_ready=flags.least_ready),
+        command,
+        fail_on=fail_on,
+        nodes=shown_nodes(output),
+        decisions=decisions,
+        with_map=wants_map(output, formats_of(output)),
+        max_listed=output.max_listed,
+    )

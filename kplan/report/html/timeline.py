@@ -1,0 +1,162 @@
+"""The course of a change as a picture: pods as bars over time, and how many of each workload are ready.
+
+Every bar and line is told in words as well; shapes tell the same as colours, and nothing needs a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Literal
+
+import msgspec
+from msgspec import UnsetType
+
+from kplan.documents.change import Step, StepEvent
+from kplan.documents.plan import PlanReport
+from kplan.documents.timeline import Timeline, WorkloadTimeline
+from kplan.report.timeline import object_title, seconds_text
+from kplan.report.words import count
+
+MAX_WORKLOADS = 25
+MAX_PODS = 30
+"""So many workloads, and so many pods of each, are drawn; the others are counted."""
+
+_WIDTH = 1000
+_HEIGHT = 100
+_TICKS = 4
+
+Phase = Literal["pending", "starting", "ready", "stopping"]
+_PHASES: Mapping[StepEvent, Phase | None] = {
+    StepEvent.CREATED: "pending",
+    StepEvent.BOUND: "starting",
+    StepEvent.READY: "ready",
+    StepEvent.TERMINATING: "stopping",
+    StepEvent.SUCCEEDED: None,
+    StepEvent.GONE: None,
+}
+_BEFORE: Mapping[StepEvent, Phase] = {
+    StepEvent.BOUND: "pending",
+    StepEvent.READY: "starting",
+    StepEvent.TERMINATING: "ready",
+    StepEvent.SUCCEEDED: "ready",
+    StepEvent.GONE: "ready",
+}
+"""What a pod was until its first event, where it was there before the change."""
+
+
+class _Bar(msgspec.Struct):
+    """A pod over time: each phase with its begin and end."""
+
+    phases: list[tuple[Phase, float, float]] = []
+    phase: Phase | None = None
+    since: float = 0.0
+
+    def note(self, event: StepEvent, at: float) -> None:
+        if not self.phases and self.phase is None and event in _BEFORE:
+            self.phase = _BEFORE[event]
+        self.close(at)
+        self.phase, self.since = _PHASES[event], at
+
+    def close(self, at: float) -> None:
+        if self.phase is not None and at > self.since:
+            self.phases.append((self.phase, self.since, at))
+
+
+def timeline_figures(document: PlanReport, timeline: Timeline) -> str:
+    """Return the picture; empty where nothing takes time."""
+    if not timeline.end or not timeline.workloads:
+        return ""
+    bars = _bars(document.steps, timeline.end)
+    names = sorted(timeline.workloads, key=lambda name: (_drop(timeline.workloads[name]), name))
+    figures = [
+        _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]
+    ]
+    n_more = len(names) - MAX_WORKLOADS
+    more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
+    return f'<h2>The course</h2>{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+
+
+def _drop(workload: WorkloadTimeline) -> int:
+    return workload.lowest_ready - workload.ready_before
+
+
+def _bars(steps: Sequence[Step], end: float) -> dict[str, dict[str, _Bar]]:
+    """Return for each workload its pods that come, go or end, in the order in which they first do."""
+    bars: dict[str, dict[str, _Bar]] = {}
+    for step in steps:
+        if step.pod and step.event in _PHASES and not isinstance(step.at, UnsetType):
+            bars.setdefault(step.workload, {}).setdefault(step.pod, _Bar()).note(step.event, step.at)
+    for pods in bars.values():
+        for bar in pods.values():
+            bar.close(end)
+    return bars
+
+
+def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end: float) -> str:
+    words = (
+        f"{object_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
+        f" (after {seconds_text(workload.lowest_ready_at)}), {_last(workload)} of {workload.wanted} at the end"
+    )
+    rows = "".join(_row(pod, bar, end) for pod, bar in list(bars.items())[:MAX_PODS])
+    n_more = len(bars) - MAX_PODS
+    more = f'<li class="note">and {count(n_more, "more pod")}</li>' if n_more > 0 else ""
+    pods = f'<ul class="lives">{rows}{more}</ul>' if rows else ""
+    return f"<figure><figcaption>{escape(words)}</figcaption>{_line(workload, end, words)}{_axis(end)}{pods}</figure>"
+
+
+def _last(workload: WorkloadTimeline) -> int:
+    return workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
+
+
+def _line(workload: WorkloadTimeline, end: float, words: str) -> str:
+    """Return the number of ready pods over time as a line, with the wanted number as a dashed one."""
+    most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
+
+    def height(n: int) -> str:
+        return f"{_HEIGHT - n * (_HEIGHT - 4) / most - 2:.4g}"
+
+    points = [f"0,{height(workload.ready_before)}"]
+    before = workload.ready_before
+    for at, n in workload.ready_over_time:
+        points += [f"{_x(at, end)},{height(before)}", f"{_x(at, end)},{height(n)}"]
+        before = n
+    points.append(f"{_WIDTH},{height(before)}")
+    wanted = height(workload.wanted)
+    return (
+        f'<svg class="over-time" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(words)}"><line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
+        f'<polyline points="{" ".join(points)}"/></svg>'
+    )
+
+
+def _x(at: float, end: float) -> str:
+    return f"{_WIDTH * min(at / end, 1):.5g}"
+
+
+def _axis(end: float) -> str:
+    ticks = "".join(f"<span>{seconds_text(end * tick / _TICKS)}</span>" for tick in range(_TICKS + 1))
+    return f'<div class="axis" aria-hidden="true">{ticks}</div>'
+
+
+def _row(pod: str, bar: _Bar, end: float) -> str:
+    words = ", ".join(f"{phase} {seconds_text(since)} to {seconds_text(to)}" for phase, since, to in bar.phases)
+    rects = "".join(
+        f'<rect class="{phase}" x="{_x(since, end)}" width="{_WIDTH * (to - since) / end:.5g}" height="10"/>'
+        for phase, since, to in bar.phases
+    )
+    label = escape(f"{pod}: {words or 'gone at once'}")
+    return (
+        f'<li><span class="name" title="{escape(pod)}">{escape(pod)}</span><svg viewBox="0 0 {_WIDTH} 10"'
+        f' preserveAspectRatio="none" role="img" aria-label="{label}"><title>{label}</title>{rects}</svg></li>'
+    )
+
+
+def _legend() -> str:
+    phases: Iterable[Phase] = ("pending", "starting", "ready", "stopping")
+    items = "".join(
+        f'<li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="{phase}" width="20" height="10"/></svg>'
+        f"{phase}</li>"
+        for phase in phases
+    )
+    return f'<ul class="groups course-key">{items}<li>line: ready pods; dashed: wanted pods</li></ul>'

@@ -1,0 +1,142 @@
+"""When a change ends, what it waits for, and how many pods of each workload are ready meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UnsetType
+
+from kplan.documents.change import StepEvent
+from kplan.documents.plan import PlanReport
+from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
+from kplan.report.blocks import Block, Cell, Span, Style, Table, line
+from kplan.report.view import Case
+from kplan.report.words import count
+
+_MINUTE = 60
+_HOUR = 3600
+_MOST_WORKLOADS = 30
+_LONGEST = 3
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < _MINUTE:
+        return f"{round(seconds, 1):g} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        minutes, rest = divmod(whole, _MINUTE)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(whole, _HOUR)
+    return f"{hours} h {rest // _MINUTE} min" if rest >= _MINUTE else f"{hours} h"
+
+
+def object_title(name: str) -> str:
+    """Return KIND/NAMESPACE/NAME as tables have it."""
+    kind, _, rest = name.partition("/")
+    return f"{kind} {rest}"
+
+
+def end_sentence(timeline: Timeline) -> str:
+    """Return when it ends."""
+    if timeline.stuck_at is not None:
+        return f"stuck after {seconds_text(timeline.stuck_at)}"
+    if not timeline.is_over and timeline.until is not None:
+        return f"still going on after {seconds_text(timeline.until)}"
+    return f"done after {seconds_text(timeline.end)}"
+
+
+def timeline_blocks(document: PlanReport, timeline: Timeline) -> Iterator[Block]:
+    """Yield when everything ends and what it waits for, then the lowest number of ready pods of each workload."""
+    style: Style = "bad" if timeline.stuck_at is not None else "warn" if not timeline.is_over else "good"
+    yield line("Time: ", Span(end_sentence(timeline), style))
+    waits = _longest_waits(document)
+    if waits:
+        yield line(f"It waits longest for {'; '.join(waits)}")
+    moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
+    moving.sort(key=lambda entry: (entry[1].lowest_ready - entry[1].ready_before, entry[0]))
+    if moving:
+        rows = tuple(_row(name, workload) for name, workload in moving[:_MOST_WORKLOADS])
+        n_more = len(moving) - _MOST_WORKLOADS
+        note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
+        yield Table(("WORKLOAD", "READY BEFORE", "LOWEST", "AT", "AT THE END", "WANTED"), rows, "<>>>>>", note=note)
+    yield from _assumptions(timeline)
+
+
+def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
+    has_drop = workload.lowest_ready < workload.ready_before
+    end = workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
+    style: Style = "bad" if has_drop and workload.lowest_ready == 0 else "warn" if has_drop else ""
+    return (
+        object_title(name),
+        str(workload.ready_before),
+        Span(str(workload.lowest_ready), style),
+        seconds_text(workload.lowest_ready_at) if has_drop else "-",
+        str(end),
+        str(workload.wanted),
+    )
+
+
+def _longest_waits(document: PlanReport) -> list[str]:
+    """Return the longest waits of pods for a node, of pods to be ready, and of evictions for a budget."""
+    since: dict[tuple[str, str], tuple[float, str]] = {}
+    waits: list[tuple[float, str]] = []
+    ends = {
+        StepEvent.BOUND: (StepEvent.CREATED, "a node for {}"),
+        StepEvent.READY: (StepEvent.BOUND, "{} to be ready"),
+        StepEvent.GONE: (StepEvent.TERMINATING, "{} to be gone"),
+        StepEvent.EVICTED: (StepEvent.BLOCKED, "a budget to let {} go"),
+    }
+    for step in document.steps:
+        if isinstance(step.at, UnsetType) or not step.pod:
+            continue
+        begun, words = ends.get(step.event, (None, ""))
+        if begun is not None:
+            start = since.pop((step.pod, begun), None)
+            if start is not None and step.at > start[0]:
+                waits.append((step.at - start[0], words.format(step.pod)))
+        since[step.pod, step.event] = (step.at, step.pod)
+    best: dict[str, tuple[float, str]] = {}
+    for seconds, words in waits:
+        kind = words.split(" ", 1)[0] if words.startswith("a ") else words.rsplit(" ", 1)[-1]
+        if kind not in best or seconds > best[kind][0]:
+            best[kind] = (seconds, words)
+    longest = sorted(best.values(), reverse=True)[:_LONGEST]
+    return [f"{words}: {seconds_text(seconds)}" for seconds, words in longest]
+
+
+def _assumptions(timeline: Timeline) -> Iterator[Block]:
+    """Yield which durations the answer rests on, and where they are known from; workloads with the same once."""
+    groups: dict[str, list[str]] = {}
+    for name, workload in timeline.workloads.items():
+        groups.setdefault(durations_text(workload.durations), []).append(name)
+    for words, names in sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        which = object_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
+        yield line(Span(f"Durations of {which}: {words}", "dim"))
+
+
+def durations_text(durations: PodDurations) -> str:
+    """Return how long pods take, and where that is known from."""
+    parts = [("start", durations.start), ("stop", durations.stop)]
+    if not isinstance(durations.run, UnsetType):
+        parts.append(("run", durations.run))
+    return ", ".join(f"{name} {_duration_text(duration)}" for name, duration in parts)
+
+
+def _duration_text(duration: PodDuration) -> str:
+    length = "without end" if duration.seconds is None else seconds_text(duration.seconds)
+    of = f" from {duration.samples}" if duration.samples else ""
+    return f"{length} ({duration.source}{of})"
+
+
+def unavailable_cases(document: PlanReport) -> Iterator[Case]:
+    """Yield a case for each workload of which too few pods are ready for a while."""
+    if isinstance(document.timeline, UnsetType):
+        return
+    for name, workload in document.timeline.workloads.items():
+        if any(event.rule == "Unavailable" for event in document.verdict.counted_of(name)):
+            words = (
+                f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
+                f" {seconds_text(workload.lowest_ready_at)} after the change"
+            )
+            yield Case(object_title(name), "failed", "Unavailable", words, words, kind="workload")

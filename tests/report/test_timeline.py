@@ -1,0 +1,63 @@
+"""Times in words, and what a change with a clock shows."""
+
+from __future__ import annotations
+
+import pytest
+
+import kplan
+from kplan.documents.plan import PlanReport
+from kplan.planner.change_report import change_report
+from kplan.report.blocks import Line, Table, plain
+from kplan.report.html.timeline import timeline_figures
+from kplan.report.timeline import seconds_text, timeline_blocks
+from tests.simulation.clusters import deployment, node, running
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (8.46, "8.5 s"),
+        (59.94, "59.9 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3600, "1 h"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
+    assert seconds_text(seconds) == words
+
+
+def _report() -> PlanReport:
+    web = deployment("web", 4, maxSurge=0, maxUnavailable=2)
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), *running(web, ["n1"])]))
+    plan = planner.timeline(
+        [{"at": 0, "apply": [deployment("web", 4, "app:2", maxSurge=0, maxUnavailable=2)]}],
+        start={"*": 20},
+        stop={"Deployment/default/web": 5},
+    )
+    return change_report(planner, plan, "plan")
+
+
+def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:
+    report = _report()
+    assert report.timeline
+    blocks = list(timeline_blocks(report, report.timeline))
+    lines = [plain(block.spans) for block in blocks if isinstance(block, Line)]
+    assert lines[0] == "Time: done after 40 s"
+    assert "to be ready: 20 s" in lines[1]
+    assert lines[-1] == "Durations of Deployment default/web: start 20 s (given), stop 5 s (given)"
+    table = next(block for block in blocks if isinstance(block, Table))
+    assert [plain(cell) for cell in table.rows[0]] == ["Deployment default/web", "4", "2", "0 s", "4", "4"]
+
+
+def test_the_picture_has_a_bar_for_each_pod_and_tells_it_in_words() -> None:
+    report = _report()
+    assert report.timeline
+    picture = timeline_figures(report, report.timeline)
+    assert picture.count('<li><span class="name"') == 8
+    assert "default/web-h1-000: ready 0 s to 0 s" not in picture
+    assert "stopping 0 s to 5 s" in picture
+    assert "Deployment default/web: 4 ready before, at least 2 (after 0 s), 4 of 4 at the end" in picture
+    assert "<script" not in picture
