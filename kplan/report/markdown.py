@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from itertools import groupby
 
 from kplan.documents.base import Verdict
 from kplan.report.arranging import end_of_section, failure_text
-from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
+from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
-_AT_FIRST = re.compile(r"^([-+#])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
+_AT_FIRST = re.compile(r"^(\d*)([-+#=.)])")
 """Characters that make a line a heading or an item of a list."""
+
+_WORD = re.compile(r"\S+")
+_OPENING, _CLOSING = "([{\"'", ")]}\"',.:;!?"
+_CALL = re.compile(
+    r"@|//|:/|www\.|\bGH-|[#!&%$]\d|\b(?:mailto|xmpp):|:[\w+-]+:|(?<![0-9A-Za-z])[0-9a-f]{7,}(?![0-9A-Za-z])|#$",
+    re.IGNORECASE,
+)
+"""What GitHub, GitLab and the like turn into a mention, an address, a reference to an issue or commit, or a picture.
+
+They look for it in what a text says once it is unescaped, so that no escape helps; but not in code.
+"""
+_NOT_IN_CODE = {"`": "&grave;", "|": "&vert;"}
+"""What would end code, or the cell of a table, and how it stands between two pieces of code."""
+_PIECES = re.compile("([`|])")
 
 _BACKTICKS = re.compile("`+")
 
@@ -53,13 +68,13 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
 def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
     """Yield a section; one that may fold is folded away, with the blank lines around it that GitHub needs."""
     if not body:
-        yield f"**{_inline(map(plain, heading.spans))}**"
+        yield f"**{escape_markdown(plain(heading.spans))}**"
     elif heading.folds:
-        yield f"<details><summary>{escape(plain(heading.spans))}</summary>"
+        yield f"<details><summary>{_html(plain(heading.spans))}</summary>"
         yield from _parts(body)
         yield "</details>"
     else:
-        yield f"### {_inline(map(plain, heading.spans))}"
+        yield f"### {escape_markdown(plain(heading.spans))}"
         yield from _parts(body)
 
 
@@ -70,7 +85,7 @@ def _is_item(block: Block) -> bool:
 def _block(block: Block) -> str:
     match block:
         case Line(spans, _, is_item):
-            return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\\\1", _inline(spans))
+            return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\1\\\2", _inline(spans).lstrip())
         case Preformatted(label, text, _):
             fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
             return f"{escape_markdown(label)}:\n\n{fence}text\n{text}\n{fence}"
@@ -90,16 +105,63 @@ def _table(table: Table) -> str:
 
 
 def _inline(cells: Iterable[Cell]) -> str:
-    return "".join(_styled(cell) for cell in cells)
+    """Return pieces one after the other; those of one style are one text, in which a word may span pieces."""
+    runs = groupby(cells, key=_is_strong)
+    return "".join(_strong(plain(run)) if is_strong else escape_markdown(plain(run)) for is_strong, run in runs)
 
 
-def _styled(cell: Cell) -> str:
-    text = escape_markdown(plain(cell))
-    if isinstance(cell, Span) and cell.style in ("strong", "good", "bad", "warn") and text.strip():
-        return f"**{text}**"
-    return text
+def _is_strong(cell: Cell) -> bool:
+    return isinstance(cell, Span) and cell.style in ("strong", "good", "bad", "warn")
+
+
+def _strong(text: str) -> str:
+    """Return a text in bold; blanks around it stay outside, or the asterisks would be text."""
+    bare = text.strip()
+    return text.replace(bare, f"**{escape_markdown(bare)}**") if bare else text
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as one line in which nothing is markup."""
-    return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+    """Return a text as one line in which nothing is markup, and nothing mentions, links or refers.
+
+    A word that would is written as code.
+    """
+    text = _one_line(text)
+    if _CALL.search(text) is None:
+        return _escaped(text)
+    return _by_words(text, _escaped, _code)
+
+
+def _by_words(text: str, escaped: Callable[[str], str], code: Callable[[str], str]) -> str:
+    """Return a text with the words that call somebody or something as code, and the rest escaped."""
+    parts: list[str] = []
+    end = 0
+    for word in _WORD.finditer(text):
+        if _CALL.search(word[0]) is None:
+            continue
+        start = word.end() - len(word[0].lstrip(_OPENING))
+        core = text[start : word.end()].rstrip(_CLOSING)
+        parts += [escaped(text[end:start]), code(core)]
+        end = start + len(core)
+    return "".join([*parts, escaped(text[end:])])
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ").replace(NO_BREAK, " ")
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
+
+
+def _code(text: str) -> str:
+    """Return a word as code; what cannot stand in code stands between pieces of it."""
+    return "".join(_NOT_IN_CODE.get(piece) or f"`{piece}`" for piece in _PIECES.split(text) if piece)
+
+
+def _html(text: str) -> str:
+    """Return a text as HTML that mentions, links and refers as little."""
+    return _by_words(
+        _one_line(text),
+        lambda part: escape(part, quote=False),
+        lambda word: f"<code>{escape(word, quote=False)}</code>",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,6 +17,8 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "note"}
 _ROOT = "%SRCROOT%"
 _ANSWERED = (0, 1)
+_LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
+"""The beginning of a link in a message, which SARIF takes literally behind a backslash."""
 
 
 def render_sarif(report: CaseReport) -> str:
@@ -60,7 +63,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
         "level": _LEVELS[case.state],
-        "message": {"text": "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)])},
+        "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)]))},
         "locations": [
             {
                 # Code scanning takes no result without a place in a file.

@@ -1,0 +1,182 @@
+"""A comment that holds foreign names calls nobody and leads nowhere."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kplan.report.markdown import escape_markdown
+from tests.cli.commands import invoke
+from tests.planner.test_queue_plan import node, pod
+from tests.report.github import calls, tags
+
+CALLING = [
+    "@team",
+    "@org/team",
+    "x@y.example",
+    "#123",
+    "GH-123",
+    "gh-7",
+    "owner/repo#1",
+    "deadbeef",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678",
+    "owner/repo@deadbeef",
+    "https://evil.example/x",
+    "ftp://evil.example",
+    "www.evil.example",
+    "&#64;team",
+    "&commat;team",
+    "&#35;123",
+    "[x](https://evil.example)",
+    "![x](//evil.example/i.png)",
+    "<https://evil.example>",
+    "<a href=//evil.example>x</a>",
+    "<img src=x>",
+    "</summary><b>",
+    "`@team`@team",
+    "``@team`",
+    "\\@team",
+    "a|@team|b",
+    "**@team**",
+    "_@team_",
+    "[^1]: @team",
+    "$\\href{https://evil.example}{x}$",
+    ":tada:",
+    "(@team)",
+    "web-7d4b9c6f5d-x2x9z",
+]
+#: What a report consists of.
+TAGS = set(re.findall(r"\w+", "h1 h2 h3 p strong ul ol li table thead tbody tr th td details summary code pre"))
+
+
+def test_the_reader_sees_what_calls() -> None:
+    for text in CALLING[:13]:
+        assert calls(text), text
+    assert calls("\\@team") == ["@team"]
+    assert calls("`@team` and\n\n```\n#12\n```\n") == []
+
+
+@pytest.mark.parametrize("text", CALLING)
+def test_no_name_calls_wherever_it_stands(text: str) -> None:
+    for around in ("%s", "pod %s fits", "(%s)", "x%s", "%s.", "'%s', \"%s\"", "%s%s", "`%s", "%s`", "a `b %s c` d"):
+        escaped = escape_markdown(around.replace("%s", text))
+        for page in (escaped, f"## {escaped}", f"- {escaped}", f"| a |\n|---|\n| **{escaped}** |", f"**x**{escaped}"):
+            assert calls(page) == [], page
+            assert tags(page) <= TAGS, page
+
+
+def test_names_made_at_random_neither_call_nor_become_markup() -> None:
+    random_source = random.Random(11)
+    pieces = [*CALLING, *"@#:/w.`|\\&<>[]()!*_~$-+=1a \ue000", "www", "GH-", "http:", "commit ", "&#", "64;"]
+    for _ in range(1500):
+        text = "".join(random_source.choices(pieces, k=random_source.randint(1, 6)))
+        escaped = escape_markdown(text)
+        for page in (f"x {escaped}", f"| a | b |\n|---|---|\n| {escaped} | c |"):
+            assert calls(page) == [], (text, page)
+            assert tags(page) <= TAGS, (text, page)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "web-1",
+        "shop/flash-sale",
+        "node.kubernetes.io/instance-type",
+        "general-a-1",
+        "50%",
+        "nginx:1.27",
+        "3 of 7",
+        "a, b",
+    ],
+)
+def test_ordinary_names_stay_as_they_are(name: str) -> None:
+    assert escape_markdown(name) == name
+
+
+def test_a_word_that_calls_is_code_without_the_punctuation_around_it() -> None:
+    assert escape_markdown("see (web-7d4b9c6f5d-x2x9z), then") == "see (`web-7d4b9c6f5d-x2x9z`), then"
+
+
+def test_an_endless_word_is_escaped_in_a_single_pass() -> None:
+    assert escape_markdown(")" * 200_000 + "@x") == "`" + ")" * 200_000 + "@x`"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster in which names, labels, taints and gates call, one way each."""
+    items: list[dict[str, Any]] = []
+    for index, text in enumerate(CALLING):
+        hostile = node(f"{text}")
+        hostile["metadata"] |= {"uid": f"n{index}"}
+        hostile["metadata"]["labels"] |= {"zone": text, f"l{text}": "x"}
+        hostile["spec"]["taints"] = [{"key": f"k{text}", "value": text, "effect": "NoSchedule"}] if index % 3 else []
+        running = pod(f"running {text}", "1", priority=-5, node_name=text)
+        waiting = pod(text, "1", priority=index, nodeSelector={"zone": text}, schedulingGates=[])
+        waiting["metadata"] |= {"uid": f"w{index}", "namespace": text if index % 2 else "default"}
+        if index % 5 == 0:
+            waiting["spec"]["schedulingGates"] = [{"name": text}]
+        if index % 5 == 1:
+            waiting["spec"]["containers"][0]["resources"] = {"requests": {text: "1", "cpu": "1000"}}
+        if index % 5 == 2:
+            waiting["spec"]["volumes"] = [{"name": text, "persistentVolumeClaim": {"claimName": text}}]
+        if index % 5 == 3:
+            waiting["spec"]["containers"][0]["image"] = text
+        items += [hostile, running, waiting]
+    for text in ("gh-7", "@team", "deadbeef"):
+        template = {"metadata": {"labels": {"app": text}}, "spec": pod(text, "1")["spec"]}
+        template["spec"] |= {"nodeSelector": {"zone": text}}
+        spec = {"replicas": 3, "selector": {"matchLabels": {"app": text}}, "template": template}
+        metadata = {"name": text, "namespace": "default", "uid": f"d{text}"}
+        items.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    path = tmp_path_factory.mktemp("calls") / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def check(page: str) -> None:
+    assert page
+    assert calls(page) == []
+    assert tags(page) <= TAGS
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["plan"],
+        ["plan", "--explain"],
+        ["plan", "--queue"],
+        ["place", "gh-7/gh-7", "deadbeef/deadbeef", "--explain", "--all-nodes"],
+        ["preempt"],
+        ["explain", "-A", "--explain"],
+        ["capacity", "--headroom"],
+        ["capacity", "deploy/default/gh-7", "--replicas", "9"],
+        ["drain", "@team", "#123"],
+        ["drain", "*", "--rolling"],
+        ["diff", "--cordon", "@team"],
+    ],
+    ids=" ".join,
+)
+def test_no_report_calls(question: list[str], cluster: Path) -> None:
+    answer = invoke(*question, "-s", cluster, "-o", "markdown")
+
+    assert answer.exit_code in (0, 1), answer.stderr
+    check(answer.stdout)
+
+
+@pytest.mark.parametrize("text", CALLING[::4])
+def test_no_refusal_calls(text: str, tmp_path: Path) -> None:
+    broken = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": text}, "spec": {"containers": [{"image": text}]}}
+    broken["spec"] |= {text: 1, "priority": text}  # type: ignore[operator] # a dict, as made above
+    manifest = tmp_path / f"{re.sub('[^#@a-z.]', '', text)}.json"
+    manifest.write_text(json.dumps(broken))
+    page = tmp_path / "summary.md"
+
+    refused = invoke("place", manifest, "-o", "github", GITHUB_STEP_SUMMARY=str(page), GITHUB_ACTIONS="true")
+
+    assert refused.exit_code == 2
+    check(page.read_text())
