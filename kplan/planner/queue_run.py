@@ -10,11 +10,14 @@ from kplan.documents.placement import Outcome
 from kplan.documents.queue import QueuePlace
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.queue import QueuedPod, SchedulingQueue, enqueue
+from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS
-from kplan.planner.sequence import nominates, settle
+from kplan.planner.sequence import place
 from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
+from kplan.preemption import PreemptionResult
+from kplan.simulation.hints import ClaimFreed, PodAdded, PodDeleted
+from kplan.simulation.queue import RetryQueue
 
 
 class Eviction(msgspec.Struct, frozen=True):
@@ -35,7 +38,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class QueueRun:
-    """A run over the scheduling queue, in rounds until nothing changes any more.
+    """A run over the scheduling queue, as kube-scheduler works it off, until nothing changes any more.
+
+    A rejected pod waits for an event that one of the plugins that rejected it waits for. The victims of preemption are
+    deleted in the background: they leave when no other pod is active, and then wake whoever may use their room, in the
+    order of the queue.
 
     Iteration carries it out and yields live decisions (see `kplan.planner.sequence`). Afterwards the attributes
     describe its course.
@@ -45,7 +52,7 @@ class QueueRun:
     session : a fork for this run alone
     pods : pending pods
     recreate : controllers create new pending pods for evicted ones
-    max_rounds : the run ends after this many rounds
+    max_rounds : the run ends after so many rounds; a new one begins when a pod is tried again
     draws_turns : equal pods are scheduled in random order, if the session draws
     """
 
@@ -70,64 +77,80 @@ class QueueRun:
         self._recreates = recreate
         self._max_rounds = max_rounds
         self._generations: dict[int, int] = {}
-        self._tried_at: dict[int, int] = {}
-        self._active = SchedulingQueue(session, session.random if draws_turns else None)
-        self._n_effects = 0
+        self._waiting = RetryQueue(session)
+        self._waiting.draws = session.random if draws_turns else None
+        self._leaving: list[tuple[int, Sequence[int]]] = []  # preemptors with their victims
         self._started_with = self._latest_creation()
 
     def __iter__(self) -> Iterator[CycleResult]:
         for queued in self.queue:
             if queued.place is not QueuePlace.ACTIVE:
                 yield self._try(queued.pod)
-        waiting = [queued.pod for queued in self.queue if queued.place is QueuePlace.ACTIVE]
-        while waiting:
-            if self.rounds == self._max_rounds:
-                self.hit_limit = True
-                return
-            self.rounds += 1
-            for pod in waiting:
-                self._active.add(pod)
-            still: list[int] = []
-            while self._active:
-                pod = self._active.pop()
-                yield from self._schedule(pod, still)
-            waiting = still if any(self._has_changed_since(pod) for pod in still) else []
-
-    def _has_changed_since(self, pod: int) -> bool:
-        return self._tried_at[pod] != self._n_changes()
-
-    def _n_changes(self) -> int:
-        """Count events that may let a rejected pod in: pods that come and go, and effects of PostFilter plugins."""
-        return len(self.session.cluster.log) + self._n_effects
+        active = [queued.pod for queued in self.queue if queued.place is QueuePlace.ACTIVE]
+        for pod in active:
+            self._waiting.note_creation(pod)
+            self._waiting.add(pod)
+        self.rounds = 1 if active else 0
+        in_round: set[int] = set()
+        while self._waiting or self._leaving:
+            if not self._waiting.has_active and self._leaving:
+                self._let_go()
+                continue
+            pod = self._waiting.pop()
+            if pod in in_round:
+                if self.rounds == self._max_rounds:
+                    self.hit_limit = True
+                    return
+                self.rounds += 1
+                in_round.clear()
+            in_round.add(pod)
+            yield from self._schedule(pod)
 
     def _try(self, pod: int) -> CycleResult:
         self.attempts.append(Attempt(self.rounds, pod))
-        result = schedule_pod(self.session, pod)
-        self._tried_at[pod] = self._n_changes()
-        return result
+        return schedule_pod(self.session, pod)
 
-    def _schedule(self, pod: int, still: list[int]) -> Iterator[CycleResult]:
+    def _schedule(self, pod: int) -> Iterator[CycleResult]:
         result = self._try(pod)
         yield result
-        placed = self._settle(result)
-        if not placed and nominates(result):
-            result = self._try(pod)
-            yield result
-            placed = self._settle(result)
-        if not placed and result.outcome is Outcome.UNSCHEDULABLE:
-            still.append(pod)
+        info = self.session.cluster.pods.infos[pod]
+        if place(self.session, result):
+            self._waiting.notice(PodAdded(info))
+            return
+        if result.outcome is not Outcome.UNSCHEDULABLE:
+            return
+        self._waiting.add_rejected(pod, result.filter.rejectors() if result.filter is not None else frozenset())
+        post_filter = result.post_filter
+        if post_filter is None:
+            return
+        if post_filter.effects:
+            self._waiting.notice(ClaimFreed())
+        if post_filter.nominated_row is not None:
+            self.session.nominator.nominate(pod, post_filter.nominated_row)
+            for cleared in post_filter.cleared_nominations:
+                self._clear_nomination(cleared)
+            self._leaving.append((pod, tuple(post_filter.victims)))
+        elif isinstance(post_filter.findings, PreemptionResult) and post_filter.findings.eligible:
+            self._clear_nomination(pod)
 
-    def _settle(self, result: CycleResult) -> bool:
-        node_of = self.session.cluster.node_of
-        victims = result.post_filter.victims if result.post_filter is not None else ()
-        rows = {victim: node_of[victim] for victim in victims if node_of[victim] != NOWHERE}
-        placed = settle(self.session, result)
-        if not placed and result.post_filter is not None:
-            self._n_effects += len(result.post_filter.effects)
-        for victim, row in rows.items():
-            replacement = self._recreated(victim)
-            self.evictions.append(Eviction(victim, result.pod, row, replacement))
-        return placed
+    def _clear_nomination(self, pod: int) -> None:
+        if self.session.nominator.row_of(pod) is not None:
+            self.session.nominator.drop(pod)
+            info = self.session.cluster.pods.infos[pod]
+            self._waiting.notice(PodDeleted(info), info.priority)
+
+    def _let_go(self) -> None:
+        """Have the victims of preemption leave; their controllers create new pods."""
+        leaving, self._leaving = self._leaving, []
+        node_of, infos = self.session.cluster.node_of, self.session.cluster.pods.infos
+        for preemptor, victims in leaving:
+            for victim in victims:
+                row = node_of[victim]
+                if row == NOWHERE:
+                    continue
+                self.session.evict(victim)
+                self.evictions.append(Eviction(victim, preemptor, row, self._recreated(victim)))
+                self._waiting.notice(PodDeleted(infos[victim]))
 
     def _recreated(self, victim: int) -> int | None:
         info = self.session.cluster.pods.infos[victim]
@@ -141,7 +164,7 @@ class QueueRun:
         world = self.session.listers.snapshot
         replacement = self.session.add_pod(successor(info, generation, self._started_with, world))
         self.origin[replacement] = first
-        self._active.add(replacement)
+        self._waiting.add(replacement)
         return replacement
 
     def _latest_creation(self) -> str | None:

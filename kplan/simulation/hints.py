@@ -38,7 +38,11 @@ class NodeUncordoned(msgspec.Struct, frozen=True):
     node: Node
 
 
-Event = PodAdded | PodDeleted | NodeUncordoned
+class ClaimFreed(msgspec.Struct, frozen=True):
+    """A plugin gave up the devices of a resource claim that no pod uses."""
+
+
+Event = PodAdded | PodDeleted | NodeUncordoned | ClaimFreed
 Hint = Callable[[PodInfo, Event], bool]
 
 
@@ -73,7 +77,7 @@ def _conflict(port: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 def _spread(pod: PodInfo, event: Event) -> bool:
     """Wait for pods that a hard constraint counts."""
-    if isinstance(event, NodeUncordoned) or event.info.namespace != pod.namespace:
+    if isinstance(event, NodeUncordoned | ClaimFreed) or event.info.namespace != pod.namespace:
         return False
     hard = [
         constraint
@@ -109,7 +113,9 @@ def _volumes(_pod: PodInfo, event: Event) -> bool:
 
 
 def _devices(_pod: PodInfo, event: Event) -> bool:
-    """Wait for pods that hold resource claims to be gone, which releases the claims."""
+    """Wait for claims to be released, by a plugin or because the pods that hold them are gone."""
+    if isinstance(event, ClaimFreed):
+        return True
     pod = event.info.pod if isinstance(event, PodDeleted) else None
     return pod is not None and bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
 

@@ -28,7 +28,7 @@ from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
-from kplan.simulation.hints import PodDeleted
+from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.job_sync import sync
 from kplan.simulation.jobs import JobState
 from kplan.simulation.lives import Lives
@@ -320,6 +320,8 @@ class Simulation(Lives):
             return
         for take_effect in post_filter.effects:
             take_effect()
+        if post_filter.effects:
+            self._queue.notice(ClaimFreed())
         detail = post_filter.findings
         if isinstance(detail, PreemptionResult):
             if post_filter.nominated_row is not None:

@@ -96,7 +96,8 @@ def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> No
     assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
 
 
-def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
+def _leader_and_follower() -> list[dict[str, Any]]:
+    """Write a pod that fits only beside another one of lower priority, which comes after it."""
     friend = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -107,11 +108,31 @@ def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
     follower = pod("follower", "1", priority=5, affinity=friend)
     leader = pod("leader", "1")
     leader["metadata"]["labels"] = {"app": "leader"}
-    plan = kplan.Planner(kplan.load_snapshot([node("a"), node("b"), follower, leader])).plan_queue()
+    return [node("a"), node("b"), follower, leader]
+
+
+def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
+    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
 
     assert plan.run.rounds == 2
     assert [change.action for change in plan.changes] == ["+", "+"]
     assert len({change.to_node for change in plan.changes}) == 1
+
+
+def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() -> None:
+    objects = [
+        node("a"),
+        pod("low", "4", node_name="a"),
+        pod("patient", "3", priority=20, preemptionPolicy="Never"),
+        pod("preemptor", "4", priority=10),
+    ]
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+
+    assert {change.pod: change.to_node for change in plan.changes} == {
+        "default/patient": "a",
+        "default/preemptor": None,
+        "default/low": None,
+    }
 
 
 def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> None:
@@ -175,8 +196,7 @@ def test_pods_that_keep_being_evicted_are_given_up_and_named(monkeypatch: pytest
 
 
 def test_a_limit_of_rounds_is_told() -> None:
-    objects = [node("a"), pod("new", "1"), pod("huge", "9", created="2025-01-01T00:00:00Z")]
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue(max_rounds=1)
+    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
 
     assert plan.run.hit_limit
     assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
