@@ -142,6 +142,17 @@ _add(
     _ROOM,
 )
 _add(
+    "check",
+    "kplan.cli.check:check",
+    """
+    kplan check  # the standard checks
+    kplan check checks.yaml --report junit=checks.xml  # your own, for a pipeline
+    kplan check --since monday.json  # what has changed since an earlier report
+    """,
+    "Check whether the promises hold that you rely on.",
+    _NODES,
+)
+_add(
     "diff",
     "kplan.cli.diff:diff",
     """

@@ -20,7 +20,16 @@ Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
 """Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
 
 Condition = Literal[
-    "unschedulable", "preemption", "pdb-violation", "gated", "pending", "unavailable", "warning", "regression", "none"
+    "unschedulable",
+    "preemption",
+    "pdb-violation",
+    "gated",
+    "pending",
+    "unavailable",
+    "warning",
+    "regression",
+    "check",
+    "none",
 ]
 """What `--fail-on` lists."""
 

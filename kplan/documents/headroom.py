@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kplan.documents.base import Count, Document, Report
 from kplan.documents.placement import PodPlacement
 
@@ -19,6 +21,7 @@ class WorkloadHeadroom(Document, frozen=True, kw_only=True):
     nodes : nodes that take any of them
     requests : of one replica
     stop : the decision about the first replica that did not fit; null when the count ended before
+    wanted : how many more of this workload should fit; absent where the report says it for all
     """
 
     workload: str
@@ -28,6 +31,7 @@ class WorkloadHeadroom(Document, frozen=True, kw_only=True):
     priority: int
     requests: dict[str, str]
     stop: PodPlacement | None
+    wanted: Count | UnsetType = UNSET
 
 
 class HeadroomReport(Report, frozen=True, kw_only=True):

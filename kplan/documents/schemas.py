@@ -26,6 +26,8 @@ REPORTS: Mapping[str, str] = {
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
     "DiffReport": "kplan.documents.diff",
+    "BudgetsReport": "kplan.documents.checks",
+    "ChecksReport": "kplan.documents.checks",
 }
 """Answers with a verdict, which `kplan show` prints again."""
 

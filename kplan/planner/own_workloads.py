@@ -12,7 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
+from kplan.api.labels import InvalidSelector
 from kplan.api.meta import controller_of
+from kplan.api.selector_text import parse_selector
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.planner.base import Base
@@ -52,6 +54,29 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
         elif state is not None and not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
             running[key] = _running(state)
     return [OwnWorkload(key, n) for key, n in sorted(running.items())]
+
+
+def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
+    """Return the workloads, as KIND/NAMESPACE/NAME, whose pods have labels that a selector such as ``app=web`` matches.
+
+    Raises
+    ------
+    UsageError
+        When the selector is invalid.
+    """
+    try:
+        selector = parse_selector(text)
+    except InvalidSelector as error:
+        raise UsageError(f"selector {text}: {error}", hint="for example pool=gpu,!spot") from None
+    known = {workload.key for workload in own_workloads(base)}
+    world = base.world
+    matching = {
+        f"{type(obj).kind}/{obj.metadata.key}"
+        for objects in (world.deployments, world.stateful_sets, world.replica_sets, world.jobs)
+        for obj in objects
+        if namespace in ("", obj.metadata.namespace) and selector.matches(obj.spec.template.metadata.labels)
+    }
+    return sorted(known & matching)
 
 
 def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:

@@ -104,12 +104,14 @@ class Headroom(Question, frozen=True):
     namespace : for objects that name none
     replicas : how many more of each should fit
     limit : each count stops here
+    selector : workloads of the cluster whose pods have these labels, as in ``kubectl -l``
     """
 
     manifests: tuple[Manifest, ...] = ()
     namespace: str = ""
     replicas: int | None = None
     limit: int | None = None
+    selector: str = ""
 
     def answer(
         self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
@@ -118,12 +120,31 @@ class Headroom(Question, frozen=True):
         from kplan.planner.headroom import base_of_manifests, headroom_report
 
         if not self.manifests:
-            return headroom_report(planner, wanted=self.replicas, limit=self.limit, fail_on=fail_on, ask_all=ask_all)
+            return headroom_report(
+                planner,
+                among=self._selected(planner),
+                namespace="" if self.selector else self.namespace,
+                wanted=self.replicas,
+                limit=self.limit,
+                fail_on=fail_on,
+                ask_all=ask_all,
+            )
         loaded = planner.single_replicas(self.manifests, self.namespace or None)
         base, templates = base_of_manifests(planner, loaded, wanted=self.replicas, limit=self.limit)
         return headroom_report(
             base, templates, wanted=self.replicas, limit=self.limit, fail_on=fail_on, ask_all=ask_all
         )
+
+    def _selected(self, planner: Planner) -> list[str]:
+        """Return the workloads that the selector matches; raises UsageError where it matches none."""
+        if not self.selector:
+            return []
+        from kplan.planner.own_workloads import with_labels
+
+        keys = with_labels(planner, self.selector, self.namespace)
+        if not keys:
+            raise UsageError(f"no workload has pods with labels {self.selector}", hint="kubectl get pods --show-labels")
+        return keys
 
 
 class Shrink(Question, frozen=True):

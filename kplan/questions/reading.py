@@ -12,6 +12,7 @@ from kplan.api import decode
 from kplan.errors import InputError, Problem
 from kplan.questions.base import Question
 from kplan.questions.registry import QUESTIONS, question_type
+from kplan.reading.content import Document
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import SETTINGS
 
@@ -35,21 +36,12 @@ def read_questions(source: str) -> list[Question]:
     """
     problems: list[Problem] = []
     questions: list[Question] = []
-    for document in read_documents(source, problems, limits=SETTINGS, expected=_EXPECTED):
+    for document, content in documents_of(source, problems, _EXPECTED):
         if len(questions) >= MAX_QUESTIONS:
             problems.append(document.locate(Problem(f"more than {MAX_QUESTIONS:,} questions", hint="split the file")))
             break
-        try:
-            content = document.value()
-        except decode.DecodeError as error:
-            problems += map(document.locate, error.problems)
-            continue
-        doubled = [
-            Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
-            for duplicate in document.duplicates()
-        ]
         question, wrong = question_of(content)
-        problems += map(document.locate, (*doubled, *wrong))
+        problems += map(document.locate, wrong)
         if question is not None:
             questions.append(question)
     if not problems and not questions:
@@ -59,12 +51,36 @@ def read_questions(source: str) -> list[Question]:
     return questions
 
 
+def documents_of(source: str, problems: list[Problem], expected: str) -> Iterator[tuple[Document, Any]]:
+    """Yield the documents of a file with their content, and note what is wrong with the others.
+
+    Parameters
+    ----------
+    expected : what the file should hold, for hints
+    """
+    for document in read_documents(source, problems, limits=SETTINGS, expected=expected):
+        try:
+            content = document.value()
+        except decode.DecodeError as error:
+            problems += map(document.locate, error.problems)
+            continue
+        problems += [
+            document.locate(Problem("this field appears twice", json_path=path, hint="leave one of them out"))
+            for path in (duplicate.path for duplicate in document.duplicates())
+        ]
+        yield document, content
+
+
 def question_of(content: Any) -> tuple[Question | None, list[Problem]]:
     """Return the question that a document holds, or None and what is wrong with it."""
     problems = list(_problems_of_head(content))
     if problems:
         return None, problems
-    struct = question_type(content["kind"])
+    return converted(content, question_type(content["kind"]))
+
+
+def converted(content: dict[str, Any], struct: type[Question]) -> tuple[Question | None, list[Problem]]:
+    """Return a document as the struct of its question, or None and what is wrong with it."""
     problems = list(_unknown_fields(content, inspect.type_info(struct), "$"))
     try:
         question = decode.convert(content, struct)
@@ -94,6 +110,10 @@ def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Pro
         matching = [part for part in structs if part.tag == tag] or structs[:1]
         for part in matching:
             yield from _unknown_fields(content, part, path)
+        return
+    if isinstance(kind, inspect.VarTupleType) and isinstance(content, list):
+        for index, item in enumerate(content):
+            yield from _unknown_fields(item, kind.item_type, f"{path}[{index}]")
         return
     if not isinstance(kind, inspect.StructType) or not isinstance(content, dict):
         return

@@ -37,6 +37,8 @@ _MODULES: Mapping[str, str] = {
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
     "DiffReport": "kplan.report.diff",
+    "BudgetsReport": "kplan.report.budgets",
+    "ChecksReport": "kplan.report.promises",
 }
 KINDS = tuple(_MODULES)
 

@@ -48,6 +48,12 @@ _RULES: Mapping[str, Rule] = {
         "An object that the API server would refuse.",
         "The message is that of the API server. Correct the field that it names.",
     ),
+    "CheckFailed": Rule("A promise that does not hold.", "The message names what breaks it."),
+    "CheckPassed": Rule("A promise that holds.", "Nothing is to be done.", is_failure=False),
+    "CheckNotAsked": Rule(
+        "A promise that could not be held against the cluster.", "The message says why.", is_failure=False
+    ),
+    "Budget": Rule("A disruption budget.", "kplan explains what it allows.", is_failure=False),
     "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
     "Evicted": Rule(
         "A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why.", is_failure=False

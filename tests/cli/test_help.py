@@ -54,6 +54,9 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "question.yaml").write_text(question)
     (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
+    (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
+    if "monday.json" in example:
+        (tmp_path / "monday.json").write_text(invoke("check", "checks.yaml", "-o", "json").stdout)
     if "plan.json" in example:
         invoke("plan", "--save", "plan.json")
     if "before.json" in example:

@@ -1,0 +1,116 @@
+"""The ChecksReport: which promises hold, the broken ones with what breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kplan.documents.checks import CheckOutcome, ChecksReport, Finding, Subject
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
+from kplan.report.options import ReportOptions
+from kplan.report.view import Case, State, View
+from kplan.report.words import count
+
+_MOST_SHOWN = 5
+_NOUNS: Mapping[Subject, str] = {
+    "node": "node",
+    "zone": "zone",
+    "pool": "pool",
+    "group": "group of nodes",
+    "workload": "workload",
+    "budget": "disruption budget",
+    "pod": "pod",
+    "answer": "answer",
+}
+_STATES: Mapping[str, Span] = {
+    "passed": Span("passed", "good"),
+    "failed": Span("failed", "bad"),
+    "unasked": Span("not asked", "dim"),
+}
+_CASE_STATES: Mapping[str, State] = {"passed": "passed", "failed": "failed", "unasked": "skipped"}
+
+
+def checks_blocks(document: ChecksReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield what a ChecksReport shows, block by block."""
+    yield verdict_heading(Span(_sentence(document), "bad" if document.summary.failed else "good"))
+    yield from opening_blocks(document, options)
+    has_earlier = isinstance(document.since, str)
+    header = ("CHECK", "STATE", *(("BEFORE",) if has_earlier else ()), "WHAT WAS FOUND")
+    rows = tuple(_row(check, has_earlier=has_earlier) for check in document.checks)
+    yield Table(header, rows, "<" * len(header))
+    for check in document.checks:
+        if check.state == "failed":
+            yield from _details(check, options)
+    if has_earlier:
+        yield line(Span(f"Compared with the report of {document.since}.", "dim"))
+    yield from closing_blocks(document)
+
+
+def _row(check: CheckOutcome, *, has_earlier: bool) -> tuple[Cell, ...]:
+    before = (_trend(check),) if has_earlier else ()
+    return (check.name, _STATES[check.state], *before, _words(check))
+
+
+def _trend(check: CheckOutcome) -> Cell:
+    if not isinstance(check.before, str):
+        return "new"
+    if check.before == check.state == "failed" and isinstance(check.failed_before, int):
+        change = check.failed - check.failed_before
+        return "the same" if not change else f"{abs(change)} {'more' if change > 0 else 'fewer'} now"
+    return "the same" if check.before == check.state else _STATES[check.before]
+
+
+def _words(check: CheckOutcome) -> str:
+    if check.state == "unasked":
+        return f"{check.error}{f'; {check.hint}' if check.hint else ''}"
+    noun = _NOUNS[check.subject]
+    if check.subject == "answer":
+        return "as expected" if check.state == "passed" else ", ".join(finding.name for finding in check.findings[:3])
+    if check.state == "passed":
+        return f"{count(check.of, noun)} looked at" if check.of else "nothing to look at"
+    names = ", ".join(finding.name for finding in check.findings[:3])
+    more = check.failed - min(len(check.findings), 3)
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{check.failed} of {count(max(check.of, check.failed), noun)}: {names}{rest}"
+
+
+def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
+    yield Heading((Span(check.name, "bad"),))
+    shown = check.findings if options.is_page or options.is_wide else check.findings[:_MOST_SHOWN]
+    for finding in shown:
+        yield line(f"{finding.name}{_because(finding, check.subject)}", is_item=True)
+    left = check.failed - len(shown)
+    if left > 0:
+        yield line(f"and {left} more", is_item=True)
+
+
+def _because(finding: Finding, subject: Subject) -> str:
+    if not finding.message:
+        return ""
+    return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
+
+
+def _sentence(document: ChecksReport) -> str:
+    summary, number = document.summary, len(document.checks)
+    not_asked = f", {summary.unasked} not asked" if summary.unasked else ""
+    if summary.failed:
+        return f"{summary.failed} of {count(number, 'check')} {'fails' if summary.failed == 1 else 'fail'}{not_asked}"
+    return f"{summary.passed} of {count(number, 'check')} {'passes' if summary.passed == 1 else 'pass'}{not_asked}"
+
+
+def _title(document: ChecksReport) -> str:
+    return f"kplan check: {_sentence(document)}"
+
+
+def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    for check in document.checks:
+        detail = "\n".join(f"{finding.name}{_because(finding, check.subject)}" for finding in check.findings)
+        rule = {"passed": "CheckPassed", "failed": "CheckFailed", "unasked": "CheckNotAsked"}[check.state]
+        yield Case(check.name, _CASE_STATES[check.state], rule, _words(check), detail, kind="check")
+
+
+def _names(document: ChecksReport) -> Iterator[str]:
+    return (f"{check.state} {check.name}" for check in document.checks)
+
+
+VIEW = View(_title, checks_blocks, _cases, _names)
