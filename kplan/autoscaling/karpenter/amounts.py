@@ -37,9 +37,9 @@ def add(total: Amounts, amounts: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-def less(amounts: Mapping[str, int], taken: Mapping[str, int]) -> Amounts:
+def less(amounts: Mapping[str, int], minus: Mapping[str, int]) -> Amounts:
     """Return what is left of each resource; resources that are not there stay away (upstream Subtract)."""
-    return {name: amount - taken.get(name, 0) for name, amount in amounts.items()}
+    return {name: amount - minus.get(name, 0) for name, amount in amounts.items()}
 
 
 def fits(wanted: Mapping[str, int], room: Mapping[str, int]) -> bool:

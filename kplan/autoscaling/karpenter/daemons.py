@@ -120,11 +120,27 @@ def with_limits_as_requests(spec: PodSpec) -> PodSpec:
     )
 
 
-def requests_of_daemons(daemons: Sequence[Daemon]) -> Amounts:
-    """Return what daemons request together."""
+class DaemonPlan:
+    """The daemons of new nodes of each pool, and of present nodes."""
+
+    def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template]) -> None:
+        self._daemons = daemons
+        #: of new nodes, by the number of the template
+        self.requests = [
+            _requests([daemon for daemon in daemons if daemon.runs_on_new(template)]) for template in templates
+        ]
+        # By now the daemons have dropped alternatives for the pools at the end, which those at the beginning notice.
+        self.ports = [_ports(daemon for daemon in daemons if daemon.runs_on_new(template)) for template in templates]
+
+    def on(self, state: StateNode) -> Amounts:
+        """Return what the daemons of a present node request together."""
+        return _requests([daemon for daemon in self._daemons if daemon.runs_on(state)])
+
+
+def _requests(daemons: Sequence[Daemon]) -> Amounts:
     return {**total_of(daemon.requests for daemon in daemons), PODS: len(daemons) * ONE}
 
 
-def ports_of_daemons(daemons: Iterable[Daemon]) -> Mapping[str, tuple[HostPort, ...]]:
+def _ports(daemons: Iterable[Daemon]) -> Mapping[str, tuple[HostPort, ...]]:
     """Return the host ports of daemons; of those made of templates only the last one's count, as upstream."""
     return {daemon.key: daemon.ports for daemon in daemons}

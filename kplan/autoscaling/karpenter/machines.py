@@ -29,8 +29,8 @@ _NO_NUMBER = "0"
 class Namer:
     """Makes up names of new nodes that no node of the cluster has."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, names: Iterable[str]) -> None:
+        self._used = set(names)
         self._counts: dict[str, int] = {}
 
     def name(self, pool: str) -> str:
@@ -38,7 +38,7 @@ class Namer:
         while True:
             self._counts[pool] = self._counts.get(pool, 0) + 1
             name = f"{pool}-new-{self._counts[pool]}"
-            if name not in self._taken:
+            if name not in self._used:
                 return name
 
 

@@ -16,8 +16,9 @@ from kplan.api.karpenter import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.daemons import daemons_of
+from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
 from kplan.autoscaling.karpenter.entrants import entrants_of
+from kplan.autoscaling.karpenter.existing_nodes import Basis, basis_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of, well_known_of
 from kplan.autoscaling.karpenter.names import NODEPOOL
 from kplan.autoscaling.karpenter.options import Options
@@ -76,6 +77,7 @@ class Prepared:
         self.storage = Storage(snapshot, self.known)
         self.facts = PodFacts(self.storage)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+        self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)
         on_nodes: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
@@ -203,6 +205,24 @@ class Prepared:
     def _expression(key: str, value: str) -> NodeSelectorRequirement:
         return NodeSelectorRequirement(key=key, operator="In", values=(value,))
 
+    @cached_property
+    def _daemons(self) -> DaemonPlan:
+        daemons = daemons_of(
+            sorted(self.snapshot.daemon_sets, key=lambda entry: entry.metadata.key),
+            self.snapshot.pods,
+            self.facts,
+            self.known,
+            ignores_claims=self.options.ignore_dra_requests,
+        )
+        return DaemonPlan(daemons, self.templates)
+
+    def _basis(self, state: StateNode) -> Basis:
+        """Return what a node offers to every pass."""
+        known = self._bases.get(state.name)
+        if known is None:
+            known = self._bases[state.name] = basis_of(state, self._daemons.on(state), self.known)
+        return known
+
     def simulate(self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool) -> Simulated | None:
         """Run a pass; None where there is no pool that gets nodes.
 
@@ -214,13 +234,6 @@ class Prepared:
         around = self.surroundings
         ignores_preferences = around.ignores_preferences
         entrants = entrants_of(pods, self.facts, self.storage, self.known, ignores_preferences=ignores_preferences)
-        daemons = daemons_of(
-            sorted(self.snapshot.daemon_sets, key=lambda entry: entry.metadata.key),
-            self.snapshot.pods,
-            self.facts,
-            self.known,
-            ignores_claims=options.ignore_dra_requests,
-        )
         rules = Rules(
             relaxes_min_values=relaxes,
             ignores_claims=options.ignore_dra_requests,
@@ -228,8 +241,9 @@ class Prepared:
             reserves=options.is_on("ReservedCapacity"),
             is_strict=is_strict,
         )
+        nodes = [self._basis(state) for state in states]
         scheduler = Scheduler(
-            around, self.templates, states, entrants, limits=self._limits, daemons=daemons, rules=rules
+            around, self.templates, nodes, entrants, limits=self._limits, daemons=self._daemons, rules=rules
         )
         return self._simulated(scheduler.solve(entrants), relaxes_min_values=relaxes)
 

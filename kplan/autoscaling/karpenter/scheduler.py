@@ -13,13 +13,11 @@ import msgspec
 
 from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.claims import Fit, InFlight, Pass
-from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.daemons import Daemon, ports_of_daemons, requests_of_daemons
+from kplan.autoscaling.karpenter.daemons import DaemonPlan
 from kplan.autoscaling.karpenter.entrants import Entrant, queue_order
-from kplan.autoscaling.karpenter.existing_nodes import ExistingNode
+from kplan.autoscaling.karpenter.existing_nodes import Basis, ExistingNode, ExistingNodes
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.ports import HostPort
 from kplan.autoscaling.karpenter.refusals import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.reservations import Reservations
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
@@ -61,24 +59,24 @@ class Scheduler:
     ----------
     templates : of the pools, in the order in which they are tried
     limits : pool -> what its limits leave without any node; pools without limits are not in it
-    states : the nodes that pods may be added to
+    nodes : those that pods may be added to
     """
 
     def __init__(
         self,
         around: Surroundings,
         templates: Sequence[Template],
-        states: Sequence[StateNode],
+        nodes: Sequence[Basis],
         entrants: Sequence[Entrant],
         *,
         limits: Mapping[str, Amounts],
-        daemons: Sequence[Daemon],
+        daemons: DaemonPlan,
         rules: Rules,
     ) -> None:
         self._known = around.vocabulary
         self._templates = templates
         self._rules = rules
-        self._topology = Topology(around, states, entrants)
+        self._topology = Topology(around, [basis.state for basis in nodes], entrants)
         self._shared = Pass(
             vocabulary=around.vocabulary,
             topology=self._topology,
@@ -86,25 +84,14 @@ class Scheduler:
             reserves=rules.reserves,
             is_strict=rules.is_strict,
         )
-        self._daemon_requests = [
-            requests_of_daemons([daemon for daemon in daemons if daemon.runs_on_new(template)])
-            for template in templates
-        ]
-        self._daemon_ports: list[Mapping[str, tuple[HostPort, ...]]] = [
-            ports_of_daemons(daemon for daemon in daemons if daemon.runs_on_new(template)) for template in templates
-        ]
+        self._daemons = daemons
         self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
-        self._existing: list[ExistingNode] = []
-        for state in states:
-            own = [daemon for daemon in daemons if daemon.runs_on(state)]
-            node = ExistingNode(state, requests_of_daemons(own), self._known)
-            self._topology.register_host(node.hostname)
-            self._existing.append(node)
-            if state.pool in self._remaining:
-                left = self._remaining[state.pool]
-                for name in left:
-                    left[name] -= state.capacity.get(name, 0)
-        self._existing.sort(key=lambda node: (not node.state.is_initialized, node.state.name))
+        for basis in nodes:
+            self._topology.register_host(basis.hostname)
+            left = self._remaining.get(basis.state.pool, {})
+            for name in left:
+                left[name] -= basis.state.capacity.get(name, 0)
+        self._existing = ExistingNodes(nodes, self._known)
         self._claims: list[InFlight] = []
         self._made = 0
         self._relaxed: dict[str, bool] = {}
@@ -127,7 +114,7 @@ class Scheduler:
             queue.append(entrant)
             last_length[entrant.uid] = len(queue)
         relaxed = frozenset(pool for pool, is_relaxed in self._relaxed.items() if is_relaxed)
-        return PassResult(self._claims, self._existing, errors, relaxed)
+        return PassResult(self._claims, self._existing.nodes, errors, relaxed)
 
     def _try(self, entrant: Entrant) -> Refused | None:
         """Find a place for a pod, and give up its preferences one by one."""
@@ -145,10 +132,11 @@ class Scheduler:
         if entrant.has_claims and self._rules.ignores_claims:
             return (PoolRefusal("", Plain.CLAIMS),)
         groups = self._topology.concerning(entrant)
-        for node in self._existing:
+        for index in self._existing.candidates(entrant):
+            node = self._existing.nodes[index]
             requirements = node.can_take(entrant, groups, self._topology, self._known)
             if requirements is not None:
-                node.take(entrant, requirements, self._topology)
+                self._existing.take(index, entrant, requirements, self._topology)
                 return None
         self._sort_claims()
         for claim in self._claims:
@@ -188,8 +176,8 @@ class Scheduler:
                 template,
                 f"hostname-placeholder-{self._made:04d}",
                 types,
-                daemon_requests=self._daemon_requests[index],
-                daemon_ports=self._daemon_ports[index],
+                daemon_requests=self._daemons.requests[index],
+                daemon_ports=self._daemons.ports[index],
                 shared=self._shared,
             )
             fit = claim.can_take(entrant, groups, relaxes_min_values=self._rules.relaxes_min_values)

@@ -102,12 +102,12 @@ def candidates_of(
     With `is_eventual`, pods do not block nodes whose claims have a termination grace period.
     """
     budgets = Budgets(prepared.snapshot.pod_disruption_budgets, now)
-    found = []
+    candidates = []
     for state in prepared.state.nodes:
         candidate = _candidate(prepared, state, conditions, events, budgets=budgets, now=now, is_eventual=is_eventual)
         if candidate is not None and concerns(candidate, events):
-            found.append(candidate)
-    return found
+            candidates.append(candidate)
+    return candidates
 
 
 def _candidate(

@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
     events: Events
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """The cluster that a method is asked about."""
 
     prepared: Prepared
@@ -80,7 +80,7 @@ class Asked(msgspec.Struct, frozen=True):
         return allowed
 
 
-Compute = Callable[[Asked, dict[str, int], list[Candidate]], list[Command]]
+Compute = Callable[[Question, dict[str, int], list[Candidate]], list[Command]]
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -94,11 +94,11 @@ class Method(msgspec.Struct, frozen=True):
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
         """Return what the method does."""
-        asked = Asked(prepared, conditions, Events())
-        candidates = asked.candidates(self.concerns, asked.now, is_eventual=self.is_eventual)
-        allowed = asked.allowed(self.reason, asked.now)
-        commands = self.compute(asked, dict(allowed), candidates) if candidates else []
-        return Outcome(tuple(candidates), allowed, tuple(commands), asked.events)
+        cluster = Question(prepared, conditions, Events())
+        candidates = cluster.candidates(self.concerns, cluster.now, is_eventual=self.is_eventual)
+        allowed = cluster.allowed(self.reason, cluster.now)
+        commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
+        return Outcome(tuple(candidates), allowed, tuple(commands), cluster.events)
 
 
 def _by(candidates: Sequence[Candidate], weights: Iterable[float]) -> list[Candidate]:
@@ -113,7 +113,7 @@ def _cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     return _by(candidates, (candidate.cost for candidate in candidates))
 
 
-def _emptiness(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     empty = []
     for candidate in _cheapest_first(candidates):
         if not candidate.pods and allowed.get(candidate.pool_name, 0):
@@ -121,12 +121,12 @@ def _emptiness(asked: Asked, allowed: dict[str, int], candidates: list[Candidate
             allowed[candidate.pool_name] -= 1
     if not empty:
         return []
-    later = asked.now + _VALIDATION_DELAY
+    later = cluster.now + _VALIDATION_DELAY
     names = {candidate.name for candidate in empty}
-    current = [one for one in asked.candidates(concerns_emptiness, later) if one.name in names]
+    current = [one for one in cluster.candidates(concerns_emptiness, later) if one.name in names]
     if not current:
         return []
-    allowed = asked.allowed(EMPTY, later)
+    allowed = cluster.allowed(EMPTY, later)
     valid = []
     for candidate in current:
         if allowed.get(candidate.pool_name, 0):
@@ -135,61 +135,61 @@ def _emptiness(asked: Asked, allowed: dict[str, int], candidates: list[Candidate
     return [Command(tuple(valid))] if valid else []
 
 
-def _static_drift(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    counts = counts_of(asked.prepared)
+def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+    counts = counts_of(cluster.prepared)
     commands = []
     for name in sorted({candidate.pool_name for candidate in candidates}):
         own = [candidate for candidate in candidates if candidate.pool_name == name]
         pool, count = own[0].pool, counts.get(name, Count())
         if not allowed.get(name, 0) or count.active > (pool.spec.replicas or 0):
             continue
-        template = asked.prepared.template_of(pool, relaxes_min_values=False)
+        template = cluster.prepared.template_of(pool, relaxes_min_values=False)
         most = reservable_nodes(pool, count, min(allowed[name], len(own)))
         commands += [Command((candidate,), (static_node(template),), consolidates=False) for candidate in own[:most]]
     return commands
 
 
-def _drift(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     ordered = _by(candidates, (candidate.condition.drifted_since for candidate in candidates))
     for candidate in sorted(ordered, key=lambda one: bool(one.pods)):
         if not allowed.get(candidate.pool_name, 0):
             continue
-        command = drift_command(asked, candidate)
+        command = drift_command(cluster, candidate)
         if command is not None:
             return [command]
     return []
 
 
-def drift_command(asked: Asked, candidate: Candidate) -> Command | None:
+def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
     """Return how to replace a node that has drifted; None where its pods find no place."""
-    simulation = simulate_without(asked.prepared, [candidate], asked.now)
+    simulation = simulate_without(cluster.prepared, [candidate], cluster.now)
     if simulation is None:
         return None
     if simulation.homeless:
         pod = min(simulation.homeless)
-        asked.events.block(candidate.state, "Not all pods would schedule", pod=pod)
+        cluster.events.block(candidate.state, "Not all pods would schedule", pod=pod)
         return None
     return Command((candidate,), tuple(simulation.result.nodes), simulation.result.existing, consolidates=False)
 
 
-def _multi_node(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     disruptable = []
     for candidate in _cheapest_first(candidates):
         if allowed.get(candidate.pool_name, 0) and candidate.pods:
             disruptable.append(candidate)
             allowed[candidate.pool_name] -= 1
-    command = _longest_prefix(asked, disruptable)
+    command = _longest_prefix(cluster, disruptable)
     # That it is not valid any more is not told: upstream has lost the command by then.
-    return [] if command is None or _why_invalid(asked, command) else [command]
+    return [] if command is None or _why_invalid(cluster, command) else [command]
 
 
-def _longest_prefix(asked: Asked, candidates: list[Candidate]) -> Command | None:
+def _longest_prefix(cluster: Question, candidates: list[Candidate]) -> Command | None:
     """Search for the most nodes, from the cheapest on, that can be consolidated together."""
     best: Command | None = None
     low, high = 1, min(len(candidates) - 1, _MOST_TOGETHER)
     while low <= high:
         middle = (low + high) // 2
-        command = consolidation(asked.prepared, candidates[: middle + 1], asked.events, asked.now)
+        command = consolidation(cluster.prepared, candidates[: middle + 1], cluster.events, cluster.now)
         if command is not None and command.replacements:
             command = without_same_types(command)
         if command is not None:
@@ -199,13 +199,13 @@ def _longest_prefix(asked: Asked, candidates: list[Candidate]) -> Command | None
     return best
 
 
-def _single_node(asked: Asked, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     for candidate in _in_turns(_cheapest_first(candidates)):
         if not allowed.get(candidate.pool_name, 0) or not candidate.pods:
             continue
-        command = consolidation(asked.prepared, [candidate], asked.events, asked.now)
+        command = consolidation(cluster.prepared, [candidate], cluster.events, cluster.now)
         if command is not None:
-            return [command] if is_still_valid(asked, command) else []
+            return [command] if is_still_valid(cluster, command) else []
     return []
 
 
@@ -218,27 +218,27 @@ def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
     return [pools[name][turn] for turn in range(longest) for name in sorted(pools) if turn < len(pools[name])]
 
 
-def is_still_valid(asked: Asked, command: Command) -> bool:
+def is_still_valid(cluster: Question, command: Command) -> bool:
     """Tell whether a command would be given again after the delay; notes why it would not."""
-    reason = _why_invalid(asked, command)
+    reason = _why_invalid(cluster, command)
     if reason:
         for candidate in command.candidates:
-            asked.events.reject(candidate.state, command.text_for(candidate), reason, command.savings)
+            cluster.events.reject(candidate.state, command.text_for(candidate), reason, command.savings)
     return not reason
 
 
-def _why_invalid(asked: Asked, command: Command) -> str:
-    later = asked.now + _VALIDATION_DELAY
+def _why_invalid(cluster: Question, command: Command) -> str:
+    later = cluster.now + _VALIDATION_DELAY
     names = {candidate.name for candidate in command.candidates}
-    current = [one for one in asked.candidates(concerns_consolidation, later) if one.name in names]
+    current = [one for one in cluster.candidates(concerns_consolidation, later) if one.name in names]
     if len(current) != len(names):
         return "churn"
-    allowed = asked.allowed(UNDERUTILIZED, later)
+    allowed = cluster.allowed(UNDERUTILIZED, later)
     for candidate in current:
         if not allowed.get(candidate.pool_name, 0):
             return "budget"
         allowed[candidate.pool_name] -= 1
-    simulation = simulate_without(asked.prepared, current, later)
+    simulation = simulate_without(cluster.prepared, current, later)
     if simulation is None or simulation.homeless or len(simulation.result.nodes) != len(command.replacements):
         return "scheduling"
     pairs = zip(command.replacements, simulation.result.nodes, strict=True)

@@ -19,7 +19,7 @@ from kplan.autoscaling.karpenter.disruption.methods import UNDERUTILIZED, Outcom
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
 
-_MOST_ASKED = 100
+_MOST_ALONE = 100
 _SECOND_WORDS = (CANDIDATE, REJECTED)
 
 
@@ -39,14 +39,14 @@ def stays(
     single = outcomes["single"]
     behind = {candidate.name: candidate for candidate in single.candidates}
     reasons: list[Stay] = []
-    asked = 0
+    n_alone = 0
     for state in prepared.state.nodes:
         if state.node is None or state.name in removed:
             continue
         stay = _by_event(state, outcomes) or _by_budget(state, outcomes, behind.get(state.name))
-        if stay is None and state.name in behind and asked < _MOST_ASKED:
-            asked += 1
-            stay = _asked_alone(prepared, behind[state.name])
+        if stay is None and state.name in behind and n_alone < _MOST_ALONE:
+            n_alone += 1
+            stay = _alone(prepared, behind[state.name])
         reasons.append(stay or _otherwise(state, conditions, is_behind=state.name in behind))
     return reasons
 
@@ -72,7 +72,7 @@ def _by_budget(state: StateNode, outcomes: Mapping[str, Outcome], candidate: Can
     return Stay(node=state.name, reason=BLOCKED, message=message)
 
 
-def _asked_alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
+def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
     """Return why Karpenter could not do without a node; where it could, that another one comes first."""
     if not candidate.pods:
         return None
