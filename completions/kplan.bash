@@ -49,7 +49,7 @@ _kplan() {
         previous="${COMP_WORDS[COMP_CWORD-2]}"
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case " ask capacity check completion config diff drain explain mcp place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
+        case " ask capacity check completion config diff drain explain mcp place plan pods preempt rbac save schema show snapshot types " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
         --namespace|-n) _kplan_names namespaces; return ;;
@@ -121,6 +121,7 @@ _kplan() {
         --output|-o) _kplan_words table json yaml junit github sarif; return ;;
         --name) return ;;
         --output|-o) _kplan_words yaml json; return ;;
+        --ec2) _kplan_files; return ;;
         -o|--output) _kplan_words table json yaml; return ;;
         -o|--output) _kplan_words table json yaml junit github sarif; return ;;
     esac
@@ -137,11 +138,12 @@ _kplan() {
         "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan ask") words="--workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan show") words="--output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
-        "kplan snapshot") words="save show check rbac -h --help" ;;
+        "kplan snapshot") words="save show check rbac types -h --help" ;;
         "kplan snapshot save") words="--redact --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
         "kplan snapshot show") words="--output -o --namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
         "kplan snapshot check") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
         "kplan snapshot rbac") words="--name --output -o -h --help --help-all" ;;
+        "kplan snapshot types") words="--ec2 --output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --quiet -q -h --help --help-all" ;;
         "kplan config") words="show check -h --help" ;;
         "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;
         "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help --help-all" ;;

@@ -15,7 +15,7 @@ def check_template(output_format: JsonFormat) -> None:
         parse_jsonpath(output_format.template)
 
 
-def as_data(document: dict[str, Any], output_format: JsonFormat) -> str:
+def as_data(document: dict[str, Any] | list[dict[str, Any]], output_format: JsonFormat) -> str:
     """Return a document as text, with a newline at its end, except for a template.
 
     Raises UsageError for a template that does not match the document.

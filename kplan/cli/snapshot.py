@@ -16,6 +16,7 @@ from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.live_options import print_warnings
 from kplan.cli.on_paper import ChangedClusterFlags, changed_cluster
 from kplan.cli.pipelines import remember_formats, repository
+from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 from kplan.visible import shown
 from kplan.writing import check_writable
@@ -223,6 +224,59 @@ def rbac(
     from kplan.live.resources import cluster_role
 
     write_out(as_data(cluster_role(name), output))
+
+
+@app.command(
+    "types",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot types > types.yaml  # to complete with prices, for kplan nodes --instance-types
+    aws ec2 describe-instance-types | kplan snapshot types --ec2 - > types.yaml  # of a region of AWS
+    kplan snapshot types --ec2 types.json --ec2 spot-prices.json -o json  # with the prices of spot capacity
+    """,
+    short_help="Print the instance types of Karpenter that a cluster shows, or that AWS has.",
+)
+@with_flags
+def types(
+    file: FileArgument = "",
+    *,
+    ec2: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ec2",
+            metavar="FILE",
+            help="Answer of aws ec2 describe-instance-types, describe-spot-price-history or"
+            " describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
+        ),
+    ] = None,
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Print instance types in the format of --instance-types, to be completed by hand.
+
+    They are those of Karpenter's nodes and NodeClaims, with their labels and zones, and what pods cannot use of them.
+    Nodes do not show prices: the size of a machine stands in their place. With --ec2 they are those that AWS has.
+    """
+    from kplan.autoscaling.karpenter.catalogue import plain_entries
+    from kplan.autoscaling.karpenter.ec2 import convert_ec2
+    from kplan.autoscaling.karpenter.learned import learned_catalogue
+
+    check_template(output)
+    if ec2:
+        if file:
+            raise UsageError("FILE and --ec2 exclude each other", hint="leave one of them out")
+        converted = convert_ec2(ec2)
+        entries, notes = converted.entries, converted.guesses
+    else:
+        entries = learned_catalogue(_open(file, cluster, quiet=quiet))
+        notes = ("prices are unknown: the size of the machine is written, which is no price",)
+        if not entries:
+            notes = ("no node of Karpenter shows an instance type: kplan snapshot types --ec2 makes a list of AWS'",)
+    if not quiet:
+        for note in notes:
+            say(f"warning: {note}")
+    write_out(as_data(plain_entries(entries), output))
 
 
 def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:

@@ -16,10 +16,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
+from kplan.api.karpenter import NodePool
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
 from kplan.planner.incoming import with_objects
+from kplan.planner.node_pools import applied_pool
 from kplan.planner.node_shapes import NodeShape, added_nodes
 from kplan.planner.not_found import no_node
 from kplan.planner.references import Reference, find, name_of, parse_reference
@@ -187,6 +189,8 @@ def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
     """Return an object as the cluster holds it after the change: an update keeps uid and status."""
     if isinstance(obj, Pod):
         return _with_priority(obj, classes)
+    if isinstance(obj, NodePool):
+        obj = applied_pool(obj, older)
     if older is None:
         return obj
     if not obj.metadata.uid:

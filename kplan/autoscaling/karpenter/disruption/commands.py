@@ -24,11 +24,13 @@ from kplan.autoscaling.karpenter.provisioning import leaving_pods
 from kplan.autoscaling.karpenter.refusals import PoolRefusal, Uninitialized
 from kplan.autoscaling.karpenter.requirements import Requirements
 from kplan.autoscaling.karpenter.scheduler import Refused
+from kplan.autoscaling.karpenter.texts import Texts
 
 _LEAST_SPOT_TYPES = 15
 """A spot node is replaced by another only if so many cheaper instance types could do."""
 
 _UNPRICED = float("inf")
+NO_PLACE = "Not all pods would schedule"
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -113,6 +115,13 @@ def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: i
     )
 
 
+def first_homeless(prepared: Prepared, simulation: Simulation) -> tuple[str, str]:
+    """Return the first pod by name that finds no place, and why."""
+    pod = min(simulation.homeless)
+    texts = Texts(prepared.known)
+    return pod, "; ".join(text for one in simulation.homeless[pod] for text in texts.of_pool(one))
+
+
 def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: Events, now: int) -> Command | None:
     """Return how to do without some nodes, or with a cheaper one; None if neither is possible."""
     simulation = simulate_without(prepared, candidates, now)
@@ -121,8 +130,8 @@ def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: E
     alone = candidates[0] if len(candidates) == 1 else None
     if simulation.homeless:
         if alone is not None:
-            pod = min(simulation.homeless)
-            events.keep(alone.state, "Not all pods would schedule", pod=pod)
+            pod, particulars = first_homeless(prepared, simulation)
+            events.keep(alone.state, NO_PLACE, pod=pod, particulars=particulars)
         return None
     result = simulation.result
     if not result.nodes:

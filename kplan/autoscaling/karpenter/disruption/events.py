@@ -23,6 +23,7 @@ class Event(NamedTuple):
     reason: str
     message: str
     pod: str = ""  #: the pod that it names
+    particulars: str = ""  #: about that pod: Karpenter writes them, too, but about pods in any order
 
 
 class Events:
@@ -36,18 +37,18 @@ class Events:
         if event not in self.list:
             self.list.append(event)
 
-    def block(self, state: StateNode, message: str, *, pod: str = "") -> None:
+    def block(self, state: StateNode, message: str, *, pod: str = "", particulars: str = "") -> None:
         """Note that a node may not be disrupted."""
-        self.add(Event(_target(state), BLOCKED, message, pod))
+        self.add(Event(_target(state), BLOCKED, message, pod, particulars))
 
     def block_pool(self, pool: str, reason: str) -> None:
         """Note that no node of a pool may be disrupted."""
         message = f"No allowed disruptions for disruption reason {reason} due to blocking budget"
         self.add(Event(f"nodepool/{pool}", BLOCKED, message))
 
-    def keep(self, state: StateNode, message: str, *, pod: str = "") -> None:
+    def keep(self, state: StateNode, message: str, *, pod: str = "", particulars: str = "") -> None:
         """Note that a node cannot be consolidated."""
-        self.add(Event(_target(state), UNCONSOLIDATABLE, message, pod))
+        self.add(Event(_target(state), UNCONSOLIDATABLE, message, pod, particulars))
 
     def propose(self, state: StateNode, command: str, savings: float) -> None:
         """Note that a node is part of a command that is considered."""

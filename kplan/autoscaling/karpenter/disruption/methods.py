@@ -21,8 +21,10 @@ from kplan.autoscaling.karpenter.disruption.candidates import (
     concerns_static_drift,
 )
 from kplan.autoscaling.karpenter.disruption.commands import (
+    NO_PLACE,
     Command,
     consolidation,
+    first_homeless,
     simulate_without,
     without_same_types,
 )
@@ -166,8 +168,8 @@ def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
     if simulation is None:
         return None
     if simulation.homeless:
-        pod = min(simulation.homeless)
-        cluster.events.block(candidate.state, "Not all pods would schedule", pod=pod)
+        pod, particulars = first_homeless(cluster.prepared, simulation)
+        cluster.events.block(candidate.state, NO_PLACE, pod=pod, particulars=particulars)
         return None
     return Command((candidate,), tuple(simulation.result.nodes), simulation.result.existing, consolidates=False)
 

@@ -62,7 +62,8 @@ def _by_event(state: StateNode, outcomes: Mapping[str, Outcome]) -> Stay | None:
 
 
 def _stay(state: StateNode, event: Event) -> Stay:
-    return Stay(node=state.name, reason=event.reason, message=event.message, pod=event.pod)
+    message = f"{event.message}, {event.pod} => {event.particulars}" if event.particulars else event.message
+    return Stay(node=state.name, reason=event.reason, message=message, pod=event.pod)
 
 
 def _by_budget(state: StateNode, outcomes: Mapping[str, Outcome], candidate: Candidate | None) -> Stay | None:

@@ -1,0 +1,142 @@
+"""Node pools that are changed on paper: their nodes drift as Karpenter would see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.api.karpenter import HASH
+
+MACHINE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+NOW = "2026-01-15T12:00:00Z"
+TRUE = [
+    {"type": name, "status": "True", "lastTransitionTime": "2026-01-15T09:00:00Z"}
+    for name in ("Launched", "Registered", "Initialized")
+]
+READY = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady")]
+LABELS = {
+    "karpenter.sh/nodepool": "general",
+    "karpenter.sh/registered": "true",
+    "karpenter.sh/initialized": "true",
+    "karpenter.sh/capacity-type": "on-demand",
+    "node.kubernetes.io/instance-type": "m.large",
+    "kubernetes.io/arch": "amd64",
+    "kubernetes.io/os": "linux",
+    "topology.kubernetes.io/zone": "a",
+}
+TYPES = [
+    {
+        "name": "m.large",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": MACHINE,
+        "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 0.2}],
+    }
+]
+
+
+def pool(**template: Any) -> dict[str, Any]:
+    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general"},
+        "spec": {
+            "template": {"spec": {"nodeClassRef": reference, "requirements": [], **template}},
+            "disruption": {"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]},
+        },
+    }
+
+
+def cluster() -> kplan.Snapshot:
+    hashes = {HASH: "1", f"{HASH}-version": "v3"}
+    present = pool()
+    present["metadata"]["annotations"] = hashes
+    present["status"] = {"conditions": READY}
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": "n1",
+            "labels": LABELS,
+            "annotations": hashes,
+            "creationTimestamp": "2026-01-15T11:30:00Z",
+        },
+        "spec": {},
+        "status": {
+            "providerID": "p1",
+            "nodeName": "n1",
+            "capacity": MACHINE,
+            "allocatable": MACHINE,
+            "conditions": TRUE,
+        },
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": {**LABELS, "kubernetes.io/hostname": "n1"}},
+        "spec": {"providerID": "p1"},
+        "status": {"capacity": MACHINE, "allocatable": MACHINE, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    return kplan.load_snapshot([present, claim, node])
+
+
+def reasons(changed: dict[str, Any], folder: Path) -> list[str]:
+    manifest = folder / "pool.yaml"
+    manifest.write_text(yaml.safe_dump(changed))
+    karpenter = kplan.Karpenter(instance_types=TYPES)
+    planner = kplan.Planner(cluster(), autoscaler=karpenter, now=NOW).changed(with_=[str(manifest)])
+    return [removal.reason for removal in planner.nodes().removes]
+
+
+def test_a_pool_that_says_the_same_lets_its_nodes_be(tmp_path: Path) -> None:
+    assert reasons(pool(), tmp_path) == []
+
+
+def test_another_lifetime_in_the_template_makes_nodes_drift(tmp_path: Path) -> None:
+    assert reasons(pool(expireAfter="24h"), tmp_path) == ["Drifted"]
+
+
+def test_a_taint_in_the_template_makes_nodes_drift(tmp_path: Path) -> None:
+    assert reasons(pool(taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]), tmp_path) == ["Drifted"]
+
+
+@pytest.mark.parametrize(("capacity_type", "expected"), [("spot", ["Drifted"]), ("on-demand", [])])
+def test_a_requirement_that_the_labels_do_not_meet_makes_nodes_drift(
+    capacity_type: str, expected: list[str], tmp_path: Path
+) -> None:
+    wanted = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]
+
+    assert reasons(pool(requirements=wanted), tmp_path) == expected
+
+
+def test_a_budget_is_no_part_of_the_template(tmp_path: Path) -> None:
+    changed = pool()
+    changed["spec"]["disruption"]["budgets"] = [{"nodes": "50%"}]
+
+    assert reasons(changed, tmp_path) == []
+
+
+def test_a_new_pool_is_taken_for_ready(tmp_path: Path) -> None:
+    manifest = tmp_path / "pool.yaml"
+    manifest.write_text(yaml.safe_dump({**pool(), "metadata": {"name": "other"}}))
+    big = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "nodeSelector": {"karpenter.sh/nodepool": "other"},
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        },
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
+    }
+    snapshot = kplan.load_snapshot([big])
+    planner = kplan.Planner(snapshot, autoscaler=kplan.Karpenter(instance_types=TYPES), now=NOW)
+
+    (added,) = planner.changed(with_=[str(manifest)]).nodes().adds
+
+    assert (added.pool, added.instance_type, added.zone, added.price) == ("other", "m.large", "a", 0.2)
