@@ -230,9 +230,9 @@ def rbac(
     "types",
     cls=KplanCommand,
     epilog="""
-    kplan snapshot types > types.yaml  # to complete with prices, for kplan nodes --instance-types
-    aws ec2 describe-instance-types | kplan snapshot types --ec2 - > types.yaml  # of a region of AWS
-    kplan snapshot types --ec2 types.json --ec2 spot-prices.json -o json  # with the prices of spot capacity
+    kplan snapshot types  # those of the cluster, to be completed with prices
+    kplan snapshot types --ec2 instance-types.json  # from aws ec2 describe-instance-types, or - for a pipe
+    kplan snapshot types --ec2 instance-types.json --ec2 spot-prices.json -o json  # with prices of spot capacity
     """,
     short_help="Print the instance types of Karpenter that a cluster shows, or that AWS has.",
 )

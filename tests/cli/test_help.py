@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,8 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
     (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
+    for name in ("instance-types.json", "spot-prices.json"):
+        shutil.copy(Path(__file__).parents[1] / "autoscaling/karpenter/ec2" / name, tmp_path)
     if "monday.json" in example:
         (tmp_path / "monday.json").write_text(invoke("check", "checks.yaml", "-o", "json").stdout)
     if "plan.json" in example:

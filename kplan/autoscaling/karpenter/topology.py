@@ -114,9 +114,9 @@ class Topology:
     ) -> None:
         """Note from where a pod keeps others away."""
         for term in terms:
-            made = self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations)
-            group = self._inverse.setdefault(made.identity, made)
-            if group is made:
+            new = self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations)
+            group = self._inverse.setdefault(new.identity, new)
+            if group is new:
                 self._inverse_selecting.clear()
             if term.topology_key in labels:
                 group.record([labels[term.topology_key]])
@@ -260,11 +260,11 @@ class Topology:
                     return _failed(group, entrant.strict.hostname, None, hostname)
                 continue
             pod_domains, node_domains = entrant.strict.get(group.key), node.get(group.key)
-            asked = (id(group), pod_domains, node_domains, selects_itself)
-            domains = self._next.get(asked)
+            key = (id(group), pod_domains, node_domains, selects_itself)
+            domains = self._next.get(key)
             if domains is None:
                 domains = group.next_domains(pod_domains, node_domains, known, selects_itself=selects_itself)
-                self._next[asked] = domains
+                self._next[key] = domains
             if not domains:
                 return _failed(group, pod_domains, node_domains, "")
             chosen.append(known.requirement(group.key, "In", domains))
