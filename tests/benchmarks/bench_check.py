@@ -1,0 +1,81 @@
+"""How long the standard checks take: 500 nodes, 10,000 pods of 200 Deployments, with budgets and autoscalers.
+
+python tests/benchmarks/bench_check.py [NODES [PODS]]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import kplan
+from kplan.questions.checks import STANDARD, outcome_of
+from tests.benchmarks.clusters import Object, node, pod
+
+REPLICAS = 50
+
+
+def objects_of(n_nodes: int, n_pods: int) -> list[Object]:
+    objects = [node(index) for index in range(n_nodes)]
+    for index in range(n_pods // REPLICAS):
+        objects += _deployment(f"app-{index:04d}", index, n_nodes)
+    return objects
+
+
+def _deployment(name: str, index: int, n_nodes: int) -> list[Object]:
+    labels = {"app": name, "pod-template-hash": "h"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": pod(name)["spec"]["containers"]}}
+    spec = {"replicas": REPLICAS, "selector": {"matchLabels": {"app": name}}, "template": template}
+    meta = {"namespace": "default"}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
+    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-h", "uid": f"r-{name}", "controller": True}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    objects: list[Object] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {**meta, "name": name, "uid": f"d-{name}"},
+            "spec": spec,
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {**meta, "name": f"{name}-h", "uid": f"r-{name}", "labels": labels, "ownerReferences": [owner]},
+            "spec": {**spec, "selector": {"matchLabels": labels}},
+        },
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {**meta, "name": name},
+            "spec": {"maxUnavailable": "10%", "selector": {"matchLabels": {"app": name}}},
+        },
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {**meta, "name": name},
+            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": REPLICAS + 20},
+        },
+    ]
+    for replica in range(REPLICAS):
+        running = pod(
+            f"{name}-h-{replica}", labels=labels, node_name=f"node-{(index * REPLICAS + replica * 7) % n_nodes:05d}"
+        )
+        running["metadata"]["ownerReferences"] = [maker]
+        running["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        objects.append(running)
+    return objects
+
+
+def main() -> None:
+    n_nodes, n_pods = (int(word) for word in (*sys.argv[1:], "500", "10000")[:2])
+    planner = kplan.Planner(kplan.load_snapshot(objects_of(n_nodes, n_pods)))
+    total = time.process_time()
+    for check in STANDARD:
+        start = time.process_time()
+        outcome = outcome_of(check, planner)
+        print(f"{time.process_time() - start:8.2f} s CPU  {outcome.state:8}{check.name}")
+    print(f"{time.process_time() - total:8.2f} s CPU  {n_nodes:,} nodes, {n_pods:,} pods")
+
+
+if __name__ == "__main__":
+    main()
