@@ -68,6 +68,9 @@ class CronJobSpec(KubeStruct, frozen=True):
     """A schedule and the template of jobs."""
 
     schedule: str = ""
+    time_zone: str | None = None
+    concurrency_policy: str = ""
+    starting_deadline_seconds: Int64 | None = None
     suspend: bool | None = None
     job_template: JobTemplateSpec = JobTemplateSpec()
 

@@ -106,7 +106,7 @@ def drain(
     others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
     check_alone(time, others)
     replace = replace or upgrading.profile is not None
-    upgrading.check(has_clock=time.timeline, rolling=rolling, replace=replace)
+    upgrading.check(has_clock=time.has_clock, rolling=rolling, replace=replace)
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
@@ -161,7 +161,7 @@ def drain(
         )
         emit(odds, output, verbosity)
         return
-    if time.timeline:
+    if time.has_clock:
         way: Way = "replace" if replace else "rolling" if rolling else "together"
         timed = timed_drain(
             question,

@@ -78,7 +78,7 @@ def place(
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     if is_chosen and not question.pods:
         question = _pending(question, choice, namespace)
-    if time.timeline:
+    if time.has_clock:
         if question.names_pods or question.manifests is None:
             hint = "give manifests, or ask kplan plan --timeline for when pending pods run"
             raise UsageError("--timeline needs manifests", hint=hint)

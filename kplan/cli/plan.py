@@ -128,7 +128,7 @@ def plan(
 
             queued = planner.queue_of(pods, with_pending=with_pending)
             document: Report = queue_report(planner, queued, fail_on=fail_on)
-        elif time.timeline:
+        elif time.has_clock:
             document = timed_change(
                 question,
                 "plan",

@@ -69,7 +69,15 @@ class TimelineFlags:
     ] = None
     until: Annotated[
         str,
-        typer.Option("--until", metavar="DURATION", help="How far to look ahead (default: 24h).", rich_help_panel=MORE),
+        typer.Option(
+            "--until", metavar="DURATION", help="How far to look ahead (default: --for, or 24h).", rich_help_panel=MORE
+        ),
+    ] = ""
+    runs_for: Annotated[
+        str,
+        typer.Option(
+            "--for", metavar="DURATION", help="Run CronJobs by their schedule for so long; implies --timeline."
+        ),
     ] = ""
     min_ready: Annotated[
         str,
@@ -91,8 +99,18 @@ class TimelineFlags:
             "--min-ready": self.min_ready,
         }
         for name, value in options.items():
-            if value and not self.timeline:
+            if value and not self.has_clock:
                 raise UsageError(f"{name} needs --timeline", hint=f"add --timeline, or leave {name} out")
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the question has a clock."""
+        return self.timeline or bool(self.runs_for)
+
+    @property
+    def schedule_seconds(self) -> float:
+        """For how many seconds cron jobs run by their schedule."""
+        return seconds_of(self.runs_for, "--for") if self.runs_for else 0.0
 
     def durations(self, base: Base) -> Durations:
         """Return the durations of pods: given here, learned from the cluster, or assumed."""
@@ -112,7 +130,7 @@ class TimelineFlags:
     @property
     def look(self) -> float:
         """How many seconds to look ahead."""
-        return seconds_of(self.until, "--until") if self.until else _DEFAULT_LOOK
+        return seconds_of(self.until, "--until") if self.until else self.schedule_seconds or _DEFAULT_LOOK
 
     @property
     def least_ready(self) -> int | str:
@@ -166,7 +184,7 @@ def check_alone(flags: TimelineFlags, others: Mapping[str, object]) -> None:
     """Raise UsageError for an option that does not go with --timeline."""
     flags.check()
     for name, value in others.items():
-        if flags.timeline and value:
+        if flags.has_clock and value:
             raise UsageError(f"--timeline and {name} do not go together", hint="leave one of them out")
 
 
@@ -196,6 +214,7 @@ def timed_change(
         rollout=cast("Rollout", rollout),
         decisions=decisions,
         retries_pending=command == "plan",
+        runs_for=flags.schedule_seconds,
     )
     return timed_report(base, plan, command, flags, output=output, fail_on=fail_on, decisions=decisions, quiet=quiet)
 

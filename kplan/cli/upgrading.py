@@ -199,6 +199,7 @@ def timed_drain(
             [Drained(0.0, nodes, options, flags.seconds, upgrade)],
             time.durations(planner),
             until=time.look,
+            runs_for=time.schedule_seconds,
             decisions=decisions,
         )
     return timed_report(

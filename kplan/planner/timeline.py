@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from kplan.api.batch import CronJob
+from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
@@ -24,6 +26,7 @@ from kplan.planner.ready_counts import timeline_of
 from kplan.reading.several import listed
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controllers.observed import scaled
+from kplan.simulation.cron import CronJobs
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.durations import EACH, Durations, Times
 from kplan.simulation.learning import learn
@@ -153,19 +156,24 @@ def carry_out_in_time(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     retries_pending: bool = False,
+    runs_for: float = 0.0,
 ) -> TimelinePlan:
     """Carry out changes at their times.
 
     Parameters
     ----------
     until : seconds after which the look ahead ends; None for when nothing moves
+    runs_for : seconds for which cron jobs run by their schedule; 0 for no runs
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
     """
     for step in steps:
         if isinstance(step, Drained):
             check_nodes(base, step.nodes)
-    return _Course(base, steps, durations, rollout, decisions).run(until, retries_pending=retries_pending)
+    course = _Course(base, steps, durations, rollout, decisions)
+    if runs_for:
+        course.run_cron_jobs(runs_for)
+    return course.run(until, retries_pending=retries_pending)
 
 
 class _Course:
@@ -190,6 +198,8 @@ class _Course:
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
         self._drains: list[TimedDrain] = []
+        self._steps = steps
+        self._runs_cron_jobs = False
         for step in steps:
             self._post(step)
 
@@ -204,6 +214,19 @@ class _Course:
             drain = TimedDrain(self._simulation, step.nodes, step.options, timeout=step.timeout)
             self._drains.append(drain)
             timers.post(at, drain.begin)
+
+    def run_cron_jobs(self, seconds: float) -> None:
+        """Have cron jobs, those that are applied included, run by their schedule for so long."""
+        simulation, world, base = self._simulation, self._world, self._base
+        applied = [
+            convert(dict(workload.content), CronJob)
+            for step in self._steps
+            for workload in (step.workloads if isinstance(step, Apply) else ())
+            if workload.type is CronJob
+        ]
+        cron_jobs = with_objects(world, applied).cron_jobs
+        CronJobs(simulation, cron_jobs, world.jobs, base.as_stored, simulation.now + seconds)
+        self._runs_cron_jobs = True
 
     def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
         simulation = self._simulation
@@ -237,6 +260,8 @@ class _Course:
         target, content = workload
         if target not in CHANGED_IN_PLACE:
             metadata = content["metadata"]
+            if target is CronJob and self._runs_cron_jobs:
+                return
             self._left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             return
         base = self._base

@@ -78,7 +78,7 @@ class Durations:
         times = self._known.get(workload)
         if times is None:
             kind = workload.partition("/")[0]
-            run = self._run.of(workload, ASSUMED_RUN) if kind == "Job" else None
+            run = self._run.of(workload, ASSUMED_RUN) if kind in ("Job", "CronJob") else None
             times = self._known[workload] = PodTimes(
                 self._start.of(workload, ASSUMED_START), self._stop.of(workload, ASSUMED_STOP), run
             )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import WantedJob
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
-from kplan.simulation.owners import Owner
+from kplan.simulation.owners import Owner, WorkloadRef
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -69,6 +69,7 @@ class JobState(Owner):
     started_at: float | None = None  #: ``status.startTime``, seconds since 1970
     reported: tuple[object, ...] = ()  #: what its status shows, with a clock
     has_clock: bool = False  #: pods take time, and so its controller counts them when it gets to it
+    parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
 
     def copy(self) -> Self:
         """See `Owner`."""
@@ -76,6 +77,11 @@ class JobState(Owner):
         copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
         copied.index_failures, copied.uncounted = self.index_failures.copy(), self.uncounted.copy()
         return copied
+
+    @property
+    def workload(self) -> WorkloadRef:
+        """See `Owner`."""
+        return self.ref if self.parent is None else self.parent
 
     @property
     def waits_until(self) -> float:

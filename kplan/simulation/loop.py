@@ -7,7 +7,7 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Protocol
 
@@ -58,6 +58,7 @@ class Simulation(Lives):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_decision: Decided | None = None  #: called with every decision of the scheduler
+        self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over, with a clock
         #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
         self.bounds: dict[str, Bounds] = {}
         self._draws: Random | None = None
@@ -234,6 +235,8 @@ class Simulation(Lives):
         if done.has_changed:
             self.note_change()
             self.notify(job)
+        if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
+            self.on_job_over(job)
         return done.actions
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:

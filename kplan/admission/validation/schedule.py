@@ -1,11 +1,22 @@
-"""Schedules of cron jobs, with the messages of github.com/robfig/cron/v3 (ParseStandard)."""
+"""Schedules of cron jobs, read and refused as by github.com/robfig/cron/v3 (ParseStandard)."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
-_DESCRIPTORS = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
+import msgspec
+
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 _DAYS = {name: number for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
@@ -24,6 +35,53 @@ _MOST_DIGITS = 18
 
 class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """A schedule that does not parse."""
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MOST_DAYS = 5 * 366
+"""For so many days the next time is looked for, as upstream does for five years."""
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """When a cron job runs."""
+
+    #: minutes, hours, days, months, weekdays (0 for Sunday) at which it runs; empty with `every`
+    fields: tuple[frozenset[int], ...] = ()
+    any_day: bool = True  #: the day of the month or that of the week is not limited: both have to match
+    every: float = 0.0  #: seconds between two runs; 0 for a schedule with fields
+
+    def next_after(self, time: datetime, zone: str = "") -> datetime | None:
+        """Return the first run after a time; None for none within five years.
+
+        Parameters
+        ----------
+        zone : the name of the time zone that the schedule means; empty for UTC
+        """
+        if self.every:
+            return time.replace(microsecond=0) + timedelta(seconds=max(round(self.every), 1))
+        import zoneinfo
+
+        local = time.astimezone(zoneinfo.ZoneInfo(zone) if zone and zone in _zones() else UTC)
+        minutes, hours, days, months, weekdays = self.fields
+        for offset in range(_MOST_DAYS):
+            day = (local + timedelta(days=offset)).replace(second=0, microsecond=0)
+            in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
+            if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
+                continue
+            for hour in sorted(hours):
+                for minute in sorted(minutes):
+                    run = day.replace(hour=hour, minute=minute)
+                    if run > local:
+                        return run.astimezone(UTC)
+        return None
+
+
+def parse_schedule(schedule: str) -> Schedule | None:
+    """Read a schedule; None for one that does not parse, which an API server refuses."""
+    try:
+        return _read(schedule)
+    except _Unreadable:
+        return None
 
 
 def schedule_problem(schedule: str) -> str:
@@ -49,7 +107,7 @@ def _zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
-def _read(schedule: str) -> None:
+def _read(schedule: str) -> Schedule:
     if not schedule:
         raise _Unreadable("empty spec string")
     if schedule.startswith(("TZ=", "CRON_TZ=")):
@@ -61,29 +119,31 @@ def _read(schedule: str) -> None:
             raise _Unreadable(f"provided bad location {zone}: unknown time zone {zone}")
         schedule = rest.strip()
     if schedule.startswith("@"):
-        _read_descriptor(schedule)
-        return
+        return _read_descriptor(schedule)
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         raise _Unreadable(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
-    for field, (low, high, names) in zip(fields, _FIELDS, strict=True):
-        for part in re.split(",+", field.strip(",")):
-            _read_range(part, low, high, names)
+    numbers = [
+        frozenset(number for part in re.split(",+", field.strip(",")) for number in _read_range(part, low, high, names))
+        for field, (low, high, names) in zip(fields, _FIELDS, strict=True)
+    ]
+    return Schedule(tuple(numbers), any_day=any(fields[place][0] in "*?" for place in (2, 4)))
 
 
-def _read_descriptor(text: str) -> None:
+def _read_descriptor(text: str) -> Schedule:
     if text in _DESCRIPTORS:
-        return
+        return _read(_DESCRIPTORS[text])
     if text.startswith("@every "):
         duration = text.removeprefix("@every ")
         if not _DURATION.fullmatch(duration):
             problem = f'time: invalid duration "{duration}"'
             raise _Unreadable(f"failed to parse duration {text}: {problem}")
-        return
+        amounts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", duration)
+        return Schedule(every=max(sum(float(number) * _UNITS[unit] for number, unit in amounts), 1.0))
     raise _Unreadable(f"unrecognized descriptor: {text}")
 
 
-def _read_range(text: str, low: int, high: int, names: dict[str, int]) -> None:
+def _read_range(text: str, low: int, high: int, names: dict[str, int]) -> range:
     parts = text.split("/")
     bounds = parts[0].split("-")
     is_single = len(bounds) == 1
@@ -108,6 +168,7 @@ def _read_range(text: str, low: int, high: int, names: dict[str, int]) -> None:
         raise _Unreadable(f"beginning of range ({start}) beyond end of range ({end}): {text}")
     if step == 0:
         raise _Unreadable(f"step of range should be a positive number: {text}")
+    return range(start, end + 1, step)
 
 
 def _number(text: str, names: dict[str, int]) -> int:
