@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from kplan.api.wellknown import ZONE
-from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer
+from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.disruption.answer import answer_of
 from kplan.autoscaling.karpenter.disruption.commands import Command
@@ -78,7 +78,11 @@ class KarpenterAutoscaler:
         if full:
             detail["provisioning"] = provisioning_answer(prepared, provisioned)
             detail["disruption"] = answer_of(conditions, outcomes)
-        before = self._price(prepared)
+        prices = self._prices(prepared)
+        before = rounded(sum(prices.values())) if prices else None
+        new = [*advice.adds, *(replacement for removal in removes for replacement in removal.replacements)]
+        added = [node.price for node in new if node.price is not None]
+        gone = sum(prices.get(node, 0.0) for removal in removes for node in removal.nodes)
         return Advice(
             adds=advice.adds,
             existing=advice.existing,
@@ -87,8 +91,8 @@ class KarpenterAutoscaler:
             removes=removes,
             stays=tuple(stays(prepared, conditions, outcomes, removed)),
             price_before=before,
-            price_after=None if before is None else self._after(prepared, before, advice.adds, removes),
-            warnings=advice.warnings,
+            price_after=rounded((before or 0.0) + sum(added) - gone) if prices or added else None,
+            warnings=(*advice.warnings, *_unlaunchable(new[len(advice.adds) :])),
             detail=detail,
         )
 
@@ -98,8 +102,9 @@ class KarpenterAutoscaler:
     def _provisioned(self, prepared: Prepared, provisioned: Provisioned) -> Advice:
         namer = Namer(prepared.snapshot.node_by_name)
         texts = Texts(prepared.known)
+        adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
         return Advice(
-            adds=(*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer)),
+            adds=adds,
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped={
                 pod: {
@@ -116,7 +121,7 @@ class KarpenterAutoscaler:
                 if not any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
             }
             | {pod: _FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
-            warnings=tuple(self._warnings(prepared)),
+            warnings=(*self._warnings(prepared), *_unlaunchable(adds)),
         )
 
     def _new(self, nodes: Iterable[Planned], prepared: Prepared, namer: Namer) -> list[NewNode]:
@@ -147,32 +152,22 @@ class KarpenterAutoscaler:
             reason=reason,
             replacements=replacements,
             moves={pod: node for pod, node in moves.items() if pod in moving},
-            saves=command.savings if command.consolidates and self._has_prices else None,
+            saves=rounded(command.savings) if command.consolidates and self._has_prices else None,
         )
 
-    def _price(self, prepared: Prepared) -> float | None:
-        """Return the price of all nodes of Karpenter whose price is known."""
-        prices = [price for price in self._prices(prepared).values() if price is not None]
-        return sum(prices) if prices else None
-
-    def _prices(self, prepared: Prepared) -> Mapping[str, float | None]:
-        prices: dict[str, float | None] = {}
+    def _prices(self, prepared: Prepared) -> dict[str, float]:
+        """Return the prices of Karpenter's nodes, where they are known."""
+        prices: dict[str, float] = {}
         columns, known = prepared.machines, prepared.known
         for state in prepared.state.nodes:
             wanted = state.labels.get(INSTANCE_TYPE)
             index = next((i for i, entry in enumerate(columns.types) if entry.name == wanted), None)
             if not self._has_prices or state.claim is None or index is None:
-                prices[state.name] = None
                 continue
-            numbers = columns.offerings_of(index, known.of_labels(state.labels), available=False)
-            prices[state.name] = min((columns.offerings[number].price for number in numbers), default=None)
+            for number in columns.offerings_of(index, known.of_labels(state.labels), available=False):
+                price = columns.offerings[number].price
+                prices[state.name] = min(price, prices.get(state.name, price))
         return prices
-
-    def _after(self, prepared: Prepared, before: float, adds: Iterable[NewNode], removes: Iterable[Removal]) -> float:
-        prices = self._prices(prepared)
-        new = [*adds, *(replacement for removal in removes for replacement in removal.replacements)]
-        gone = [prices.get(node) for removal in removes for node in removal.nodes]
-        return before + sum(node.price or 0.0 for node in new) - sum(price or 0.0 for price in gone)
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
         if not self._has_prices:
@@ -190,6 +185,14 @@ class KarpenterAutoscaler:
             yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
         if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
+
+
+def _unlaunchable(nodes: Iterable[NewNode]) -> Iterable[InputWarning]:
+    """Warn of nodes that no provider can make: Karpenter may ask for spot capacity that no instance type offers."""
+    for new in nodes:
+        if new.options and not new.instance_type:
+            message = "none of its instance types is offered as it is asked for: its launch fails"
+            yield InputWarning("LaunchFails", new.node.metadata.name, message)
 
 
 def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:

@@ -222,7 +222,7 @@ def offering_entry(zone: str, capacity_type: str, price: float) -> OfferingEntry
 
 def plain_entries(entries: Sequence[InstanceTypeEntry]) -> list[dict[str, Any]]:
     """Return a catalogue as plain data, to be written."""
-    plain: list[dict[str, Any]] = msgspec.to_builtins(entries)
+    plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(entries))
     for entry in plain:
         for offering in entry.get("offerings", ()):
             offering.setdefault("Price", 0.0)

@@ -1,0 +1,227 @@
+"""Karpenter behind the seam: what comes, what goes, why the rest stays, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.autoscaling.karpenter.catalogue import plain_entries
+from kplan.autoscaling.karpenter.learned import learned_catalogue
+from tests.planner.test_node_pools import LABELS, NOW, READY, TRUE, pool
+
+SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
+TYPES: list[dict[str, Any]] = [
+    {
+        "name": name,
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "58"},
+        "overhead": {"kubeReserved": {"cpu": "100m"}},
+        "offerings": [
+            {"zone": zone, "capacityType": capacity_type, "price": price * cpu}
+            for zone in ("a", "b")
+            for capacity_type, price in (("on-demand", 0.05), ("spot", 0.02))
+        ],
+    }
+    for name, cpu in SIZES.items()
+]
+
+
+def pod(name: str, cpu: str, node: str = "", **spec: Any) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "ownerReferences": [owner],
+            "labels": {"a": "b"},
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec},
+        "status": {"phase": "Running"} if node else {"phase": "Pending", "conditions": [condition]},
+    }
+
+
+def machine(name: str, instance_type: str = "m.xlarge", **metadata: Any) -> list[dict[str, Any]]:
+    cpu = SIZES[instance_type]
+    capacity = {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "58"}
+    allocatable = {**capacity, "cpu": f"{cpu * 1000 - 100}m"}
+    labels = {**LABELS, "node.kubernetes.io/instance-type": instance_type}
+    status = {"capacity": capacity, "allocatable": allocatable}
+    created = {"creationTimestamp": "2026-01-15T10:00:00Z"}
+    return [
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {"name": name, "labels": labels, **created},
+            "spec": {},
+            "status": {**status, "providerID": name, "nodeName": name, "conditions": TRUE},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}, **metadata},
+            "spec": {"providerID": name},
+            "status": {**status, "conditions": [{"type": "Ready", "status": "True"}]},
+        },
+    ]
+
+
+def node_pool(**disruption: Any) -> dict[str, Any]:
+    own = pool()
+    own["spec"]["disruption"] = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}], **disruption}
+    own["status"] = {"conditions": READY}
+    return own
+
+
+def report(*objects: dict[str, Any], types: Any = TYPES, **options: Any) -> kplan.documents.nodes.NodesReport:
+    karpenter = kplan.Karpenter(instance_types=types, options=options)
+    return kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=karpenter, now=NOW).nodes()
+
+
+def test_pods_that_fit_nowhere_get_the_cheapest_node() -> None:
+    found = report(node_pool(), pod("one", "1500m"), pod("two", "1500m"))
+
+    (added,) = found.adds
+    assert (added.pool, added.instance_type, added.zone, added.price) == ("general", "m.xlarge", "a", 0.08)
+    assert added.pods == ("default/one", "default/two")
+    assert added.options == ("m.xlarge", "m.2xlarge")
+    assert found.price.after == 0.08
+
+
+def test_daemons_take_room_on_new_nodes() -> None:
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "kube-system", "uid": "d"},
+        "spec": {"template": pod("agent", "1")},
+    }
+
+    (added,) = report(node_pool(), daemon_set, pod("one", "3")).adds
+
+    assert added.instance_type == "m.2xlarge"
+
+
+def test_who_cannot_be_helped_is_told_why_by_pool() -> None:
+    found = report(node_pool(), pod("huge", "64"), pod("picky", "1", nodeSelector={"example.com/rack": "7"}))
+
+    (huge,), (picky,) = found.unhelped["default/huge"]["general"], found.unhelped["default/picky"]["general"]
+    assert huge.startswith("no instance type has enough resources, requirements=")
+    assert picky == 'incompatible requirements, label "example.com/rack" does not have known values'
+    assert found.events["default/huge"].startswith("Failed to schedule pod, no instance type has enough resources")
+
+
+def test_empty_nodes_go() -> None:
+    found = report(node_pool(), *machine("n1"), *machine("n2"), pod("web", "3", "n2"))
+
+    (removed,) = found.removes
+    assert (removed.nodes, removed.reason, removed.saves) == (("n1",), "Empty", 0.2)
+    assert (found.price.before, found.price.after) == (0.4, 0.2)
+
+
+def test_a_node_that_is_too_large_is_replaced() -> None:
+    (removed,) = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "1", "n1")).removes
+
+    (replacement,) = removed.replacements
+    assert (removed.reason, replacement.instance_type, removed.saves) == ("Underutilized", "m.large", 0.36)
+    assert removed.moves == {"default/web": replacement.name}
+
+
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {"a": "b"}}},
+    "status": {"disruptionsAllowed": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "message"),
+    [
+        ([node_pool(), BUDGET], "DisruptionBlocked", "Pdb prevents pod evictions (PodDisruptionBudget=[default/web])"),
+        ([node_pool(budgets=[{"nodes": "0"}])], "DisruptionBlocked", "No allowed disruptions for disruption reason"),
+        ([node_pool(consolidateAfter="Never")], "Unconsolidatable", 'NodePool "general" has consolidation disabled'),
+        ([node_pool(consolidationPolicy="WhenEmpty")], "Unconsolidatable", "has non-empty consolidation disabled"),
+        ([node_pool(consolidateAfter="24h")], "Unconsolidatable", "consolidateAfter has not passed"),
+    ],
+)
+def test_a_node_that_stays_says_why(objects: list[dict[str, Any]], reason: str, message: str) -> None:
+    stay = report(*objects, *machine("n1", "m.2xlarge"), pod("web", "1", "n1")).stays["n1"]
+
+    assert stay.reason == reason
+    assert message in stay.message
+
+
+def test_a_pod_without_another_place_is_named_with_its_reason() -> None:
+    present = pod("web", "1", "n1", nodeSelector={"node.kubernetes.io/instance-type": "m.old"})
+    stay = report(node_pool(), *machine("n1"), present).stays["n1"]
+
+    assert stay.pod == "default/web"
+    assert stay.message.startswith("Not all pods would schedule, default/web => no instance type met")
+
+
+def test_a_replacement_that_cannot_be_launched_is_warned_of() -> None:
+    types = [
+        {**entry, "offerings": [one for one in entry["offerings"] if one["capacityType"] != "spot"]} for entry in TYPES
+    ]
+    found = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "1", "n1"), types=types)
+
+    # Karpenter asks for spot capacity wherever the pool would allow it, whether there is any or not.
+    assert ("LaunchFails", "general-new-1") in {(warning.code, warning.object) for warning in found.warnings}
+
+
+def test_an_annotated_node_stays() -> None:
+    annotated = machine("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    stay = report(node_pool(), *annotated).stays["n1"]
+
+    assert stay.message == 'Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation'
+
+
+def test_nodes_of_others_are_not_karpenters() -> None:
+    _, node = machine("n1")
+    node["metadata"]["labels"] = {"kubernetes.io/hostname": "n1"}
+
+    assert report(node_pool(), node).stays["n1"].message == "Node isn't managed by karpenter"
+
+
+def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are_not() -> None:
+    found = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "7", "n1"), pod("new", "5"), types=None)
+
+    (added,) = found.adds
+    assert (added.instance_type, added.price, found.price.before) == ("m.2xlarge", None, None)
+    assert "NoPrices" in {warning.code for warning in found.warnings}
+    assert found.autoscaler.source == "the nodes and node claims of the cluster"
+
+
+def test_what_is_learned_of_a_machine() -> None:
+    (entry,) = plain_entries(learned_catalogue(kplan.load_snapshot([node_pool(), *machine("n1")])))
+
+    assert entry["name"] == "m.xlarge"
+    assert entry["resources"] == {"cpu": "4", "memory": "16Gi", "pods": "58"}
+    assert entry["overhead"] == {"kubeReserved": {"cpu": "100m"}}
+    assert [offering["Requirements"][1]["values"] for offering in entry["offerings"]] == [["a"]]
+
+
+def test_a_node_of_a_type_that_the_catalogue_lacks_is_warned_of() -> None:
+    found = report(node_pool(), *machine("n1"), types=TYPES[:1])
+
+    assert ("UnknownInstanceType", "m.xlarge") in {(warning.code, warning.object) for warning in found.warnings}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preferencePolicy": "Sometimes"}, "preferencePolicy"),
+        ({"preferencesPolicy": "Ignore"}, "no option 'preferencesPolicy'"),
+        ({"featureGates": {"SpotToSpot": True}}, "no feature gate 'SpotToSpot'"),
+    ],
+)
+def test_an_option_that_karpenter_does_not_have_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(kplan.UsageError, match=message):
+        report(node_pool(), **options)

@@ -1,0 +1,108 @@
+"""Sets of instance types, asked at once, are those that a loop over types finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.wellknown import ZONE
+from kplan.autoscaling.karpenter.amounts import fits
+from kplan.autoscaling.karpenter.catalogue import read_catalogue
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import instance_type_of, well_known_of
+from kplan.autoscaling.karpenter.names import ARCH, CAPACITY_TYPE, INSTANCE_TYPE
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+
+KEYS = {
+    ZONE: ("a", "b", "c"),
+    CAPACITY_TYPE: ("spot", "on-demand"),
+    ARCH: ("amd64", "arm64"),
+    INSTANCE_TYPE: ("t0", "t3"),
+}
+
+
+def entry(number: int, cpu: int, arch: str, offerings: list[tuple[str, str, float, bool]]) -> dict[str, Any]:
+    return {
+        "name": f"t{number}",
+        "architecture": arch,
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": str(cpu), "memory": f"{4 * cpu}Gi"},
+        "offerings": [
+            {"zone": zone, "capacityType": capacity_type, "price": price, "available": is_available}
+            for zone, capacity_type, price, is_available in offerings
+        ],
+    }
+
+
+def catalogues() -> st.SearchStrategy[list[dict[str, Any]]]:
+    offering = st.tuples(
+        st.sampled_from(KEYS[ZONE]), st.sampled_from(KEYS[CAPACITY_TYPE]), st.floats(0, 9), st.booleans()
+    )
+    machine = st.tuples(st.integers(1, 8), st.sampled_from(KEYS[ARCH]), st.lists(offering, min_size=1, max_size=4))
+    return st.lists(machine, min_size=1, max_size=6).map(
+        lambda machines: [entry(number, *machine) for number, machine in enumerate(machines)]
+    )
+
+
+def wishes() -> st.SearchStrategy[list[tuple[str, str, tuple[str, ...]]]]:
+    one = st.sampled_from(sorted(KEYS)).flatmap(
+        lambda key: st.tuples(
+            st.just(key),
+            st.sampled_from(["In", "NotIn"]),
+            st.lists(st.sampled_from(KEYS[key]), min_size=1, max_size=2, unique=True).map(tuple),
+        )
+    )
+    return st.lists(one, max_size=3)
+
+
+@given(catalogues(), wishes(), st.integers(0, 9000), st.integers(0, 40))
+def test_types_that_meet_requirements_amounts_and_offerings(
+    catalogue: list[dict[str, Any]], wanted: list[tuple[str, str, tuple[str, ...]]], milli: int, gib: int
+) -> None:
+    entries = read_catalogue(catalogue)
+    known = Vocabulary(well_known_of(entries))
+    columns = Columns([instance_type_of(one) for one in entries], known)
+    node = known.of(known.requirement(*one) for one in wanted)
+    requests = {"cpu": milli * 10**6, "memory": gib * 2**30 * 10**9}
+
+    assert set(bits_of(columns.matching(node))) == {
+        index for index, own in enumerate(columns.requirements) if known.overlap(own, node)
+    }
+    assert set(bits_of(columns.roomy(requests))) == {
+        index for index, own in enumerate(columns.allocatable) if fits(requests, own)
+    }
+    assert set(bits_of(columns.offered(node))) == {
+        index for index, own in enumerate(columns.types) if any(_is_usable(known, node, one) for one in own.offerings)
+    }
+
+
+def _is_usable(known: Vocabulary, node: Requirements, offering: Any) -> bool:
+    own = known.of_expressions(offering.requirements)
+    return offering.is_available and not known.misfits(node, own, allows_well_known=True)
+
+
+def test_the_cheapest_type_comes_first_and_one_that_is_not_offered_last() -> None:
+    catalogue = [
+        entry(0, 1, "amd64", [("a", "spot", 3.0, True)]),
+        entry(1, 1, "amd64", [("a", "spot", 1.0, True), ("b", "spot", 0.1, False)]),
+        entry(2, 1, "amd64", [("b", "spot", 0.5, True)]),
+    ]
+    entries = read_catalogue(catalogue)
+    known = Vocabulary(well_known_of(entries))
+    columns = Columns([instance_type_of(one) for one in entries], known)
+
+    assert columns.by_price([0, 1, 2], known.nothing) == [2, 1, 0]
+    assert columns.by_price([0, 1, 2], known.of_labels({ZONE: "a"})) == [1, 0, 2]
+
+
+def test_values_that_must_stay_possible_are_counted_over_types() -> None:
+    entries = read_catalogue([entry(n, 1, arch, [("a", "spot", 1.0, True)]) for n, arch in enumerate(KEYS[ARCH])])
+    known = Vocabulary(well_known_of(entries))
+    columns = Columns([instance_type_of(one) for one in entries], known)
+    two = known.of([known.requirement(ARCH, "Exists", min_values=2)])
+
+    assert columns.needed_for_min_values([0, 1], two) == (2, {})
+    assert columns.needed_for_min_values([0], two) == (1, {ARCH: 1})
+    assert columns.needed_for_min_values([0], known.nothing) == (0, {})

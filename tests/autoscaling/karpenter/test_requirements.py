@@ -1,0 +1,111 @@
+"""Requirements as bits decide as requirements as sets of texts do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.autoscaling.karpenter.requirements import Requirement, Vocabulary
+
+KEY = "example.com/size"
+VALUES = ("1", "2", "3", "10", "-4", "small", "")
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+
+
+class Plain(NamedTuple):
+    """A requirement as a function of the value would see it."""
+
+    operator: str
+    values: tuple[str, ...]
+
+    def allows(self, value: str) -> bool:
+        if self.operator == "In":
+            return value in self.values
+        if self.operator == "NotIn":
+            return value not in self.values
+        if self.operator in {"Exists", "DoesNotExist"}:
+            return self.operator == "Exists"
+        if not value.lstrip("-").isdigit():
+            return False
+        number, bound = int(value), int(self.values[0])
+        return {
+            "Gt": number > bound,
+            "Lt": number < bound,
+            "Gte": number >= bound,
+            "Lte": number <= bound,
+        }[self.operator]
+
+
+def requirements() -> st.SearchStrategy[Plain]:
+    sets = st.lists(st.sampled_from(VALUES), max_size=4, unique=True).map(tuple)
+    numbers = st.integers(-5, 11).map(lambda number: (str(number),))
+    return st.one_of(
+        st.builds(Plain, st.sampled_from(OPERATORS[:2]), sets),
+        st.builds(Plain, st.sampled_from(OPERATORS[2:4]), st.just(())),
+        st.builds(Plain, st.sampled_from(OPERATORS[4:]), numbers),
+    )
+
+
+def compiled(known: Vocabulary, plain: Plain) -> Requirement:
+    return known.requirement(KEY, plain.operator, plain.values)
+
+
+def vocabulary() -> Vocabulary:
+    known = Vocabulary(())
+    known.bits(KEY, VALUES)
+    return known
+
+
+@given(requirements(), requirements(), requirements())
+def test_an_intersection_allows_what_all_allow(one: Plain, other: Plain, third: Plain) -> None:
+    known = vocabulary()
+    both = known.intersection(compiled(known, one), compiled(known, other))
+    all_three = known.intersection(both, compiled(known, third))
+
+    for value in VALUES:
+        assert known.has(both, value) == (one.allows(value) and other.allows(value))
+        assert known.has(all_three, value) == (one.allows(value) and other.allows(value) and third.allows(value))
+
+
+@given(requirements(), requirements())
+def test_requirements_with_a_set_of_values_intersect_where_a_value_meets_both(one: Plain, other: Plain) -> None:
+    known = vocabulary()
+    left, right = compiled(known, one), compiled(known, other)
+
+    if not (left.is_complement and right.is_complement):
+        assert known.intersect(left, right) == any(one.allows(value) and other.allows(value) for value in VALUES)
+    assert known.intersect(left, right) == known.intersect(right, left)
+
+
+def test_what_may_be_absent_agrees_with_what_may_be_absent() -> None:
+    known = vocabulary()
+    absent = known.requirement(KEY, "DoesNotExist")
+
+    assert known.agree(known.requirement(KEY, "NotIn", ["1"]), absent)
+    assert not known.agree(known.requirement(KEY, "Exists"), absent)
+    assert not known.agree(known.requirement(KEY, "In", ["1"]), absent)
+
+
+def test_a_label_that_a_node_lacks_is_excused_where_it_is_well_known() -> None:
+    known = Vocabulary([KEY])
+    wanted = known.of([known.requirement(KEY, "In", ["1"])])
+
+    assert known.misfits(known.nothing, wanted, allows_well_known=True) == ()
+    ((key, _, existing),) = known.misfits(known.nothing, wanted, allows_well_known=False)
+    assert (key, existing) == (KEY, None)
+
+
+def test_the_same_requirements_are_the_same_object() -> None:
+    known = vocabulary()
+    one = known.of([known.requirement("a", "In", ["1"]), known.requirement(KEY, "Exists")])
+
+    assert one is known.of([known.requirement(KEY, "Exists"), known.requirement("a", "In", ["1"])])
+    assert known.join(one, known.of_labels({"a": "1"})) is one
+
+
+def test_old_labels_count_as_the_new_ones() -> None:
+    known = vocabulary()
+
+    assert known.requirement("failure-domain.beta.kubernetes.io/zone", "In", ["a"]).key == "topology.kubernetes.io/zone"
