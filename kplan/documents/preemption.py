@@ -17,10 +17,19 @@ DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
 
 WhyNot = Literal[
-    "preemption-policy-never", "victims-are-leaving", "no-node-helps", "extenders-refuse", "not-tried", "failed"
+    "preemption-policy-never",
+    "victims-are-leaving",
+    "group-is-missing",
+    "group-has-constraints",
+    "group-preempts-as-a-whole",
+    "no-node-helps",
+    "extenders-refuse",
+    "not-tried",
+    "failed",
 ]
 """Why preemption finds no node.
 
+group-is-missing, group-has-constraints, group-preempts-as-a-whole: a pod of a pod group does not preempt on its own;
 victims-are-leaving: pods that were evicted for it before are still terminating; not-tried: another PostFilter
 plugin ended the search before.
 """

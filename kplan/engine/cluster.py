@@ -37,6 +37,7 @@ class Change(NamedTuple):
     pod: int
     row: int
     sign: int
+    is_trial: bool = False  #: the pod only counts as gone for a while, or never ran: it keeps what it holds
 
 
 class _Counts(msgspec.Struct):
@@ -234,13 +235,13 @@ class Cluster:
         self._append(row, pod)
         self._change(pod, row, 1)
 
-    def unbind(self, pod: int) -> None:
-        """Remove a pod from its node."""
+    def unbind(self, pod: int, *, is_trial: bool = False) -> None:
+        """Remove a pod from its node; on trial it keeps its claims."""
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101 - only running pods leave
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
         self._take_out(row, pod)
-        self._change(pod, row, -1)
+        self._change(pod, row, -1, is_trial=is_trial)
 
     def update(self, pod: int, info: PodInfo) -> None:
         """Replace a running pod by what has become of it: it has started, or is being deleted.
@@ -292,7 +293,7 @@ class Cluster:
             self._own_lists.add(row)
         return self.pods_on[row]
 
-    def _change(self, pod: int, row: int, sign: int) -> None:
+    def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
         info = self.pods.infos[pod]
         resources = info.resources
         for name, amount in resources.requests.items():
@@ -309,7 +310,7 @@ class Cluster:
                 ports.difference_update(info.host_ports)
         if info.affinity:
             self.terms.change(info.affinity, row, sign)
-        self.log.append(Change(pod, row, sign))
+        self.log.append(Change(pod, row, sign, is_trial))
 
     def changed_rows(self, position: int) -> RowArray:
         """Return the nodes whose pods changed since the log had `position` entries, ascending."""

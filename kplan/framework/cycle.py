@@ -12,23 +12,23 @@ import numpy as np
 
 from kplan.api.wellknown import GATED_CONDITION
 from kplan.documents.placement import Outcome
-from kplan.engine.arrays import Int64Array, RowArray
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.verdicts import Code, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
-from kplan.framework.extenders import ExtenderError
+from kplan.framework.extended import filter_by_extenders, scores_of
 from kplan.framework.interface import CycleState, PostFilterResult
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.runtime import Framework
 from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
+from kplan.framework.status import Status
 from kplan.framework.ties import first_up
 from kplan.rules.pod_info import PodInfo
 
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
-EXTENDER_SCALE = 10
-"""Extenders score 0 to 10, the scheduler 0 to 100."""
 
 
 @dataclass
@@ -74,7 +74,43 @@ def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) 
     cycle = CycleState(info, pod, session.cluster)
     result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle, session=session)
     try:
-        _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims)
+        row = _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims)
+        if row is not None:
+            _reserve(framework, cycle, result, row)
+    except PluginError as failure:
+        result.outcome, result.message = Outcome.ERROR, str(failure)
+    return result
+
+
+def schedule_member(
+    session: Session, pod: int, *, among: BoolArray | None = None, looks_for_victims: bool = True
+) -> CycleResult:
+    """Run a pod's scheduling cycle within that of its group, up to Reserve; it is not asked for the queue again.
+
+    A scheduled pod is reserved on its node. A pod that preempts others is unschedulable, and reserved on the node that
+    PostFilter nominates.
+
+    Parameters
+    ----------
+    among : bool array of shape (n_nodes,), the only nodes to look at; None for all
+    """
+    info = session.cluster.pods.infos[pod]
+    framework = session.framework_for(info)
+    error = session.refused.get(pod) or _error_before(info, framework)
+    if error or framework is None:
+        return CycleResult(pod, Outcome.ERROR, error, framework=framework, session=session)
+    if not len(session.cluster):
+        return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
+    cycle = CycleState(info, pod, session.cluster)
+    result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle, session=session)
+    try:
+        row = _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims, among=among)
+        if row is not None:
+            status = framework.run_reserve(cycle, row)
+            if status.is_success:
+                result.outcome, result.row = Outcome.SCHEDULED, row
+            else:
+                _turn_down(result, status)
     except PluginError as failure:
         result.outcome, result.message = Outcome.ERROR, str(failure)
     return result
@@ -113,28 +149,35 @@ def _error_before(info: PodInfo, framework: Framework | None) -> str:
 
 
 def _run_cycle(
-    session: Session, framework: Framework, cycle: CycleState, result: CycleResult, *, looks_for_victims: bool
-) -> None:
+    session: Session,
+    framework: Framework,
+    cycle: CycleState,
+    result: CycleResult,
+    *,
+    looks_for_victims: bool,
+    among: BoolArray | None = None,
+) -> int | None:
+    """Find the node of a pod, or else look for victims."""
     entry = framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
     cycle.skipped_filters = pre_filter.skipped
     start = session.sampling.start_index
-    outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
+    outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
     result.filter = outcome
     (feasible,) = outcome.feasible.nonzero()
     if len(feasible) == 0:
         if looks_for_victims and framework.post_filter_plugins:
             result.post_filter = framework.run_post_filter(cycle, outcome)
         result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
-        return
+        return None
     if len(feasible) == 1:
         result.ties = feasible
     else:
         # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
-        result.scores = _score(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
+        result.scores = scores_of(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
         total = result.scores.total
         result.ties = feasible[total == total.max()]
-    _reserve(framework, cycle, result, _choose(session, result, outcome, start))
+    return _choose(session, result, outcome, start)
 
 
 def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
@@ -162,32 +205,50 @@ def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: 
             framework.run_unreserve(cycle, row)
     if status.is_success:
         result.outcome, result.row = Outcome.SCHEDULED, row
-    elif status.is_rejected:
+    else:
+        _turn_down(result, status)
+
+
+def _turn_down(result: CycleResult, status: Status) -> None:
+    """Note that Reserve or Permit rejects the pod on its node, lets it wait, or fails."""
+    if status.is_rejected:
         result.message = reserve_error(status)
+    elif status.is_wait:
+        result.message = f"{GROUP_UNSCHEDULABLE}, {status.message}"
     else:
         result.outcome, result.message = Outcome.ERROR, status.message
 
 
 def _find_nodes(
-    session: Session, framework: Framework, cycle: CycleState, entry: ShapeEntry, pre_filter: PreFilterOutcome
+    session: Session,
+    framework: Framework,
+    cycle: CycleState,
+    entry: ShapeEntry,
+    pre_filter: PreFilterOutcome,
+    *,
+    among: BoolArray | None = None,
 ) -> FilterOutcome:
     n_nodes = len(session.cluster)
+    n_counted = None if among is None else int(among.sum())
     if pre_filter.status is not None:
         no_node = np.zeros(n_nodes, np.bool_)
         named_by = pre_filter.plugins_with_nodes
-        return FilterOutcome(n_nodes, no_node, pre_filter_status=pre_filter.status, named_by=named_by)
+        status = pre_filter.status
+        return FilterOutcome(n_nodes, no_node, pre_filter_status=status, named_by=named_by, n_counted=n_counted)
     nominated = session.nominator.row_of(cycle.pod_id)
     rejected: dict[int, NodeStatus] = {}
-    if nominated is not None:
+    if nominated is not None and (among is None or among[nominated]):
         outcome = _try_nominated(session, framework, cycle, pre_filter, nominated)
         if outcome.feasible[nominated]:
             return outcome
         rejected = {row: status for row, status in outcome.overrides.items() if row == nominated}
     outcome = _filter(session, framework, cycle, entry, pre_filter)
+    if among is not None:
+        outcome.feasible, outcome.not_evaluated, outcome.n_counted = outcome.feasible & among, ~among, n_counted
     _stop_early(session, framework, outcome, rejected)
     _keep_rejections(outcome, rejected)
     _raise_errors(outcome)
-    _call_extender_filters(session, cycle, outcome)
+    filter_by_extenders(session, cycle, outcome)
     return outcome
 
 
@@ -210,7 +271,7 @@ def _try_nominated(
         return outcome
     feasible[row] = True
     try:
-        _call_extender_filters(session, cycle, outcome)
+        filter_by_extenders(session, cycle, outcome)
     except PluginError:
         feasible[row] = False
     outcome.not_evaluated = ~outcome.feasible
@@ -324,54 +385,3 @@ def _raise_errors(outcome: FilterOutcome) -> None:
         status = outcome.status(row)
         assert status is not None  # noqa: S101 - the node has a code, so it has a status
         raise PluginError(status.error)
-
-
-def _call_extender_filters(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:
-    nodes = session.cluster.nodes
-    for extender in session.extenders:
-        rows = np.flatnonzero(outcome.feasible)
-        if len(rows) == 0:
-            return
-        if not extender.filters or not extender.is_interested(cycle.pod.pod):
-            continue
-        try:
-            answer = extender.filter(cycle.pod.pod, [nodes.nodes[row] for row in rows])
-        except ExtenderError as error:
-            if extender.is_ignorable:
-                continue
-            raise PluginError(str(error)) from error
-        outcome.feasible = np.zeros(outcome.n_nodes, np.bool_)
-        outcome.feasible[[nodes.row_of[name] for name in answer.nodes if name in nodes.row_of]] = True
-        failed = {name: (text, Code.UNSCHEDULABLE) for name, text in answer.failed.items()}
-        failed.update({name: (text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for name, text in answer.unresolvable.items()})
-        for name, (text, code) in failed.items():
-            if name in nodes.row_of:
-                outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
-
-
-def _score(
-    session: Session, framework: Framework, cycle: CycleState, feasible: RowArray, entry: ShapeEntry | None
-) -> ScoreOutcome:
-    if not framework.score_plugins and not session.extenders:
-        return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
-    scores = framework.run_scores(cycle, feasible, entry)
-    nodes = session.cluster.nodes
-    drawn = np.zeros(len(nodes), np.bool_)
-    for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):
-        if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
-            continue
-        try:
-            extender_scores: Mapping[str, int] = extender.prioritize(
-                cycle.pod.pod, [nodes.nodes[row] for row in feasible]
-            )
-        except ExtenderError:
-            continue  # as upstream: no score from this extender
-        column: Int64Array = np.fromiter(
-            (extender_scores.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible)
-        )
-        drawn[[nodes.row_of[name] for name in extender_scores if name in nodes.row_of]] = True
-        weight = extender.weight * EXTENDER_SCALE
-        scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
-        scores.total = scores.total + column * weight
-    scores.drawn = drawn
-    return scores

@@ -78,6 +78,8 @@ class FilterOutcome(msgspec.Struct, dict=True):
     filter_rows: Callable[[RowArray], list[tuple[str, Verdicts]]] | None = None
     #: bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     not_evaluated: BoolArray | None = None
+    #: how many nodes the message counts, for a pod that is tried on some of the nodes only; None for all
+    n_counted: int | None = None
 
     @cached_property
     def first(self) -> Int64Array:
@@ -236,7 +238,8 @@ def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
         reasons = outcome.pre_filter_status.message
     else:
         reasons = histogram((text, n) for (_, text), n in outcome.reason_counts().items())
-    return _unavailable(outcome.n_nodes, reasons, post_filter_message)
+    n_nodes = outcome.n_nodes if outcome.n_counted is None else outcome.n_counted
+    return _unavailable(n_nodes, reasons, post_filter_message)
 
 
 def reserve_error(status: Status) -> str:

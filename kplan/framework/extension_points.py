@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.scheduling import PodGroup
 from kplan.engine.arrays import Int64Array
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
@@ -105,6 +106,22 @@ class PostFilterPlugin(Named, Protocol):
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Return the node to nominate with its victims, or why there is none."""
+
+
+@runtime_checkable
+class GroupPostFilterPlugin(Named, Protocol):
+    """Tries to make room for a group of pods that does not fit."""
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
+    ) -> tuple[Status, list[int]]:
+        """Return whether there is room once some pods leave, and these pods.
+
+        Parameters
+        ----------
+        pods : the members without a node
+        fits : runs the group's cycle in the cluster as it is now
+        """
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ from kplan.framework.interface import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    GroupPostFilterPlugin,
     Handle,
     NormalizeScorePlugin,
     PermitPlugin,
@@ -44,6 +45,9 @@ from kplan.rules.pod_info import PodInfo
 MAX_NODE_SCORE = 100
 
 
+WAITS = "one or more plugins asked to wait and no plugin rejected pod"
+
+
 class Framework:
     """One profile, with its plugins in the order of their extension points."""
 
@@ -60,6 +64,7 @@ class Framework:
         self.pre_filter_plugins = plugins_with(PreFilterPlugin, at("pre_filter"))
         self.filter_plugins = plugins_with(FilterPlugin, at("filter"))
         self.post_filter_plugins = plugins_with(PostFilterPlugin, at("post_filter"))
+        self.group_post_filter_plugins = plugins_with(GroupPostFilterPlugin, at("post_filter"))
         self.pre_score_plugins = plugins_with(PreScorePlugin, at("pre_score"))
         self.score_plugins = plugins_with(ScorePlugin, at("score"))
         self.reserve_plugins = plugins_with(ReservePlugin, at("reserve"))
@@ -290,14 +295,18 @@ class Framework:
             plugin.unreserve(cycle, row)
 
     def run_permit(self, cycle: CycleState, row: int) -> Status:
-        """Run the Permit plugins for the chosen node."""
+        """Run the Permit plugins for the chosen node; after one that lets the pod wait, the others are still asked."""
+        waiting: Status | None = None
         for plugin in self.permit_plugins:
             status = plugin.permit(cycle, row)
+            if status.is_wait:
+                waiting = status
+                continue
             if status.is_rejected:
                 return Status(status.code, status.reasons, plugin.name)
             if not status.is_success:
                 return Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
-        return SUCCESS
+        return SUCCESS if waiting is None else Status(waiting.code, (*waiting.reasons, WAITS))
 
 
 def _is_same(pod: PodInfo, other: PodInfo) -> bool:

@@ -17,6 +17,7 @@ from kplan.framework.extenders import Extender
 from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
+from kplan.framework.pod_groups import PodGroups
 from kplan.framework.runtime import Framework
 from kplan.framework.sampling import Sampling
 from kplan.rules.pod_info import PodInfo
@@ -116,6 +117,12 @@ class Session:
             random,
             self.cordoned.copy(),
         )
+
+    @property
+    def pod_groups(self) -> PodGroups:
+        """The groups of pods that are scheduled together, with their known members."""
+        handle = next(iter(self.frameworks.values())).handle
+        return handle.session_state(PodGroups, self.cluster, self.listers)
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
         """Return the framework of the profile that a pod names, or None."""

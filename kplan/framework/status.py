@@ -14,6 +14,8 @@ class StatusCode(enum.IntEnum):
     ERROR = 1
     UNSCHEDULABLE = 2
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    """Only from Permit: the pod keeps its node and is not bound yet."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -32,6 +34,11 @@ class Status(msgspec.Struct, frozen=True):
     def is_success(self) -> bool:
         """Whether the code is SUCCESS."""
         return self.code is StatusCode.SUCCESS
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether Permit lets the pod wait."""
+        return self.code is StatusCode.WAIT
 
     @property
     def is_rejected(self) -> bool:

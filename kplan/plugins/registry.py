@@ -19,6 +19,7 @@ from kplan.errors import UsageError
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
+from kplan.plugins.gang_scheduling import GangScheduling
 from kplan.plugins.guarding import guarded
 from kplan.plugins.image_locality import ImageLocality
 from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -86,6 +87,7 @@ PLUGINS: Mapping[str, PluginClass] = {
         VolumeBinding,
         VolumeZone,
         DefaultPreemption,
+        GangScheduling,
     )
 }
 

@@ -5,30 +5,42 @@ Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.scheduling import PodGroup
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
 from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
 from kplan.framework.interface import SUCCESS, CycleState, Handle, PostFilterResult, Scope, Status, StatusCode
+from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import Candidates, choose
 from kplan.preemption.dry_run import DryRun, dry_run
+from kplan.preemption.groups import victims_of_group
 from kplan.preemption.result import PreemptionResult
 from kplan.rules.pod_info import PodInfo
 
-Obstacle = Literal["preemption-policy-never", "victims-are-leaving"]
+Obstacle = Literal[
+    "preemption-policy-never",
+    "victims-are-leaving",
+    "group-is-missing",
+    "group-has-constraints",
+    "group-preempts-as-a-whole",
+]
 
 _OBSTACLES: Mapping[Obstacle, str] = {
     "preemption-policy-never": "not eligible due to preemptionPolicy=Never.",
     "victims-are-leaving": "not eligible due to a terminating pod on the nominated node.",
+    "group-is-missing": "pod group for pod not found",
+    "group-has-constraints": "not eligible due to placement-based pod group scheduling limitation",
+    "group-preempts-as-a-whole": "not eligible due to workload aware preemption enabled",
 }
 MESSAGE_NO_CANDIDATE = "no candidate node for preemption"
 
@@ -110,6 +122,9 @@ class DefaultPreemption:
         Upstream: PodEligibleToPreemptOthers. A pod whose victims are still terminating on its nominated node waits for
         them, unless that node is unresolvable by now.
         """
+        of_group = self._obstacle_of_group(cycle.pod)
+        if of_group is not None:
+            return of_group
         if cycle.pod.pod.spec.preemption_policy == "Never":
             return "preemption-policy-never"
         cluster = self._handle.cluster
@@ -124,6 +139,33 @@ class DefaultPreemption:
         infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
         leaving = any(info.priority < cycle.pod.priority and _is_being_preempted(info) for info in infos)
         return "victims-are-leaving" if leaving else None
+
+    def _obstacle_of_group(self, pod: PodInfo) -> Obstacle | None:
+        """Return why a pod of a group does not preempt on its own, or None."""
+        key, release = group_of(pod), self._handle.release
+        if key is None or not release.is_on(WORKLOAD_GATE):
+            return None
+        if release.is_on(TOPOLOGY_GATE):
+            group = self._groups.groups.get(key)
+            if group is None:
+                return "group-is-missing"
+            if group.spec.scheduling_constraints is not None:
+                return "group-has-constraints"
+        return "group-preempts-as-a-whole" if release.is_on(PREEMPTION_GATE) else None
+
+    @property
+    def _groups(self) -> PodGroups:
+        return self._handle.session_state(PodGroups, self._handle.cluster, self._handle.listers)
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
+    ) -> tuple[Status, list[int]]:
+        """Return whether a group fits once some pods of lower priority than its own leave, and these pods."""
+        infos = self._handle.cluster.pods.infos
+        if any(infos[pod].pod.spec.preemption_policy == "Never" for pod in pods):
+            return Status.unschedulable(_OBSTACLES["preemption-policy-never"]), []
+        priority = group.spec.priority or 0
+        return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 
     def _candidates(self, run: DryRun) -> Candidates:
         pods, violating, bounds = run.reprieve.victims(self._handle.cluster)

@@ -327,6 +327,9 @@ def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[B
 _WHY_NOT: Mapping[WhyNot, str] = {
     "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
     "victims-are-leaving": "it waits for pods that are already being evicted for it",
+    "group-is-missing": "its pod group does not exist",
+    "group-has-constraints": "a pod of a group that has scheduling constraints evicts none on its own",
+    "group-preempts-as-a-whole": "its pod group evicts pods as a whole, and no pod of it on its own",
     "no-node-helps": "evicting lower-priority pods would not make it fit on any node",
     "extenders-refuse": "evicting lower-priority pods would not make it fit on any node that the extenders accept",
 }

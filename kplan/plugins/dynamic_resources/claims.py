@@ -15,8 +15,15 @@ from kplan.api.resource import (
     AllocatedDeviceStatus,
     DeviceRequestAllocationResult,
     ResourceClaim,
+    ResourceClaimConsumerReference,
 )
+from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
+
+SCHEDULING = "scheduling.k8s.io"
+GROUPS = "podgroups"
+_GROUP = "PodGroup"
+_GROUP_API = f"{SCHEDULING}/"
 
 #: (namespace, name)
 ClaimKey = tuple[str, str]
@@ -42,13 +49,18 @@ def is_for_extended_resources(claim: ResourceClaim) -> bool:
 
 
 def user_claims(
-    pod: Pod, claims: Mapping[ClaimKey, ResourceClaim], inherited: Collection[ClaimKey] = ()
+    pod: Pod,
+    claims: Mapping[ClaimKey, ResourceClaim],
+    inherited: Collection[ClaimKey] = (),
+    *,
+    of_groups: bool = False,
 ) -> list[ResourceClaim]:
     """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 
     Parameters
     ----------
     inherited : claims of pods that left, which stand for those created for their successors
+    of_groups : a claim may have been created for the pod's group (gate DRAWorkloadResourceClaims)
 
     Raises
     ------
@@ -66,7 +78,7 @@ def user_claims(
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         if entry.resource_claim_name is None and key_of(claim) not in inherited:
-            _check_owner(pod, claim)
+            _check_owner(pod, claim, of_groups=of_groups)
         user_claims.append(claim)
     return user_claims
 
@@ -95,11 +107,53 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     raise ClaimProblem(f"{me}: ResourceClaim not created yet")
 
 
-def _check_owner(pod: Pod, claim: ResourceClaim) -> None:
+def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
     owner = controller_of(claim.metadata)
-    if owner is None or owner.uid != pod.metadata.uid:
-        msg = f"ResourceClaim {claim.metadata.key} was not created for Pod {pod.metadata.key} (Pod is not owner)"
-        raise ClaimProblem(msg)
+    if owner is not None and owner.uid == pod.metadata.uid:
+        return
+    group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else None
+    why = "Pod is not owner"
+    if of_groups and group is not None:
+        is_group = owner is not None and owner.kind == _GROUP and owner.api_version.startswith(_GROUP_API)
+        if is_group and owner is not None and owner.name == group:
+            return
+        why = f"neither Pod nor PodGroup {group} is the owner"
+    raise ClaimProblem(f"ResourceClaim {claim.metadata.key} was not created for Pod {pod.metadata.key} ({why})")
+
+
+def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> ResourceClaimConsumerReference:
+    """Return for whom a claim of a pod is reserved: its group, where that has the same claim, or else the pod.
+
+    Upstream: resourceclaim.BindTo.
+    """
+    shared = () if group is None else group.spec.resource_claims
+    for entry in pod.spec.resource_claims:
+        own = entry.name, entry.resource_claim_name, entry.resource_claim_template_name
+        if _claim_name(pod, entry) == claim_name and group is not None:
+            for theirs in shared:
+                if own == (theirs.name, theirs.resource_claim_name, theirs.resource_claim_template_name):
+                    meta = group.metadata
+                    return ResourceClaimConsumerReference(
+                        api_group=SCHEDULING, resource=GROUPS, name=meta.name, uid=meta.uid
+                    )
+    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
+
+
+def claims_of_group(group: PodGroup) -> Iterator[tuple[str, bool]]:
+    """Yield the names of a group's claims, and whether each was created for the group.
+
+    Raises ClaimProblem for a claim that is still to be created.
+    """
+    me = f"PodGroup {group.metadata.namespace}/{group.metadata.name}"
+    for entry in group.spec.resource_claims:
+        if entry.resource_claim_name is not None:
+            yield entry.resource_claim_name, False
+            continue
+        status = next((s for s in group.status.resource_claim_statuses if s.name == entry.name), None)
+        if status is None:
+            raise ClaimProblem(f"{me}: ResourceClaim not created yet")
+        if status.resource_claim_name is not None:
+            yield status.resource_claim_name, True
 
 
 def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:

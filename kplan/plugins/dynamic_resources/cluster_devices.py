@@ -243,7 +243,7 @@ class ClusterDevices:
     def catch_up(self) -> None:
         """Free devices of pods that left, add new claims, and mark the nodes of devices whose state changed."""
         for change in self._changes[self._n_changes :]:
-            if change.sign < 0:
+            if change.sign < 0 and not change.is_trial:
                 self.tracker.release(self._pods.infos[change.pod].pod)
         self._n_changes = len(self._changes)
         for claim in self._new_claims[self._n_new_claims :]:

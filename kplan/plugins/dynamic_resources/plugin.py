@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kplan.api.core import Pod
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.resource import ResourceClaim
 from kplan.api.time import to_micros
@@ -36,10 +37,12 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
+from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
+from kplan.plugins.dynamic_resources.group_claims import unreserve_group
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
@@ -48,6 +51,7 @@ from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
 from kplan.rules.pod_info import PodInfo
 
+NOTHING_HELPS = "still not schedulable"
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
 REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
 REASON_INVALID_POOLS = "invalid resource pools were encountered"
@@ -76,12 +80,24 @@ class DynamicResources:
         self._devices = handle.session_state(ClusterDevices, handle.cluster, handle.listers, handle.release)
         self._tracker = self._devices.tracker
         self._extended_classes = handle.listers.extended_resource_classes
+        self._groups = handle.session_state(PodGroups, handle.cluster, handle.listers)
+        self._of_groups = handle.release.is_on(CLAIMS_GATE)
         self._holders = None
         if handle.release.is_on(NODE_ALLOCATABLE_GATE):
             self._holders = handle.session_state(ClaimHolders, handle.cluster)
         #: whether the verdicts are the same whichever pods run on a node
         self.ignores_pods = self._holders is None
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
+
+    def _user_claims(self, pod: Pod) -> list[ResourceClaim]:
+        return user_claims(pod, self._tracker.claims, self._tracker.inherited, of_groups=self._of_groups)
+
+    def _is_pending(self, claim: ResourceClaim) -> bool:
+        """Whether another member of the group that is tried now was given the claim, which is usable everywhere then.
+
+        As upstream, which looks at the nodes of an allocation only once it is written.
+        """
+        return self._groups.cycle is not None and key_of(claim) in self._groups.cycle.pending_claims
 
     @property
     def _has_node_resources(self) -> bool:
@@ -91,7 +107,7 @@ class DynamicResources:
         """Keep a pod out of the queue until all its claims exist."""
         self._devices.catch_up()
         try:
-            user_claims(pod.pod, self._tracker.claims, self._tracker.inherited)
+            self._user_claims(pod.pod)
         except ClaimProblem as problem:
             return Status.unresolvable(str(problem))
         return SUCCESS
@@ -103,7 +119,7 @@ class DynamicResources:
         cycle.write(state)
         self._devices.catch_up()
         try:
-            claims = tuple(user_claims(pod, self._tracker.claims, self._tracker.inherited))
+            claims = tuple(self._user_claims(pod))
         except ClaimProblem as problem:
             return PreFilterResult(status=Status.unresolvable(str(problem)))
         resources = requested_resources(pod, self._extended_classes)
@@ -146,7 +162,7 @@ class DynamicResources:
         """Yield the allocated claims that some nodes cannot use, with those nodes."""
         for claim in claims:
             allocation = claim.status.allocation
-            if allocation is None:
+            if allocation is None or self._is_pending(claim):
                 continue
             if is_broken(claim, self._now_micros(), (self._args.binding_timeout or 0) // 1000):
                 yield claim, np.ones(len(self._nodes), np.bool_)
@@ -276,6 +292,10 @@ class DynamicResources:
         if state is None:
             return PostFilterResult(Status.error("not found"))
         text, freed = self._remedy(cycle, state, outcome)
+        if freed is None and text == NOTHING_HELPS and self._of_groups:
+            return unreserve_group(cycle.pod, self._groups, self._tracker) or PostFilterResult(
+                Status.unschedulable(text)
+            )
         effects = () if freed is None else (partial(self._tracker.deallocate, key_of(freed)),)
         return PostFilterResult(Status.unschedulable(text), effects=effects)
 
@@ -294,7 +314,7 @@ class DynamicResources:
                 return "deallocation of ResourceClaim completed", claim
         if state.leftover is not None:
             return "deletion of ResourceClaim completed", state.leftover
-        return "still not schedulable", None
+        return NOTHING_HELPS, None
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return 0 for pods without devices."""
@@ -333,7 +353,10 @@ class DynamicResources:
         if state.is_empty:
             return SUCCESS
         pod = cycle.pod.pod
-        solution = state.solution(row)
+        # A pod of a group is reserved again once its group fits, and other members may have been searched for since.
+        solution = state.reserved.setdefault(row, state.solution(row))
+        group_key = group_of(cycle.pod) if self._of_groups else None
+        group = None if group_key is None else self._groups.groups.get(group_key)
         if solution is None and state.to_allocate:
             return Status.error("claim allocation not found for node")
         remaining = list(solution or ())
@@ -343,7 +366,9 @@ class DynamicResources:
             if claim.status.allocation is None:
                 share = claim.metadata.uid or claim.metadata.key
                 allocation = allocation_result(remaining.pop(0), node_name, share)
-            self._tracker.assign(pod, key_of(claim), allocation)
+                if self._groups.cycle is not None:
+                    self._groups.cycle.pending_claims.add(key_of(claim))
+            self._tracker.assign(pod, key_of(claim), allocation, group)
         for devices in remaining:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
         if self._holders is not None and self._has_node_resources:
@@ -358,6 +383,8 @@ class DynamicResources:
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
+        if self._groups.cycle is not None:
+            self._groups.cycle.pending_claims -= {key_of(claim) for claim in cycle.read(ClaimState).to_allocate}
         if self._holders is not None:
             self._holders.place(cycle.pod_id, cycle.pod)
 

@@ -31,6 +31,8 @@ class ClaimState(msgspec.Struct):
     leftover: ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
     #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
     unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
+    #: node row -> the solution that was reserved there
+    reserved: dict[int, Solution | None] = {}
     node_outcomes: dict[bytes, NodeOutcomes] = {}  #: the outcomes of Filter, by the key of the claims to allocate
 
     @property

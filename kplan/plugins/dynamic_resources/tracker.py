@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
-from kplan.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from kplan.api.resource import AllocationResult, ResourceClaim
+from kplan.api.scheduling import PodGroup
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.claims import ClaimKey, identity_of, is_for_extended_resources, key_of
+from kplan.plugins.dynamic_resources.claims import ClaimKey, consumer_of, identity_of, is_for_extended_resources, key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceId
 
 
@@ -55,19 +56,28 @@ class ClaimTracker:
         """Return the claims that earlier attempts created for extended resources of pods."""
         return [self.claims[key] for key in self._for_extended_resources]
 
-    def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
-        """Reserve a claim for a pod, with a new allocation if it had none."""
+    def assign(
+        self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None, group: PodGroup | None = None
+    ) -> None:
+        """Reserve a claim for a pod, or for its group if that shares it, with a new allocation if it had none."""
         claim = self.claims[key]
         self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
         status = claim.status
         if allocation is not None:
             status = replace(status, allocation=allocation)
             self.log.extend(self.allocated.add(allocation))
-        if all(consumer.uid != identity_of(pod) for consumer in status.reserved_for):
-            me = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
+        me = consumer_of(pod, claim.metadata.name, group)
+        if all(consumer.uid != me.uid for consumer in status.reserved_for):
             status = replace(status, reserved_for=(*status.reserved_for, me))
         self.claims[key] = replace(claim, status=status)
-        self._reserved[identity_of(pod)].add(key)
+        self._reserved[me.uid].add(key)
+
+    def unreserve_group(self, key: ClaimKey, uid: str) -> None:
+        """Take the reservation of a group from a claim."""
+        claim = self.claims[key]
+        others = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
+        self.claims[key] = replace(claim, status=replace(claim.status, reserved_for=others))
+        self._reserved[uid].discard(key)
 
     def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
         """Allocate devices to the claim that the scheduler creates for a pod's extended resources."""

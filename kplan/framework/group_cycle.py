@@ -1,0 +1,204 @@
+"""The scheduling cycle of a pod group: its members one after the other in one state of the cluster, none bound yet.
+
+Upstream: pkg/scheduler/schedule_one_podgroup.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kplan.documents.placement import Outcome
+from kplan.engine.arrays import BoolArray
+from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_member
+from kplan.framework.diagnosis import reserve_error
+from kplan.framework.listers import Key
+from kplan.framework.placements import Placement, best_placement, placements_of
+from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle
+from kplan.framework.session import Session
+from kplan.framework.status import SUCCESS, Status, StatusCode
+
+WAITS_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
+_NO_PREEMPTION = "default preemption plugin is not registered, workload aware preemption is disabled"
+_NOT_WITH_CONSTRAINTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
+
+
+class Member(msgspec.Struct):
+    """What the cycle found for a member."""
+
+    pod: int
+    result: CycleResult
+    row: int | None = None  #: the node on which it counts as placed, or None
+    permit: Status = SUCCESS  #: what Permit said of it there
+    preempts: bool = False  #: it counts as placed although others have to leave first
+
+    @property
+    def fits(self) -> bool:
+        """Whether the member fits without preemption."""
+        return self.row is not None and not self.preempts
+
+
+class GroupResult(msgspec.Struct):
+    """The result of a group's cycle."""
+
+    key: Key
+    members: list[Member]
+    #: SUCCESS, UNSCHEDULABLE or ERROR; `reasons` are the group's message
+    status: Status
+    waits: bool = False  #: the group is feasible once the victims have left
+    victims: list[int] = []  #: pods that leave their nodes, whether or not the group fits then
+    n_effects: int = 0  #: changes of PostFilter plugins that hold whether or not the group fits
+    placement: Placement | None = None  #: the nodes that were chosen, where the group has a topology key
+
+
+def schedule_group(session: Session, key: Key, pods: Sequence[int]) -> GroupResult:
+    """Run a group's cycle for members without a node, in this order; nothing is bound, and nobody evicted.
+
+    Nominations that DefaultPreemption clears are cleared, as they are upstream while the cycle runs.
+    """
+    result = _algorithm(session, key, pods, looks_for_victims=True)
+    release = session.config.release
+    if not release.is_on(PREEMPTION_GATE) or result.status.code is not StatusCode.UNSCHEDULABLE:
+        return result
+    status, victims = _preempt(session, key, pods)
+    if status.is_success:
+        result.waits = True
+        result.victims += victims
+    elif status.is_rejected:
+        result.status = Status(result.status.code, (*result.status.reasons, status.message))
+    else:
+        result.status = status
+    return result
+
+
+def _preempt(session: Session, key: Key, pods: Sequence[int]) -> tuple[Status, list[int]]:
+    """Look for victims of the whole group. Upstream: runWorkloadAwarePreemption."""
+    framework = session.framework_for(session.cluster.pods.infos[pods[0]])
+    plugins = [] if framework is None else framework.group_post_filter_plugins
+    if not plugins:
+        return Status.unschedulable(_NO_PREEMPTION), []
+    group = session.pod_groups.groups.get(key)
+    if group is None:
+        return Status.error(f'failed to get pod group object: podgroup.scheduling.k8s.io "{key[1]}" not found'), []
+    constraints = group.spec.scheduling_constraints
+    if constraints is not None and constraints.topology:
+        return Status.unschedulable(_NOT_WITH_CONSTRAINTS), []
+
+    def status_now() -> Status:
+        return _algorithm(session, key, pods, looks_for_victims=False).status
+
+    return plugins[0].pod_group_post_filter(group, pods, status_now)
+
+
+def _algorithm(session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool) -> GroupResult:
+    if not session.config.release.is_on(TOPOLOGY_GATE):
+        return _try_members(session, key, pods, looks_for_victims=looks_for_victims)
+    placements = placements_of(session, key)
+    if isinstance(placements, Status):
+        return GroupResult(key, [], placements)
+    results: list[tuple[Placement, GroupResult]] = []
+    for placement in placements:
+        result = _try_members(session, key, pods, looks_for_victims=looks_for_victims, among=placement.nodes)
+        if result.status.code is StatusCode.ERROR:
+            return result
+        result.placement = placement
+        results.append((placement, result))
+    successes = [(placement, result) for placement, result in results if result.status.is_success or result.waits]
+    if not successes:
+        first = results[0][1]
+        text = f"0/{len(results)} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
+        first.status = Status.unschedulable(text)
+        return first
+    if len(successes) == 1:
+        return successes[0][1]
+    proposed = [[member.pod for member in result.members if member.row is not None] for _, result in successes]
+    return successes[best_placement(session, key, [placement for placement, _ in successes], proposed)][1]
+
+
+def _try_members(
+    session: Session,
+    key: Key,
+    pods: Sequence[int],
+    *,
+    looks_for_victims: bool,
+    among: BoolArray | None = None,
+) -> GroupResult:
+    """Try the members one after the other; each that fits counts as placed for those after it."""
+    group = GroupResult(key, [], Status.unschedulable(GROUP_UNSCHEDULABLE))
+    groups = session.pod_groups
+    groups.cycle = GroupCycle(key, len(groups.scheduled(key)))
+    requires_preemption = False
+    try:
+        for pod in pods:
+            member = _try_member(session, pod, looks_for_victims=looks_for_victims, among=among)
+            group.members.append(member)
+            if member.result.post_filter is not None:
+                group.n_effects += len(member.result.post_filter.effects)
+            if member.row is None:
+                if member.result.outcome is not Outcome.ERROR:
+                    continue
+                text = f"failed to schedule other pod from a pod group: {member.result.message}"
+                group.status, group.waits = Status.error(text), False
+                break
+            if member.preempts and member.result.post_filter is not None:
+                group.victims += [v for v in member.result.post_filter.victims if v not in group.victims]
+            requires_preemption |= member.preempts
+            if member.permit.is_success and requires_preemption:
+                group.status = Status.unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION)
+                group.waits = True
+            elif member.permit.is_success:
+                group.status = SUCCESS
+    finally:
+        for member in reversed(group.members):
+            _revert(session, member)
+        groups.cycle = None
+    return group
+
+
+def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: BoolArray | None) -> Member:
+    result = schedule_member(session, pod, among=among, looks_for_victims=looks_for_victims)
+    framework, cycle, post_filter = result.framework, result.cycle, result.post_filter
+    row = result.row
+    member = Member(pod, result)
+    if framework is None or cycle is None:
+        return member
+    if post_filter is not None:
+        for take_effect in post_filter.effects:
+            take_effect()
+        if post_filter.nominated_row is not None:
+            row, member.preempts = post_filter.nominated_row, True
+            for cleared in post_filter.cleared_nominations:
+                session.nominator.drop(cleared)
+            status = framework.run_reserve(cycle, row)
+            if not status.is_success:
+                member.preempts = False
+                _turn_down(result, status)
+                return member
+    if row is None:
+        return member
+    session.cluster.bind(pod, row)
+    member.row = row
+    member.permit = framework.run_permit(cycle, row)
+    if not (member.permit.is_success or member.permit.is_wait):
+        _revert(session, member)
+        member.row, member.preempts = None, False
+        _turn_down(result, member.permit)
+    return member
+
+
+def _turn_down(result: CycleResult, status: Status) -> None:
+    """Note that Reserve or Permit rejects a member on its node, or fails."""
+    if status.is_rejected:
+        result.outcome, result.message = Outcome.UNSCHEDULABLE, reserve_error(status)
+    else:
+        result.outcome, result.message = Outcome.ERROR, status.message
+
+
+def _revert(session: Session, member: Member) -> None:
+    """Take a member off the node on which it counted as placed."""
+    framework, cycle = member.result.framework, member.result.cycle
+    if member.row is None or framework is None or cycle is None:
+        return
+    framework.run_unreserve(cycle, member.row)
+    session.cluster.unbind(member.pod, is_trial=True)
