@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kplan.planner.pods import StoredPod
     from kplan.planner.queue_plan import QueuePlan
     from kplan.planner.timeline import TimelinePlan
+    from kplan.planner.wave_run import WaveRun
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
     from kplan.workloads.changes import Manifest
@@ -158,6 +159,23 @@ class Planner(RoomQuestions, OddsQuestions):
         question = self.queue_of(pods, with_pending=with_pending)
         plan = plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
         return telling_missing(plan, self) if pods is None or with_pending else plan
+
+    def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:
+        """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.
+
+        Parameters
+        ----------
+        waves : pods (NAMESPACE/NAME) and groups (``PodGroup:NAMESPACE/NAME``) that arrive together, each wave worked
+            off before the next; None: all pending pods at once. What is in no wave is there from the start.
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            When a pod or group is not in the snapshot, or a pod runs already.
+        """
+        from kplan.planner.wave_run import run_waves
+
+        return run_waves(self, waves)
 
     def roll_out(
         self,

@@ -88,12 +88,16 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
 
 
 def _pod(pod: Pod, *, compares: bool, groups: bool) -> Iterator[InputWarning]:
-    """Yield warnings about fields of a pod that the scheduler ignores because their gates are off."""
+    """Yield warnings about fields of a pod that kplan ignores, most of them because their gates are off."""
     spec = pod.spec
     name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
     if not compares and any(map(is_comparison, spec.tolerations)):
         message = "a toleration with operator Lt or Gt tolerates nothing"
         yield InputWarning(CODE, name, f"{COMPARISON_GATE}: {message}; the gate is off")
-    if not groups and spec.scheduling_group is not None:
+    if spec.scheduling_group is not None:
         message = "the pod is scheduled on its own, not with its group"
-        yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off")
+        if groups:
+            message = f"{message}; only Planner.run_queue schedules whole groups"
+            yield InputWarning(CODE, name, f"GenericWorkload: {message}")
+        else:
+            yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off")

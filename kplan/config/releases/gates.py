@@ -1,4 +1,4 @@
-"""Feature gates that a user sets: which can be set, and which kplan models.
+"""Feature gates that a user sets: which can be set.
 
 Upstream: component-base featuregate/feature_gate.go SetFromMap, pkg/features/kube_features.go.
 """
@@ -8,24 +8,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.config.releases.model import Release
-
-#: Gate -> what kplan does not model when the gate is on.
-NOT_FOLLOWED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "DRAWorkloadResourceClaims": "claims of pod groups are not shared out",
-        "GangScheduling": "pods are scheduled one by one, not as a gang",
-        "GenericWorkload": "pods are scheduled one by one, not with their group",
-        "TopologyAwareWorkloadScheduling": "pod groups are not placed as a whole",
-        "WorkloadAwarePreemption": "pod groups are not preempted as a whole",
-    }
-)
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -53,7 +41,7 @@ def parse_gates(text: str) -> dict[str, bool]:
 def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
     """Return a release with feature gates set.
 
-    Raises UsageError for a gate that the release does not have, that is locked, or that kplan does not model.
+    Raises UsageError for a gate that the release does not have, or that is locked.
     """
     if not gates:
         return release
@@ -64,11 +52,6 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
         if gate.is_locked and gate.is_on is not is_on:
             message = f"cannot set feature gate {name} to {_go(is_on)}, feature is locked to {_go(gate.is_on)}"
             raise UsageError(message, hint=f"leave {name} out: Kubernetes {release.minor} does not let it be changed")
-        if is_on and name in NOT_FOLLOWED:
-            raise UsageError(
-                f"kplan cannot follow feature gate {name}: {NOT_FOLLOWED[name]}",
-                hint=f"leave {name} out; the answer is then that of a scheduler without it",
-            )
     changed = replace(release, switched={**release.switched, **gates})
     for name, others in changed.needs.items():
         off = [other for other in others if not changed.is_on(other)]

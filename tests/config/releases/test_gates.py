@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from kplan.config.releases import parse_gates, release_of, releases, with_gates
-from kplan.config.releases.gates import NOT_FOLLOWED
 from kplan.errors import UsageError
 
 
@@ -55,7 +54,6 @@ def test_a_plugin_comes_with_its_gate() -> None:
         ),
         ("1.36", "NodeDeclaredFeature", True, "no feature gate", "did you mean NodeDeclaredFeatures"),
         ("1.33", "NodeDeclaredFeatures", True, "in Kubernetes 1.33", ""),
-        ("1.36", "GangScheduling", True, "kplan cannot follow feature gate GangScheduling", ""),
     ],
 )
 def test_a_gate_that_cannot_be_set_is_refused_by_name(
@@ -69,12 +67,6 @@ def test_a_gate_that_cannot_be_set_is_refused_by_name(
 
 def test_a_locked_gate_may_be_set_to_what_it_is() -> None:
     assert with_gates(release_of("1.36"), {"DRAAdminAccess": True}).is_on("DRAAdminAccess")
-
-
-def test_what_cannot_be_followed_is_off_by_default_everywhere() -> None:
-    for release in releases():
-        assert not any(release.gates[gate].is_on for gate in NOT_FOLLOWED if gate in release.gates)
-    assert set(NOT_FOLLOWED) <= set(release_of("1.36").gates)
 
 
 def test_a_gate_that_needs_another_is_refused_without_it() -> None:
