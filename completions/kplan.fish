@@ -579,6 +579,7 @@ complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subc
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from save' -l help-all -d 'Show all options and exit'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l output -s o -x -a 'table json yaml' -d 'Output format'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l namespace -s n -x -a '(__kplan_names namespaces)' -d 'Count only pods of this namespace'
+complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l durations -d 'Also show how long the pods of each workload took to start and run'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l all-namespaces -s A -d 'Pods of all namespaces'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l selector -s l -x -d 'Pods with these labels, as in kubectl'
 complete -c kplan -n '__fish_seen_subcommand_from snapshot; and __fish_seen_subcommand_from show' -l snapshot -s s -r -F -d 'Cluster from a file, a directory or -'

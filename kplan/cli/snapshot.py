@@ -150,6 +150,9 @@ def show(
     *,
     output: FormatOption = SnapshotFormat.TABLE,
     namespace: NamespaceOption = "",
+    durations: Annotated[
+        bool, typer.Option("--durations", help="Also show how long the pods of each workload took to start and run.")
+    ] = False,
     choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
@@ -164,7 +167,7 @@ def show(
     snapshot = _open(file, cluster, quiet=quiet)
     if choice.selector or namespace:
         snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
-    report = overview_report(snapshot)
+    report = overview_report(snapshot, with_durations=durations)
     is_table = output is SnapshotFormat.TABLE
     write_out(render_overview(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import ClusterChange, Count, Digest, Document, Head, InputWarning, MissingKind
+from kplan.documents.timeline import LearnedDurations
 
 
 class InspectedSnapshot(Document, frozen=True, kw_only=True):
@@ -85,6 +86,7 @@ class SnapshotOverview(Head, frozen=True, kw_only=True):
     ----------
     counts : resource -> objects; kinds without any are left out
     skipped : kinds that scheduling does not read -> objects
+    durations : KIND/NAMESPACE/NAME of a workload -> how long its pods took so far; where --durations asks for it
     """
 
     kind: Literal["SnapshotOverview"] = "SnapshotOverview"
@@ -95,6 +97,7 @@ class SnapshotOverview(Head, frozen=True, kw_only=True):
     pods: PodOverview
     resources: tuple[ResourceTotal, ...]
     warnings: tuple[InputWarning, ...]
+    durations: dict[str, LearnedDurations] | UnsetType = UNSET
 
 
 class SnapshotCheck(Head, frozen=True, kw_only=True):

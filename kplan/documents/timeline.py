@@ -44,6 +44,19 @@ class PodDurations(Document, frozen=True, kw_only=True):
     run: PodDuration | UnsetType = UNSET
 
 
+class LearnedDurations(Document, frozen=True, kw_only=True):
+    """How long the pods of a workload took so far; absent what their status does not show.
+
+    Attributes
+    ----------
+    start : from their start on a node to being ready
+    run : until they succeeded
+    """
+
+    start: PodDuration | UnsetType = UNSET
+    run: PodDuration | UnsetType = UNSET
+
+
 class WorkloadTimeline(Document, frozen=True, kw_only=True):
     """A workload over time; times are in seconds since the change.
 

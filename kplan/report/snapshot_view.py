@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.config.releases import nearest
@@ -18,11 +18,15 @@ from kplan.documents.snapshot import (
     SnapshotCheck,
     SnapshotOverview,
 )
+from kplan.documents.timeline import LearnedDurations, PodDuration
 from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.footer import change_text
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
+from kplan.report.timeline import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
+from kplan.simulation.durations import EACH, Duration
+from kplan.simulation.learning import learn
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
 
@@ -33,8 +37,8 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _MOST_LINES = 12
 
 
-def overview_report(snapshot: Snapshot) -> SnapshotOverview:
-    """Return the document of `kplan snapshot show`."""
+def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> SnapshotOverview:
+    """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
     return SnapshotOverview(
         snapshot=_inspected(snapshot),
         counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
@@ -43,7 +47,23 @@ def overview_report(snapshot: Snapshot) -> SnapshotOverview:
         pods=overview_of_pods(snapshot),
         resources=_resources(snapshot),
         warnings=snapshot.warnings,
+        durations=_durations(snapshot) if with_durations else UNSET,
     )
+
+
+def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
+    learned = learn(snapshot)
+
+    def seen_in(durations: Mapping[str, Duration], name: str) -> PodDuration | UnsetType:
+        duration = durations.get(name)
+        if duration is None:
+            return UNSET
+        return PodDuration(seconds=duration.seconds, source=duration.source.value, samples=duration.n_samples)
+
+    names = sorted((learned.start.keys() | learned.run.keys()) - {EACH})
+    return {
+        name: LearnedDurations(start=seen_in(learned.start, name), run=seen_in(learned.run, name)) for name in names
+    }
 
 
 def check_report(snapshot: Snapshot) -> SnapshotCheck:
@@ -127,6 +147,8 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
     if counts:
         yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
+    if not isinstance(report.durations, UnsetType):
+        yield from _durations_table(report.durations)
     if facts.missing:
         yield Heading(("Missing",))
     for kind in facts.missing:
@@ -147,6 +169,24 @@ def render_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
     # The first line stays whole, so that searches find it.
     head = f"{facts.source}: {verdict} ({_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')})\n"
     return head + (render_plain(blocks, width) if blocks else "")
+
+
+def _durations_table(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
+    """Yield how long the pods of each workload took so far."""
+    yield Heading(("How long pods took",))
+    if not durations:
+        yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
+        return
+    rows = tuple(
+        (object_title(name), _length(lengths.start), _length(lengths.run)) for name, lengths in durations.items()
+    )
+    yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
+
+
+def _length(duration: PodDuration | UnsetType) -> str:
+    if isinstance(duration, UnsetType) or duration.seconds is None:
+        return "-"
+    return f"{seconds_text(duration.seconds)} (of {duration.samples})"
 
 
 def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:

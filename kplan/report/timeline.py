@@ -54,13 +54,18 @@ def timeline_blocks(document: PlanReport, timeline: Timeline) -> Iterator[Block]
     if waits:
         yield line(f"It waits longest for {'; '.join(waits)}")
     moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
-    moving.sort(key=lambda entry: (entry[1].lowest_ready - entry[1].ready_before, entry[0]))
+    moving.sort(key=lambda entry: by_drop(*entry))
     if moving:
         rows = tuple(_row(name, workload) for name, workload in moving[:_MOST_WORKLOADS])
         n_more = len(moving) - _MOST_WORKLOADS
         note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
         yield Table(("WORKLOAD", "READY BEFORE", "LOWEST", "AT", "AT THE END", "WANTED"), rows, "<>>>>>", note=note)
     yield from _assumptions(timeline)
+
+
+def by_drop(name: str, workload: WorkloadTimeline) -> tuple[bool, int, str]:
+    """Return the place of a workload among others: those that lose most ready pods first, jobs, which end, last."""
+    return name.startswith(("Job/", "CronJob/")), workload.lowest_ready - workload.ready_before, name
 
 
 def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:

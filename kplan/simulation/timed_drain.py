@@ -61,6 +61,7 @@ class TimedDrain:
         self._node = ""
         self._gives_up_at = math.inf
         self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
+        self._steps_at: dict[int, int] = {}  # row -> how many steps there were when its eviction was refused last
         self.has_failed = False  #: it gave up
         self.finished_at: float | None = None  #: when the last node was empty, in virtual time
 
@@ -109,11 +110,20 @@ class TimedDrain:
             return
         if self._waiting[row] != words:
             simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=simulation.owner(row), because=words)
-        simulation.note_change()
+        if self._timeout < math.inf:
+            simulation.note_change()
         is_first = not self._waiting[row]
         self._waiting[row] = words
-        if words == VIOLATED:
-            self._later(RETRY_SECONDS + (REFUSAL_SECONDS if is_first else 0.0), lambda: self._evict(row))
+        if words == VIOLATED and not self._is_in_vain(row):
+            at = simulation.now + RETRY_SECONDS + (REFUSAL_SECONDS if is_first else 0.0)
+            simulation.timers.post(at, lambda: self._evict(row), is_idle=True)
+
+    def _is_in_vain(self, row: int) -> bool:
+        """Tell whether nothing has happened since the last try, and nothing will: kubectl would try for ever."""
+        n_steps = len(self._simulation.steps)
+        has_changed = self._steps_at.get(row) != n_steps
+        self._steps_at[row] = n_steps
+        return not has_changed and self._timeout == math.inf and self._simulation.timers.are_idle
 
     def _look(self, row: int) -> None:
         if row not in self._simulation.pods:

@@ -16,6 +16,7 @@ class _Timer(msgspec.Struct):
     act: Act
     key: str
     is_awaited: bool
+    is_idle: bool
 
 
 class Timers:
@@ -26,20 +27,23 @@ class Timers:
         self._timers: dict[int, _Timer] = {}
         self._number_of: dict[str, int] = {}
         self._awaited: set[int] = set()
+        self._n_idle = 0
         self._n_posted = 0
 
-    def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False) -> None:
+    def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False, is_idle: bool = False) -> None:
         """Have something happen at a time.
 
         Parameters
         ----------
         key : what it is about; a timer takes the place of a former one with the same key; empty for none
         is_awaited : it happens even if the simulation is to end before
+        is_idle : it only tries again what something else has to make possible
         """
         self.cancel(key)
         self._n_posted += 1
         number = self._n_posted
-        self._timers[number] = _Timer(at, act, key, is_awaited)
+        self._timers[number] = _Timer(at, act, key, is_awaited, is_idle)
+        self._n_idle += is_idle
         if key:
             self._number_of[key] = number
         if is_awaited:
@@ -51,6 +55,11 @@ class Timers:
         """Whether nothing is to happen any more."""
         return not self._timers
 
+    @property
+    def are_idle(self) -> bool:
+        """Whether whatever is to happen only tries again what something else has to make possible."""
+        return self._n_idle == len(self._timers)
+
     def has(self, key: str) -> bool:
         """Tell whether a timer with this key is posted."""
         return key in self._number_of
@@ -59,7 +68,7 @@ class Timers:
         """Remove the timer with this key, if there is one."""
         number = self._number_of.pop(key, None)
         if number is not None:
-            del self._timers[number]
+            self._n_idle -= self._timers.pop(number).is_idle
             self._awaited.discard(number)
 
     def pop(self, end: float, draws: Random | None = None) -> tuple[float, Act] | None:
@@ -84,6 +93,7 @@ class Timers:
             due = [other for other in sorted(due) if at <= end or timers[other].is_awaited]
             number = due[draws.randrange(len(due))] if len(due) > 1 else number
         timer = timers.pop(number)
+        self._n_idle -= timer.is_idle
         self._awaited.discard(number)
         if timer.key:
             del self._number_of[timer.key]

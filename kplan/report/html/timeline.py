@@ -15,7 +15,7 @@ from msgspec import UnsetType
 from kplan.documents.change import Step, StepEvent
 from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import Timeline, WorkloadTimeline
-from kplan.report.timeline import object_title, seconds_text
+from kplan.report.timeline import by_drop, object_title, seconds_text
 from kplan.report.words import count
 
 MAX_WORKLOADS = 25
@@ -68,17 +68,13 @@ def timeline_figures(document: PlanReport, timeline: Timeline) -> str:
     if not timeline.end or not timeline.workloads:
         return ""
     bars = _bars(document.steps, timeline.end)
-    names = sorted(timeline.workloads, key=lambda name: (_drop(timeline.workloads[name]), name))
+    names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
     figures = [
         _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]
     ]
     n_more = len(names) - MAX_WORKLOADS
     more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
     return f'<h2>The course</h2>{_legend()}<div class="course">{"".join(figures)}</div>{more}'
-
-
-def _drop(workload: WorkloadTimeline) -> int:
-    return workload.lowest_ready - workload.ready_before
 
 
 def _bars(steps: Sequence[Step], end: float) -> dict[str, dict[str, _Bar]]:

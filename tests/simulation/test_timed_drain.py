@@ -1,0 +1,84 @@
+"""Drains where pods take time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import kplan
+from kplan.documents.change import StepEvent
+from kplan.planner.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
+from kplan.simulation.node_upgrade import Upgrade
+from tests.simulation.clusters import budget, deployment, node, running
+
+NODES = ["n0", "n1", "n2"]
+
+
+def _planner(replicas: int, **rule: Any) -> kplan.Planner:
+    web = running(deployment("web", replicas), NODES)
+    return kplan.Planner(kplan.load_snapshot([*map(node, NODES), *web, budget("web", **rule)]))
+
+
+def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> TimelinePlan:
+    durations = durations_for(planner, {"*": 6.0}, {"*": 2.0}, {})
+    return carry_out_in_time(planner, [Drained(0.0, nodes, **fields)], durations)
+
+
+def _times(plan: TimelinePlan, event: StepEvent) -> list[float]:
+    return [step.at for step in plan.steps if step.event is event and isinstance(step.at, float)]
+
+
+def test_a_refused_eviction_is_tried_again_every_five_seconds() -> None:
+    plan = _drain(_planner(6, maxUnavailable=1), "n0")
+
+    first, second = _times(plan, StepEvent.EVICTED)
+    assert 10 <= second - first < 11  # after five seconds the replacement is not ready yet
+    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 5
+
+
+def test_a_drain_that_is_blocked_for_ever_ends_with_what_holds_it_up() -> None:
+    plan = _drain(_planner(3, minAvailable=3), "n0")
+
+    assert list(plan.blocked) == ["default/web-h1-000"]
+    assert plan.timeline.is_over
+    assert plan.timeline.stuck_at == plan.timeline.end < 5
+
+
+def test_a_drain_gives_up_at_the_first_try_after_its_timeout() -> None:
+    plan = _drain(_planner(3, minAvailable=3), "n0", timeout=30.0)
+
+    assert 30 <= plan.timeline.end < 36
+    assert plan.blocked
+
+
+def test_the_next_node_waits_until_one_is_empty() -> None:
+    plan = _drain(_planner(3, maxUnavailable=3), "n0", "n1")
+
+    first, second = _times(plan, StepEvent.EVICTED)
+    assert 3 <= second - first < 3.5  # gone after two seconds, and looked at each second
+
+
+def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node() -> None:
+    planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
+    surge = [name for name in planner.world.node_by_name if name not in NODES]
+
+    plan = _drain(planner, *NODES, upgrade=Upgrade(surge=surge, node_start=60.0))
+
+    evicted = _times(plan, StepEvent.EVICTED)
+    assert len(evicted) >= 3
+    assert evicted[0] >= 60
+    assert all(later - sooner >= 60 for sooner, later in pairwise(evicted) if later != sooner)
+    assert plan.timeline.stuck_at is None
+    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready >= 2
+
+
+def test_an_upgrade_ends_at_a_node_that_cannot_be_emptied_unless_it_is_forced() -> None:
+    planner = _planner(3, minAvailable=3)
+
+    held_up = _drain(planner, *NODES, upgrade=Upgrade(timeout=20.0))
+    forced = _drain(planner, *NODES, upgrade=Upgrade(timeout=20.0, is_forced=True))
+
+    assert not _times(held_up, StepEvent.DELETED)
+    assert [warning.object for warning in held_up.left_out] == ["Node/n1", "Node/n2"]
+    assert len(_times(forced, StepEvent.DELETED)) >= 3
+    assert not forced.blocked
