@@ -9,6 +9,48 @@ from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector, PlainMeta
 
 
+class OnExitCodes(KubeStruct, frozen=True):
+    """Exit codes that a rule about failed pods is for: of one container, or of any."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[Int32, ...] = ()
+
+
+class OnPodCondition(KubeStruct, frozen=True):
+    """A condition that a rule about failed pods is for."""
+
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(KubeStruct, frozen=True):
+    """What becomes of a job when one of its pods fails in one way."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: tuple[OnPodCondition, ...] = ()
+
+
+class PodFailurePolicy(KubeStruct, frozen=True):
+    """Rules about failed pods, of which the first that matches counts."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(KubeStruct, frozen=True):
+    """Which indexes, or how many, are enough for a job's success."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: Int32 | None = None
+
+
+class SuccessPolicy(KubeStruct, frozen=True):
+    """Rules of which one is enough for a job's success."""
+
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
 class JobSpec(KubeStruct, frozen=True):
     """How many pods at a time, how many in total, and whether they have completion indexes."""
 
@@ -22,6 +64,8 @@ class JobSpec(KubeStruct, frozen=True):
     managed_by: str | None = None
     pod_replacement_policy: str | None = None
     active_deadline_seconds: Int64 | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 

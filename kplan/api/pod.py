@@ -176,8 +176,9 @@ class PodAnnotations(KubeStruct, frozen=True):
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
     #: the pod's completion index in an indexed job
     job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
-    #: how many pods of that index have failed before
+    #: how many pods of that index have failed before, so that it counts against its limit, and so that it does not
     job_index_failure_count: str = field(default="", name="batch.kubernetes.io/job-index-failure-count")
+    job_index_ignored_failure_count: str = field(default="", name="batch.kubernetes.io/job-index-ignored-failure-count")
     #: whether the cluster-autoscaler may evict the pod: "true", "false", or "on-completion"
     safe_to_evict: str = field(default="", name="cluster-autoscaler.kubernetes.io/safe-to-evict")
     #: local volumes that do not keep the cluster-autoscaler from evicting the pod, separated by commas

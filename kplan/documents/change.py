@@ -58,7 +58,7 @@ class WorkloadState(enum.StrEnum):
 
     COMPLETE = "complete"
     STUCK = "stuck"
-    """It lacks pods that it wants, and cannot get them."""
+    """It lacks pods that it wants, and cannot get them; or it is a job that has failed."""
     BLOCKED = "blocked"
     """Pods of it stay that were to leave, because they cannot be evicted."""
     UNCHANGED = "unchanged"
@@ -139,6 +139,11 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     unseen: tuple[str, ...] = ()
     refused: str = ""
     origin: Origin | UnsetType = field(default=UNSET, name="from")
+
+    @property
+    def is_failed_job(self) -> bool:
+        """Whether it is a job that has failed, so that it wants no pods any more."""
+        return self.kind == "Job" and self.state is WorkloadState.STUCK and not self.desired and bool(self.because)
 
 
 class BudgetAtRest(Document, frozen=True, kw_only=True):

@@ -171,11 +171,14 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
             yield Preformatted("the API server refuses it", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
-            yield Preformatted(workload.pod or "its controller cannot create pods", workload.because)
+            holder = "the change ends it" if workload.is_failed_job else "its controller cannot create pods"
+            yield Preformatted(workload.pod or holder, workload.because)
     yield from _obstacles(document)
 
 
 def _stuck(workload: WorkloadChange) -> str:
+    if workload.is_failed_job:
+        return "the job fails"
     return f"stuck, {workload.ready} of {workload.desired} ready"
 
 
@@ -289,7 +292,8 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         # Where a pod of its own holds it up, there is a case for that pod.
         elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
             words = f"{_stuck(workload)}: {workload.because}"
-            yield _of_workload(workload, "failed" if counted else "skipped", "Refused", words)
+            rule = "JobFailed" if workload.is_failed_job else "Refused"
+            yield _of_workload(workload, "failed" if counted else "skipped", rule, words)
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
 

@@ -54,6 +54,10 @@ _RULES: Mapping[str, Rule] = {
         "A promise that could not be held against the cluster.", "The message says why.", is_failure=False
     ),
     "Budget": Rule("A disruption budget.", "kplan explains what it allows.", is_failure=False),
+    "JobFailed": Rule(
+        "A job that fails because of the change.",
+        "Wait until it is done, or have its podFailurePolicy ignore the condition DisruptionTarget.",
+    ),
     "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
     "Evicted": Rule(
         "A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why.", is_failure=False

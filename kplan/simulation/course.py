@@ -281,7 +281,9 @@ class Course:
             else:
                 owner.retire(terminating)
             if not by_owner:
-                owner.failed(pod, self.now)
+                doubt = owner.failed(pod, self.now)
+                if doubt:
+                    self.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
                     owner.lost.append(pod.revision)
             self.notify(owner)

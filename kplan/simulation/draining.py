@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
@@ -181,10 +182,15 @@ class Drain:
             return True
         if self.obstacle(pod):
             return False
-        simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
+        self.tell_to_go(pod)
         if settles:
             simulation.run(QUIET)
         return True
+
+    def tell_to_go(self, pod: ObservedPod) -> None:
+        """Evict a pod, or delete it where the options say so."""
+        gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
+        self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}")
 
     def note_blocked(self, pods: Sequence[ObservedPod], *, log: bool = True) -> None:
         """Keep which pods cannot be evicted, and why; `log` adds steps about it."""

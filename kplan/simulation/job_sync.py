@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.simulation.controllers import job as controller
 from kplan.simulation.controllers.job import WantedJob, backoff
 from kplan.simulation.controllers.observed import Action, Create, Delete
-from kplan.simulation.jobs import BackoffRecord, Ended, JobState
+from kplan.simulation.jobs import BackoffRecord, Ended, IndexFailures, JobState
 
 BATCH_SECONDS = 1.0
 """Events of pods are gathered for so long. Upstream: SyncJobBatchPeriod."""
@@ -42,8 +42,8 @@ def sync(state: JobState, now: float) -> JobSync:
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
     record = state.record.with_ended(succeeded, failed)
-    index_failures = _index_failures(state, failed)
-    wanted = _wanted(state, succeeded, failed, index_failures, now)
+    index_failures, out = _index_failures(state, failed)
+    wanted = _wanted(state, succeeded, failed, out, now)
     n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
     actions = controller.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating)
     actions, again_at = _backed_off(state, wanted, actions, record, now)
@@ -53,9 +53,9 @@ def sync(state: JobState, now: float) -> JobSync:
         return JobSync([], again_at=again_at)
     n_left = len(state.pods) + sum(1 if isinstance(action, Create) else -1 for action in actions)
     n_leaving = len(state.terminating) + sum(isinstance(action, Delete) and bool(action.pod.node) for action in actions)
-    why_failed = wanted.why_failed
-    is_done = bool(why_failed) or (n_left == 0 and _is_complete(wanted))
-    if why_failed:
+    is_ended = bool(wanted.why_ended)
+    is_done = is_ended or (n_left == 0 and _is_complete(wanted))
+    if is_ended:
         wanted = replace(wanted, is_stopped=True)
     has_ended = sum(not ended.is_terminating for ended in state.uncounted.values() if not ended.is_success)
     state.wanted = replace(wanted, is_over=is_done and n_leaving - has_ended <= 0)
@@ -72,33 +72,35 @@ def sync(state: JobState, now: float) -> JobSync:
 
 
 def _wanted(
-    state: JobState, succeeded: list[Ended], failed: list[Ended], index_failures: dict[int, int], now: float
+    state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int], now: float
 ) -> WantedJob:
     """Return what the job wants once these pods are counted."""
     wanted = state.wanted
     indexes = wanted.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
     n_succeeded = len(indexes) if wanted.is_indexed else wanted.succeeded + len(succeeded)
-    limit = wanted.backoff_limit_per_index
-    out = {index for index, n in index_failures.items() if limit is not None and n > limit}
     started, deadline = state.started_at, state.deadline
     return replace(
         wanted,
         succeeded=n_succeeded,
-        failed=wanted.failed + len(failed),
+        failed=wanted.failed + sum(pod.failure.is_counted for pod in failed),
         completed_indexes=indexes,
-        failed_indexes=wanted.failed_indexes | out,
+        failed_indexes=failed_indexes,
         is_overdue=started is not None and deadline is not None and now - started >= deadline,
+        failed_by_policy=wanted.failed_by_policy
+        or next((pod.failure.fails_job for pod in failed if pod.failure.fails_job), ""),
     )
 
 
-def _index_failures(state: JobState, failed: list[Ended]) -> dict[int, int]:
-    failures = state.index_failures.copy()
-    if state.wanted.backoff_limit_per_index is not None:
-        for pod in failed:
-            if pod.index is not None:
-                failures[pod.index] = failures.get(pod.index, 0) + 1
-                state.waits[pod.index] = pod.at + backoff(failures[pod.index])
-    return failures
+def _index_failures(state: JobState, failed: list[Ended]) -> tuple[IndexFailures, frozenset[int]]:
+    """Return how often each index has failed once these pods are counted, and which have failed for good."""
+    failures, limit = state.index_failures.copy(), state.wanted.backoff_limit_per_index
+    out = set(state.wanted.failed_indexes)
+    for pod in failed if limit is not None else ():
+        if pod.index is not None:
+            if failures.note(pod.index, pod.failure, limit):
+                out.add(pod.index)
+            state.waits[pod.index] = pod.at + backoff(failures.of(pod.index))
+    return failures, frozenset(out)
 
 
 def _backed_off(

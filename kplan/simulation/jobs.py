@@ -9,9 +9,11 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.batch import PodFailurePolicy
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import WantedJob
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
+from kplan.simulation.controllers.pod_failure_policy import EXIT_CODE, Failure, failure_of
 from kplan.simulation.owners import Owner, WorkloadRef
 
 
@@ -22,6 +24,34 @@ class Ended(msgspec.Struct, frozen=True):
     at: float  #: when it finished, as its status says: in whole seconds
     is_success: bool = False
     is_terminating: bool = False  #: its containers have not ended yet
+    failure: Failure = Failure()  #: what it means for the job that it has failed, where it has
+
+
+class IndexFailures(msgspec.Struct):
+    """How often each index of a job has failed since the job started. Upstream: indexed_job_utils.go."""
+
+    counted: dict[int, int] = {}
+    ignored: dict[int, int] = {}  #: failures that do not count, although the job backs off after them as well
+
+    def copy(self) -> IndexFailures:
+        """Return an independent copy."""
+        return IndexFailures(self.counted.copy(), self.ignored.copy())
+
+    def note(self, index: int, failure: Failure, limit: int | None) -> bool:
+        """Note that a pod of an index has failed; tell whether the index has failed for good. Upstream: isIndexFailed.
+
+        Parameters
+        ----------
+        limit : how often an index may fail; None for any number
+        """
+        before = self.counted.get(index, 0)
+        noted = self.counted if failure.is_counted else self.ignored
+        noted[index] = noted.get(index, 0) + 1
+        return failure.fails_index or (failure.is_counted and limit is not None and before >= limit)
+
+    def of(self, index: int) -> int:
+        """Return how often an index has failed, whether that counts or not."""
+        return self.counted.get(index, 0) + self.ignored.get(index, 0)
 
 
 class BackoffRecord(msgspec.Struct, frozen=True):
@@ -43,6 +73,10 @@ class BackoffRecord(msgspec.Struct, frozen=True):
         return max(job.backoff(self.n_failures) - (now - self.last_failure), 0.0) if self.n_failures else 0.0
 
 
+_ASSUMED = (
+    "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods that are told to go are assumed"
+    f" to end with exit code {EXIT_CODE}"
+)
 HALF_A_SECOND = 0.5
 """By how much a timestamp in whole seconds lies in the past, on average."""
 
@@ -57,8 +91,8 @@ class JobState(Owner):
     #: index of a pod, None for the whole job -> failures in this simulation; the job backs off longer after each
     failures: dict[int | None, int] = field(default_factory=dict)
     waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> earliest time of the next pod
-    #: index -> how often it has failed since the job started
-    index_failures: dict[int, int] = field(default_factory=dict)
+    index_failures: IndexFailures = field(default_factory=IndexFailures)
+    policy: PodFailurePolicy | None = None  #: what failed pods mean for it
     #: a deleted pod stays until the next one is created: meanwhile the controller would have to report more ready pods
     #: than active ones, which the API server refuses, so it cannot remove its finalizer from the pod
     holds_on: bool = False
@@ -102,26 +136,41 @@ class JobState(Owner):
     def desired(self) -> int:
         """See `Owner`."""
         wanted = self.wanted
-        if wanted.is_over or wanted.is_suspended or wanted.why_failed:
+        if wanted.is_over or wanted.is_suspended or wanted.why_ended:
             return 0
         left = wanted.parallelism
         if wanted.completions is not None:
             left = wanted.completions - wanted.succeeded - len(wanted.failed_indexes)
         return max(min(left, wanted.parallelism), 0)
 
-    def failed(self, pod: ObservedPod, now: float) -> None:
+    def failure_of(self, pod: ObservedPod) -> Failure:
+        """Return what it means for the job that a pod of it, which is told to go, fails."""
+        spec = self.templates[""].spec
+        sidecars = (container.name for container in spec.init_containers if container.restart_policy == "Always")
+        return failure_of(self.policy, pod, (*(container.name for container in spec.containers), *sidecars))
+
+    def failed(self, pod: ObservedPod, now: float) -> str:
         """See `Owner`."""
+        failure = self.failure_of(pod)
+        if not self.has_clock and not self.wanted.is_suspended:
+            self._count_failure(pod, failure, now)
+        return _ASSUMED if failure.is_assumed else ""
+
+    def _count_failure(self, pod: ObservedPod, failure: Failure, now: float) -> None:
         wanted = self.wanted
-        if self.has_clock or not self.counts_leaving or wanted.is_suspended:
-            return
-        self.wanted = replace(wanted, failed=wanted.failed + 1)
-        index = None
-        if wanted.backoff_limit_per_index is not None and pod.index is not None:
-            index = pod.index
-            before = self.index_failures.get(index, 0)
-            self.index_failures[index] = before + 1
-            if before >= wanted.backoff_limit_per_index:
-                self.wanted = replace(self.wanted, failed_indexes=wanted.failed_indexes | {index})
+        is_per_index = wanted.backoff_limit_per_index is not None and pod.index is not None
+        index = pod.index if is_per_index else None
         n = self.failures[index] = self.failures.get(index, 0) + 1
-        self.waits[index] = now + job.backoff(n if index is None else self.index_failures[index]) - HALF_A_SECOND
+        out = wanted.failed_indexes
+        if index is not None:
+            is_out = self.index_failures.note(index, failure, wanted.backoff_limit_per_index)
+            out = out | {index} if is_out else out
+            n = self.index_failures.of(index)
+        self.wanted = replace(
+            wanted,
+            failed=wanted.failed + failure.is_counted,
+            failed_indexes=out,
+            failed_by_policy=wanted.failed_by_policy or failure.fails_job,
+        )
+        self.waits[index] = now + job.backoff(n) - HALF_A_SECOND
         self.holds_on = self.n_ready > 0

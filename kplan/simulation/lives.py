@@ -253,7 +253,9 @@ class Lives(Course):
         stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else self.now
-            owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True)
+            owner.uncounted[row] = Ended(
+                pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
+            )
         elif stop <= 0:
             self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
             return None

@@ -10,6 +10,7 @@ from kplan.documents.change import Change, PodAtRest, Step, StepEvent, WorkloadC
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
+from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import Owner
 
@@ -74,7 +75,8 @@ def _describe(
     ready = sum(pod.is_ready for pod, _ in pods)
     pending = [pod for pod, _ in pods if not pod.node]
     desired = _desired(owner, len(pods))
-    is_complete = len(pods) == len(current) == ready == desired
+    why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
+    is_complete = len(pods) == len(current) == ready == desired and not why_failed
     blocked = {step.pod: step.because for step in simulation.steps if _is_blocked(step, key)}
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
     if change is Change.NONE and not _was_moved(simulation, key):
@@ -82,7 +84,7 @@ def _describe(
     if blocked and not pending:
         state = WorkloadState.BLOCKED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
-    refusal = _refusal(owner)
+    refusal = why_failed or _refusal(owner)
     missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
     return WorkloadChange(
         kind=kind,

@@ -147,8 +147,9 @@ class Owner(ABC):
         """Remove a terminating pod."""
         del self.terminating[pod.row]
 
-    def failed(self, pod: ObservedPod, now: float) -> None:  # noqa: B027 - most controllers ignore it
-        """Count a pod that was removed before it was done as failed."""
+    def failed(self, pod: ObservedPod, now: float) -> str:  # noqa: ARG002 - most controllers ignore it
+        """Count a pod that was removed before it was done as failed; return what to warn of."""
+        return ""
 
 
 @dataclass

@@ -105,7 +105,7 @@ class TimedDrain:
         if not words:
             self._waiting[row] = ""
             if not pod.is_terminating:
-                simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
+                self.work.tell_to_go(pod)
             self._later(POLL_SECONDS, lambda: self._look(row))
             return
         if self._waiting[row] != words:

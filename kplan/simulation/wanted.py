@@ -6,7 +6,7 @@ from kplan.api.apps import DaemonSet, Deployment, StatefulSet
 from kplan.api.batch import Job
 from kplan.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
-from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, WantedJob
+from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, SuccessRule, WantedJob
 from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSet
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.set_claims import DELETE
@@ -107,6 +107,12 @@ def wanted_job(obj: Job) -> WantedJob:
         per_index,
         spec.max_failed_indexes,
         _indexes(status.failed_indexes),
+        success_rules=tuple(
+            SuccessRule(
+                None if rule.succeeded_indexes is None else _indexes(rule.succeeded_indexes), rule.succeeded_count
+            )
+            for rule in (spec.success_policy.rules if spec.success_policy is not None else ())
+        ),
     )
 
 

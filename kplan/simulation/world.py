@@ -214,6 +214,7 @@ class Workloads:
             selector=compiled(obj.spec.selector),
             deadline=obj.spec.active_deadline_seconds,
             started_at=seconds(obj.status.start_time),
+            policy=obj.spec.pod_failure_policy,
         )
         self._owners[ref.key] = state
         return state
@@ -258,9 +259,10 @@ class Workloads:
             pod = replace(pod, target=target_of(info.pod), revision=revision)
         elif isinstance(owner, JobState) and owner.wanted.is_indexed:
             pod = replace(pod, index=completion_index(info))
-            n_failures = parse_int64(info.pod.metadata.annotations.job_index_failure_count)
-            if pod.index is not None and n_failures is not None:
-                owner.index_failures[pod.index] = n_failures
+            annotations, failures = info.pod.metadata.annotations, owner.index_failures
+            if pod.index is not None:
+                failures.counted[pod.index] = parse_int64(annotations.job_index_failure_count) or 0
+                failures.ignored[pod.index] = parse_int64(annotations.job_index_ignored_failure_count) or 0
         elif isinstance(owner, ForeignState):
             pod = replace(pod, revision=pod.name)
             owner.templates[pod.name] = _template_of(info.pod)

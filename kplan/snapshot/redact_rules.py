@@ -30,7 +30,7 @@ from kplan.api.affinity import (
 )
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
 from kplan.api.autoscaling import CrossVersionObjectReference
-from kplan.api.batch import JobTemplateSpec
+from kplan.api.batch import JobTemplateSpec, OnExitCodes
 from kplan.api.pod import PodAnnotations
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
@@ -47,16 +47,16 @@ KEPT_FIELDS = _words(
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
     concurrency_policy consolidate_after consolidation_policy counter_set cpu creation_timestamp daemon_set_pod
     declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
-    duration effect ephemeral_disk expire_after extended_resource_name failed_indexes fs_type gpu_count gpu_type group
-    job_completion_index job_index_failure_count key kind kubelet_version last_pod_event_time last_transition_time
-    managed_by match_attribute match_label_keys max_pods max_replicas max_size max_surge max_unavailable medium memory
-    min_available min_size mirror mismatch_label_keys node_affinity_policy node_taints_policy nodes operator
-    persistent_volume_reclaim_policy phase pod_management_policy pod_replacement_policy preemption_policy price
-    price_adjustment protocol provisioner qos_class reason reasons reclaim_policy resource resource_name
-    resource_version restart_policy safe_to_evict scale_down_disabled scale_up_delay schedule scheduler_name
-    scope_name scopes share_id start_time status termination_grace_period time_added time_zone topology_key
-    topology_keys type unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled
-    when_unsatisfiable
+    duration effect ephemeral_disk expire_after extended_resource_name failed_indexes fs_type gpu_count gpu_type
+    group job_completion_index job_index_failure_count job_index_ignored_failure_count key kind kubelet_version
+    last_pod_event_time last_transition_time managed_by match_attribute match_label_keys max_pods max_replicas
+    max_size max_surge max_unavailable medium memory min_available min_size mirror mismatch_label_keys
+    node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy phase
+    pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
+    qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
+    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes share_id start_time status
+    succeeded_indexes termination_grace_period time_added time_zone topology_key topology_keys type
+    unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
 )
 
@@ -301,6 +301,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (ReplicaSetAnnotations, "revision"): _keep,
     (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
     (JobTemplateSpec, "metadata"): metadata_rule("Job"),
+    (OnExitCodes, "container_name"): _named("container"),
     (policy.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
         words.name("Pod", name): moment for name, moment in pods.items()
     },

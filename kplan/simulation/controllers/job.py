@@ -22,6 +22,20 @@ MAX_BACKOFF = 600.0
 MAX_AT_A_TIME = 500
 
 
+class SuccessRule(msgspec.Struct, frozen=True):
+    """Which indexes, or how many of them, are enough for success."""
+
+    indexes: frozenset[int] | None = None  #: None for all
+    count: int | None = None  #: how many of these; None for all of them
+
+    def is_met_by(self, completed: frozenset[int]) -> bool:
+        """Tell whether enough indexes are among those that are completed."""
+        if self.indexes is None:
+            return self.count is not None and len(completed) >= self.count
+        n = len(self.indexes & completed)
+        return bool(self.indexes) and (n == len(self.indexes) or (self.count is not None and n >= self.count))
+
+
 class WantedJob(msgspec.Struct, frozen=True):
     """What a job wants."""
 
@@ -41,12 +55,14 @@ class WantedJob(msgspec.Struct, frozen=True):
     max_failed: int | None = None  #: how many indexes may fail for good; None for any number
     failed_indexes: frozenset[int] = frozenset()  #: indexes that have failed for good
     is_overdue: bool = False  #: it has been active for longer than ``activeDeadlineSeconds``
+    failed_by_policy: str = ""  #: which rule of its ``podFailurePolicy`` has ended it; empty for none
+    success_rules: tuple[SuccessRule, ...] = ()  #: of which one is enough
 
     @property
     def why_failed(self) -> str:
-        """Why it has failed; empty where it has not."""
-        if self.is_stopped:
-            return "the Job is being ended"
+        """Why it has failed; empty where it has not, or where that is over."""
+        if self.failed_by_policy:
+            return self.failed_by_policy
         if self.failed > self.backoff_limit:
             return "Job has reached the specified backoff limit"
         if self.is_overdue:
@@ -57,6 +73,20 @@ class WantedJob(msgspec.Struct, frozen=True):
         if n and n + self.succeeded >= (self.completions or 0):
             return "Job has failed indexes"
         return ""
+
+    @property
+    def why_succeeded(self) -> str:
+        """Why it has succeeded before all its pods have; empty where it has not. Upstream: matchSuccessPolicy."""
+        if self.is_indexed and self.completed_indexes:
+            for index, rule in enumerate(self.success_rules):
+                if rule.is_met_by(self.completed_indexes):
+                    return f"Matched rules at index {index}"
+        return ""
+
+    @property
+    def why_ended(self) -> str:
+        """Why no pod of it may run on; empty where they may."""
+        return "the Job is being ended" if self.is_stopped else self.why_failed or self.why_succeeded
 
 
 def actions(wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0) -> list[Action]:
@@ -69,7 +99,7 @@ def actions(wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0
     """
     if wanted.is_over:
         return []
-    why = wanted.why_failed
+    why = wanted.why_ended
     if why:
         return [Delete(pod, why) for pod in pods]
     if wanted.is_suspended:

@@ -32,6 +32,7 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
     is_new: bool = False  #: it was created in this simulation
     order: int = 0  #: position in the order in which the controller got to know its pods
     is_terminating: bool = False  #: it was told to go, and is not gone yet; it is not ready then
+    is_deleted: bool = False  #: it is told to go by a deletion, which gives it no condition DisruptionTarget
     is_fresh: bool = False  #: it is ready, but not yet for as long as ``minReadySeconds`` of its workload
 
     @property
