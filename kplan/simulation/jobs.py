@@ -74,7 +74,7 @@ class BackoffRecord(msgspec.Struct, frozen=True):
 
 
 _ASSUMED = (
-    "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods that are told to go are assumed"
+    "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods told to go are assumed"
     f" to end with exit code {EXIT_CODE}"
 )
 HALF_A_SECOND = 0.5

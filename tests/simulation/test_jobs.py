@@ -59,9 +59,7 @@ def pods_of(workload: Object, *nodes: str) -> list[Object]:
 
 def cluster(workload: Object) -> kplan.Planner:
     """Return a cluster in which two pods of a job run on n0, and one on n1."""
-    return kplan.Planner(
-        kplan.load_snapshot([node("n0"), node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")])
-    )
+    return kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), workload, *pods_of(workload, "n0", "n0", "n1")]))
 
 
 def drained(workload: Object, **options: Any) -> ChangePlan:
@@ -137,7 +135,8 @@ def test_a_job_succeeds_early_once_enough_indexes_have() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n0")]))
 
     def succeeded(*rules: Object) -> list[str]:
-        workload = job(completionMode="Indexed", parallelism=1, **({"successPolicy": {"rules": list(rules)}} if rules else {}))
+        policies = {"successPolicy": {"rules": list(rules)}} if rules else {}
+        workload = job(completionMode="Indexed", parallelism=1, **policies)
         del workload["spec"]["selector"], workload["status"]
         plan = planner.timeline([{"at": 0, "apply": [workload]}], run={"*": 60})
         assert plan.after == ()

@@ -13,6 +13,7 @@ from kplan.simulation.controllers.pod_failure_policy import Failure, failure_of
 from tests.simulation.controllers.builders import pod
 
 EVICTED = pod("web", node="n")
+ENDED = "for pod default/web failed with exit code 143"
 DELETED = replace(EVICTED, is_deleted=True)
 
 
@@ -47,10 +48,7 @@ def policy(*rules: dict[str, Any]) -> PodFailurePolicy:
         ([on_exit_codes("Ignore", "NotIn", 143), on_disruption("FailIndex")], Failure(fails_index=True)),
         (
             [on_exit_codes("FailJob", "In", 143, container="main")],
-            Failure(
-                fails_job="Container main for pod default/web failed with exit code 143 matching FailJob rule at index 0",
-                is_assumed=True,
-            ),
+            Failure(fails_job=f"Container main {ENDED} matching FailJob rule at index 0", is_assumed=True),
         ),
         ([on_exit_codes("FailJob", "In", 143, container="other")], Failure()),
     ],
