@@ -21,6 +21,7 @@ from pathlib import Path
 
 import bench_capacity
 import bench_distinct
+import bench_karpenter
 import bench_preemption
 import bench_scheduler_perf
 import bench_what_if
@@ -42,6 +43,9 @@ SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 50_000), (15_000, 150_000))
 DRAINED = 30
 REPEATS = 2
 
+KARPENTER = """Pending pods, 100 instance types, one pool, no nodes yet. Constrained pods spread over zones, and every other
+one keeps away from its like. The figures of Karpenter 1.13 are those of its own code in one process, by CPU time of its
+threads together."""
 HOW = """`python tests/benchmarks/page.py` measures all of this and writes this page. Every node is evaluated for every
 pod, and pods are placed one after another. Times are the process's own, so that what else the machine does counts
 less; a busy machine still slows it down."""
@@ -262,6 +266,15 @@ def capacity(directory: Path) -> str:
     )
 
 
+def karpenter() -> str:
+    """Make nodes for pending pods as Karpenter does."""
+    rows = [
+        (f"{count:,} {kind}", theirs, round(max(bench_karpenter.rates(kind, count)[1] for _ in range(REPEATS))))
+        for (kind, count), (_, theirs) in bench_karpenter.KARPENTER.items()
+    ]
+    return table(("pods", "Karpenter, pods a CPU second", "kplan, pods a CPU second"), rows)
+
+
 def page(directory: Path) -> str:
     """Measure, and write the page's text."""
     # What is measured in processes of their own comes first: a process starts with what its parent holds.
@@ -290,6 +303,9 @@ def page(directory: Path) -> str:
         workloads(),
         "## Capacity",
         counted,
+        "## Nodes that Karpenter makes",
+        KARPENTER,
+        karpenter(),
     ]
     return "\n\n".join(parts) + "\n"
 
