@@ -43,9 +43,9 @@ SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 50_000), (15_000, 150_000))
 DRAINED = 30
 REPEATS = 2
 
-KARPENTER = """Pending pods, 100 instance types, one pool, no nodes yet. Constrained pods spread over zones, and every other
-one keeps away from its like. The figures of Karpenter 1.13 are those of its own code in one process, by CPU time of its
-threads together."""
+KARPENTER = """Pending pods, 100 instance types, one pool, no nodes yet. Constrained pods spread over zones, and every
+other one keeps away from its like. The figures of Karpenter 1.13 are those of its own code in one process, by CPU time
+of its threads together."""
 HOW = """`python tests/benchmarks/page.py` measures all of this and writes this page. Every node is evaluated for every
 pod, and pods are placed one after another. Times are the process's own, so that what else the machine does counts
 less; a busy machine still slows it down."""

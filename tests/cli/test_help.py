@@ -57,7 +57,7 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
     (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
     for name in ("instance-types.json", "spot-prices.json"):
-        shutil.copy(Path(__file__).parents[1] / "autoscaling/karpenter/ec2" / name, tmp_path)
+        shutil.copy(Path(__file__).parents[2] / "fixtures" / "karpenter" / name, tmp_path)
     if "monday.json" in example:
         (tmp_path / "monday.json").write_text(invoke("check", "checks.yaml", "-o", "json").stdout)
     if "plan.json" in example:

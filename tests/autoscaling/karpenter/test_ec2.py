@@ -12,7 +12,7 @@ from kplan.autoscaling.karpenter.catalogue import plain_entries, read_catalogue
 from kplan.autoscaling.karpenter.ec2 import Converted, convert_ec2
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of
 
-HERE = Path(__file__).parent / "ec2"
+HERE = Path(__file__).parents[3] / "fixtures" / "karpenter"
 GIB = 2**30 * 10**9
 
 
