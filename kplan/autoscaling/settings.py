@@ -53,6 +53,11 @@ _MAKERS: Mapping[type, str] = {
 """Settings -> MODULE:FUNCTION, which sets an autoscaler up for a snapshot; imported when first used."""
 
 
+def is_followed(settings: Settings) -> bool:
+    """Tell whether the autoscaler of some settings can be followed."""
+    return type(settings) in _MAKERS
+
+
 def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:
     """Return the autoscaler of some settings, for a cluster.
 

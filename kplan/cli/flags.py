@@ -244,7 +244,7 @@ class OutputFlags:
             "--fail-on",
             metavar="LIST",
             help="Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
-            "unavailable (with --timeline), warning; or none.",
+            "new-nodes, unavailable (with --timeline), warning; or none.",
         ),
     ] = ""
     exit_zero: Annotated[

@@ -33,7 +33,7 @@ _COMMON = frozenset({"namespace", "all_namespaces", "replicas", "snapshot", "con
 """Shared parameters that `--help` shows, too."""
 
 _HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this message and exit.")]
-_LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Many questions", "Output", "Messages")
+_LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Autoscaler", "Many questions", "Output", "Messages")
 """Groups of shared options, in their order in the whole help."""
 
 

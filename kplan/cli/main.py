@@ -131,6 +131,17 @@ _add(
     _NODES,
 )
 _add(
+    "nodes",
+    "kplan.cli.nodes:nodes",
+    """
+    kplan nodes --node-groups groups.yaml  # what the autoscaler adds, removes and keeps
+    kplan nodes web.yaml --node-groups groups.yaml --fail-on new-nodes  # exit code 1 if these pods need new nodes
+    kplan nodes --node-groups groups.yaml -o wide  # a row for each node, with what would free it
+    """,
+    "Show which nodes the autoscaler adds, removes and keeps.",
+    _NODES,
+)
+_add(
     "capacity",
     "kplan.cli.capacity:capacity",
     """

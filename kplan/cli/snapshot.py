@@ -223,7 +223,10 @@ def rbac(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the role.")] = "kplan",
     output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
 ) -> None:
-    """Print the smallest ClusterRole that kplan needs: get and list, without Secrets and ConfigMaps."""
+    """Print the smallest ClusterRole that kplan needs: get and list, without Secrets.
+
+    Of ConfigMaps it opens only the two of the cluster-autoscaler, by name.
+    """
     from kplan.live.resources import cluster_role
 
     write_out(as_data(cluster_role(name), output))
@@ -280,6 +283,40 @@ def types(
         for note in notes:
             say(f"warning: {note}")
     write_out(as_data(plain_entries(entries), output))
+
+
+@app.command(
+    "groups",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot groups  # to save, correct and complete, for kplan nodes --node-groups
+    kplan snapshot groups cluster.json.gz -o json  # of a snapshot, as JSON
+    """,
+    short_help="Print the node groups of the cluster-autoscaler that a cluster shows.",
+)
+@with_flags
+def groups(
+    file: FileArgument = "",
+    *,
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the node groups that a cluster shows, in the format of --node-groups.
+
+    They are found by the labels that clouds give to nodes, by Cluster API objects, in the status that the
+    cluster-autoscaler writes, and in the command line of its Deployment.
+    """
+    from kplan.autoscaling.cluster_autoscaler.writing import found_list
+
+    check_template(output)
+    known = found_list(_open(file, cluster, quiet=quiet))
+    if not quiet:
+        for warning in known.warnings:
+            say(f"warning: {warning.object}: {warning.message}")
+        if not known.content["nodeGroups"]:
+            say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
+    write_out(as_data(known.content, output))
 
 
 def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:

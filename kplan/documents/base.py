@@ -25,6 +25,7 @@ Condition = Literal[
     "pdb-violation",
     "gated",
     "pending",
+    "new-nodes",
     "unavailable",
     "warning",
     "regression",
@@ -135,8 +136,8 @@ class Counted(Document, frozen=True):
 
     Attributes
     ----------
-    object : NAMESPACE/NAME of a pod, or what a warning is about; KIND/NAMESPACE/NAME of a workload
-    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, Unavailable, or the code of a warning
+    object : NAMESPACE/NAME of a pod, a new node, or what a warning is about; KIND/NAMESPACE/NAME of a workload
+    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, Unavailable, NewNode, or the code of a warning
     node : where it happens, for a preemption or a blocked eviction
     victim : NAMESPACE/NAME of the pod whose budget is violated
     """

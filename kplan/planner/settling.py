@@ -75,8 +75,13 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     return _snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
-def settled(base: Base) -> tuple[Snapshot, ClusterChange]:
-    """Return the snapshot after all controllers and the scheduler worked until nothing moved."""
+def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot after all controllers and the scheduler worked until nothing moved.
+
+    Parameters
+    ----------
+    retries : the scheduler tries every pending pod, also those that nothing has helped since it tried them
+    """
     simulation = begin(base)
     for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
         owner = simulation.workloads.find(key)
@@ -84,6 +89,8 @@ def settled(base: Base) -> tuple[Snapshot, ClusterChange]:
             simulation.enqueue(owner)
     scalers = base.snapshot.horizontal_pod_autoscalers
     add_bounds(simulation, Autoscalers(scalers), scalers)
+    if retries:
+        simulation.retry_pending()
     simulation.run()
     after = _snapshot_of(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)

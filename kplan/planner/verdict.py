@@ -18,6 +18,7 @@ PDB_VIOLATION: Final = "pdb-violation"
 GATED: Final = "gated"
 PENDING: Final = "pending"
 UNAVAILABLE: Final = "unavailable"
+NEW_NODES: Final = "new-nodes"
 WARNING: Final = "warning"
 NONE: Final = "none"
 CONDITIONS: tuple[Condition, ...] = (
@@ -27,6 +28,7 @@ CONDITIONS: tuple[Condition, ...] = (
     GATED,
     PENDING,
     UNAVAILABLE,
+    NEW_NODES,
     WARNING,
     NONE,
 )
@@ -38,6 +40,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "plan": (UNSCHEDULABLE, PDB_VIOLATION),
     "drain": (UNSCHEDULABLE, PDB_VIOLATION),
     "explain": (NONE,),
+    "nodes": (NONE,),
     "diff": (NONE,),
 }
 """The default of `--fail-on`, by command."""

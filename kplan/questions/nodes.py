@@ -19,11 +19,11 @@ class Nodes(Question, frozen=True):
     Attributes
     ----------
     full : include the decision in the autoscaler's own terms
-    loops : seconds at which the cluster-autoscaler looks
+    loops : seconds at which the cluster-autoscaler looks; None for as long as it waits before it removes a node
     """
 
     full: bool = False
-    loops: tuple[float, ...] = (0.0,)
+    loops: tuple[float, ...] | None = (0.0,)
 
     def answer(
         self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None

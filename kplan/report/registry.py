@@ -39,6 +39,7 @@ _MODULES: Mapping[str, str] = {
     "DiffReport": "kplan.report.diff",
     "BudgetsReport": "kplan.report.budgets",
     "ChecksReport": "kplan.report.promises",
+    "NodesReport": "kplan.report.nodes",
 }
 KINDS = tuple(_MODULES)
 

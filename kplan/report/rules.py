@@ -70,6 +70,13 @@ _RULES: Mapping[str, Rule] = {
         "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
         is_failure=False,
     ),
+    "NewNode": Rule(
+        "A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs.", is_failure=False
+    ),
+    "Removed": Rule("A node that the autoscaler removes.", "kplan nodes shows where its pods go.", is_failure=False),
+    "Kept": Rule(
+        "A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it.", is_failure=False
+    ),
     "Chance": Rule(
         "A pod that is placed in some runs and not in others.",
         "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",

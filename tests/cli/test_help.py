@@ -19,6 +19,7 @@ from tests.cli.test_place import WEB
 
 #: The second waits for an agent; tests/mcp talks to it.
 NEEDS_A_CLUSTER = ("kplan snapshot save", "kplan mcp")
+GROUPS = "nodeGroups: [{name: spot, maxSize: 6, nodes: {selector: {pool: spot}}}]\n"
 SCHEDULER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
@@ -55,6 +56,7 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "question.yaml").write_text(question)
     (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
+    (tmp_path / "groups.yaml").write_text(GROUPS)
     (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
     for name in ("instance-types.json", "spot-prices.json"):
         shutil.copy(Path(__file__).parents[2] / "fixtures" / "karpenter" / name, tmp_path)

@@ -25,7 +25,7 @@ def snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_commands_and_those_of_groups_are_offered_but_no_files() -> None:
     assert offered("pl") == (["place", "plan"], 4)
-    assert offered("snapshot", "") == (["save", "show", "check", "rbac"], 4)
+    assert offered("snapshot", "") == (["save", "show", "check", "rbac", "types", "groups"], 4)
     assert "names" not in offered("")[0]
 
 

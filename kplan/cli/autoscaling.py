@@ -1,0 +1,72 @@
+"""The options that choose the autoscaler to follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from kplan.cli.arguments import STANDARD_INPUT
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.settings import Settings
+    from kplan.snapshot.model import Snapshot
+
+
+class AutoscalerChoice(StrEnum):
+    """Which autoscaler is followed."""
+
+    AUTO = "auto"
+    KARPENTER = "karpenter"
+    CLUSTER_AUTOSCALER = "cluster-autoscaler"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class AutoscalerFlags:
+    """Options that choose the autoscaler."""
+
+    panel: ClassVar[str] = "Autoscaler"
+
+    autoscaler: Annotated[
+        AutoscalerChoice,
+        typer.Option(
+            "--autoscaler",
+            help="Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
+        ),
+    ] = AutoscalerChoice.AUTO
+    node_groups: Annotated[
+        str,
+        typer.Option(
+            "--node-groups",
+            metavar="FILE",
+            help="Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
+        ),
+    ] = ""
+    instance_types: Annotated[
+        str,
+        typer.Option(
+            "--instance-types",
+            metavar="FILE",
+            help="Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
+        ),
+    ] = ""
+
+    def check(self) -> None:
+        """Raise UsageError where both files are standard input."""
+        if self.node_groups == self.instance_types == STANDARD_INPUT:
+            raise UsageError("standard input can be read only once", hint="give one of them as a file")
+
+    def settings_for(self, snapshot: Snapshot) -> Settings | None:
+        """Return the settings of the autoscaler to follow in a cluster; None for none."""
+        from kplan.autoscaling.choosing import autoscaler_of
+
+        return autoscaler_of(
+            snapshot,
+            self.autoscaler.value,
+            node_groups=self.node_groups or None,
+            instance_types=self.instance_types or None,
+        )

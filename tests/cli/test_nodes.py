@@ -1,0 +1,140 @@
+"""`kplan nodes` and `kplan snapshot groups`: what the autoscaler does with the example cluster, in every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+
+GROUPS = "fixtures/node-groups.yaml"
+
+
+def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_nothing() -> None:
+    shown = invoke("nodes", "--node-groups", GROUPS)
+
+    assert shown.exit_code == 0
+    assert "1 node added, 1 pending pod not helped, 13 nodes stay" in shown.stdout
+    assert f"Decided as cluster-autoscaler 1.36 does; node groups from {GROUPS}." in shown.stdout
+    assert "gpu-b-new-1" in shown.stdout
+    assert "gpu-a, gpu-b: max node group size reached" in shown.stdout
+    assert "What would free it: add replicas, or let the budget allow one disruption." in shown.stdout
+
+
+def test_kube_scheduler_goes_first() -> None:
+    report = json.loads(invoke("nodes", "--node-groups", GROUPS, "-o", "json").stdout)
+
+    (added,) = report["adds"]
+    # ml/fine-tune takes the node of the example's training run, which a group then gets a node for.
+    assert added["group"] == "gpu-b"
+    assert [pod.rpartition("-")[0] for pod in added["pods"]] == ["ml/train-ranking"]
+    assert "ml/fine-tune" not in report["unhelped"]
+    assert report["price"] == {"before": pytest.approx(11.9), "after": pytest.approx(16.5)}
+    assert report["snapshot"]["pods"] == 90
+
+
+def pod_manifest(tmp_path: Path, spec: str) -> str:
+    manifest = tmp_path / "big.yaml"
+    manifest.write_text(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: big, namespace: shop}}\nspec:\n  {spec}\n"
+        "  containers: [{name: a, image: a, resources: {requests: {cpu: 6}}}]\n"
+    )
+    return str(manifest)
+
+
+def test_pods_of_manifests_join_in(tmp_path: Path) -> None:
+    manifest = pod_manifest(tmp_path, "nodeSelector: {topology.kubernetes.io/zone: eu-west-1c, pool: general}")
+
+    report = json.loads(invoke("nodes", manifest, "--node-groups", GROUPS, "-o", "json").stdout)
+
+    # The new pod evicts others of eu-west-1c; those get the new nodes.
+    assert "general" in {added["group"].rpartition("-")[0] for added in report["adds"]}
+
+
+def test_pods_that_the_api_server_refuses_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    manifest = pod_manifest(tmp_path, "preemptionPolicy: Never")
+
+    report = json.loads(invoke("nodes", manifest, "--node-groups", GROUPS, "-o", "json").stdout)
+
+    (warning,) = report["warnings"]
+    assert (warning["code"], warning["object"]) == ("Refused", "Pod/shop/big")
+    assert "the string value of PreemptionPolicy (Never) must not be provided" in warning["message"]
+
+
+def test_new_nodes_and_pods_without_help_fail_where_they_should() -> None:
+    failed = invoke("nodes", "--node-groups", GROUPS, "--fail-on", "new-nodes,unschedulable", "-o", "json")
+
+    assert failed.exit_code == 1
+    counted = [(event["object"], event["rule"]) for event in json.loads(failed.stdout)["verdict"]["counted"]]
+    assert counted == [("gpu-b-new-1", "NewNode"), ("ml/llm-eval", "Unschedulable")]
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_has_what_is_added_or_what_went_wrong(output: str) -> None:
+    shown = invoke("nodes", "--node-groups", GROUPS, "-o", output)
+
+    assert shown.exit_code == 0
+    # GitHub and SARIF show what went wrong.
+    assert ("ml/llm-eval" if output in ("github", "sarif") else "gpu-b-new-1") in shown.stdout
+
+
+def test_names_are_what_is_done() -> None:
+    assert invoke("nodes", "--node-groups", GROUPS, "-o", "name").stdout == "add gpu-b-new-1\n"
+
+
+def test_the_whole_decision_is_there_for_those_who_want_it() -> None:
+    report = json.loads(invoke("nodes", "--node-groups", GROUPS, "--full", "--loops", "0,10", "-o", "json").stdout)
+
+    assert len(report["detail"]["loops"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "the cluster shows no autoscaler"),
+        (["--autoscaler", "none", "--snapshot", "demo"], "the cluster shows no autoscaler"),
+        (["--node-groups", GROUPS, "--loops", "soon"], "--loops soon: expected seconds with commas between"),
+        (["--node-groups", GROUPS, "--loops", "10,0"], "loops are not times in ascending order"),
+        (
+            ["--node-groups", GROUPS, "--autoscaler", "karpenter"],
+            "--node-groups is for --autoscaler cluster-autoscaler",
+        ),
+        (["--node-groups", GROUPS, "--instance-types", "a.yaml"], "and --instance-types for Karpenter"),
+    ],
+)
+def test_mistakes_are_told(arguments: list[str], words: str) -> None:
+    shown = invoke("nodes", *arguments)
+
+    assert shown.exit_code == 2
+    assert words in shown.stderr
+
+
+def test_groups_are_printed_in_the_format_in_which_they_are_read(tmp_path: Path) -> None:
+    label = "cloud.google.com/gke-nodepool"
+    cluster = tmp_path / "cluster.json"
+    resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n{number}", "labels": {label: "a", "topology.kubernetes.io/zone": "z"}},
+            "status": {
+                "allocatable": resources,
+                "capacity": resources,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        for number in range(2)
+    ]
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+    printed = invoke("snapshot", "groups", str(cluster))
+    groups = tmp_path / "groups.yaml"
+    groups.write_text(printed.stdout)
+
+    assert "a-z: its sizes are unknown" in printed.stderr
+    report = json.loads(invoke("nodes", "-s", str(cluster), "--node-groups", str(groups), "-o", "json").stdout)
+    assert [removal["nodes"] for removal in report["removes"]] == [["n0"], ["n1"]]
