@@ -235,7 +235,7 @@ class _Course:
         simulation.run(EVER if until is None else until)
         for drain in self._drains:
             drain.conclude()
-        is_over = simulation.timers.is_empty
+        is_over = simulation.timers.are_idle
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"

@@ -29,6 +29,7 @@ from kplan.simulation.jobs import Ended, JobState
 from kplan.simulation.making import PodMaker, share
 from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.simulation.world import Workloads
 
 FIRST_RETRY = 0.005
@@ -104,6 +105,7 @@ class Lives(Course):
         """
         self.durations = durations
         self._queue.now = self.starts_at = self.last_change = math.floor(self.now) + 0.5
+        self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
             pod.key: f"Pod/{pod.key}" if (owner := self.owner(pod.row)) is None else owner.workload.key
             for pod in self.pods.values()
@@ -115,6 +117,14 @@ class Lives(Course):
                 self._go_on_terminating(pod, owner, info)
             elif pod.node:
                 self._go_on(pod, owner, info, is_time_known=is_time_known)
+
+    def _flush(self) -> None:
+        """Try pods again that have waited for long, and look again later as long as that may change anything."""
+        began = self.now if self.starts_at is None else self.starts_at
+        self._queue.flush(began)
+        has_settled = self.timers.are_idle and self.now - self.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
+        if not has_settled:
+            self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
 
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
         leaving = self.pods[pod.row] = replace(pod, is_terminating=True, ready_since=None)

@@ -20,6 +20,12 @@ INITIAL_BACKOFF = 1
 MAX_BACKOFF = 10
 """Seconds; doubled with each failed try."""
 
+MAX_WAIT = 300.0
+"""Seconds after which a pod is tried again without an event; upstream DefaultPodMaxInUnschedulablePodsDuration."""
+
+FLUSH_SECONDS = 30.0
+"""How often such pods are looked for."""
+
 Group = tuple[bytes, frozenset[str]]
 """Pods of the same shape that were rejected by the same plugins wait for the same events."""
 
@@ -136,6 +142,21 @@ class RetryQueue:
         for group in list(self._waiting):
             for pod, stamp in self._waiting.pop(group).items():
                 self._requeue(pod, stamp)
+
+    def flush(self, began: float) -> None:
+        """Requeue pods that have waited for an event for too long. Upstream: flushUnschedulablePodsLeftover.
+
+        Parameters
+        ----------
+        began : when the clock started; pods that were rejected before count as rejected then
+        """
+        latest = self.now - MAX_WAIT
+        for group in list(self._waiting):
+            pods = self._waiting[group]
+            for pod, stamp in tuple(pods.items()):
+                if max(self._failed_at[pod], began) < latest:
+                    self._leave(group, pod)
+                    self._requeue(pod, stamp)
 
     def _requeue(self, pod: int, stamp: int) -> None:
         self._place[pod] = None

@@ -116,7 +116,7 @@ class TimedDrain:
         self._waiting[row] = words
         if words == VIOLATED and not self._is_in_vain(row):
             at = simulation.now + RETRY_SECONDS + (REFUSAL_SECONDS if is_first else 0.0)
-            simulation.timers.post(at, lambda: self._evict(row), is_idle=True)
+            simulation.timers.post(at, lambda: self._evict(row), is_idle=self._timeout == math.inf)
 
     def _is_in_vain(self, row: int) -> bool:
         """Tell whether nothing has happened since the last try, and nothing will: kubectl would try for ever."""

@@ -51,11 +51,6 @@ class Timers:
         heapq.heappush(self._heap, (at, number))
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing is to happen any more."""
-        return not self._timers
-
-    @property
     def are_idle(self) -> bool:
         """Whether whatever is to happen only tries again what something else has to make possible."""
         return self._n_idle == len(self._timers)

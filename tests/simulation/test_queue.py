@@ -115,3 +115,17 @@ def test_what_happens_in_a_fork_stays_there() -> None:
     assert [twin.pop(), twin.pop()] == [rows["active"], rows["waits"]]
     assert queue.pop() == rows["active"]
     assert not queue
+
+
+def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event() -> None:
+    queue, rows, _ = queue_of(waits=1, long_since=1)
+    queue.add_rejected(rows["long_since"], FIT, long_ago=True)
+    queue.now = 10.0
+    queue.add_rejected(rows["waits"], FIT)
+
+    tried = []
+    for queue.now in (290.0, 301.0, 311.0):
+        queue.flush(0.0)
+        tried.append([queue.pop() for _ in range(2) if queue])
+
+    assert tried == [[], [rows["long_since"]], [rows["waits"]]]

@@ -44,7 +44,7 @@ def test_a_cancelled_timer_never_comes() -> None:
     timers = Timers()
     timers.post(1.0, lambda: None, "job")
     timers.cancel("job")
-    assert timers.is_empty
+    assert timers.are_idle
     assert timers.pop(10.0) is None
 
 
@@ -53,7 +53,7 @@ def test_nothing_comes_after_the_end_but_what_is_awaited() -> None:
     timers.post(5.0, lambda: None)
     timers.post(7.0, lambda: None, is_awaited=True)
     assert _run(timers, end=4.0) == [7.0]
-    assert not timers.is_empty
+    assert not timers.are_idle
 
 
 def _drawn_order(seed: int) -> str:
