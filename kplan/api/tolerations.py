@@ -80,6 +80,45 @@ def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint, *, com
     return any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
 
 
+class Tolerations:
+    """Tolerations, arranged so that the time of a look-up does not grow with their number.
+
+    Parameters
+    ----------
+    compares : as in `tolerates`
+    """
+
+    def __init__(self, tolerations: Iterable[Toleration], *, compares: bool = False) -> None:
+        self._exists: set[tuple[str, str]] = set()  # keys and effects, empty for any
+        self._equal: set[tuple[str, str, str]] = set()  # the same, and values
+        self._above: dict[tuple[str, str], int] = {}  # values below this number are tolerated
+        self._below: dict[tuple[str, str], int] = {}  # values above this number are tolerated
+        for toleration in tolerations:
+            scope = (toleration.key, toleration.effect)
+            if toleration.operator in {"", "Equal"}:
+                self._equal.add((*scope, toleration.value))
+            elif toleration.operator == "Exists":
+                self._exists.add(scope)
+            elif compares and is_comparison(toleration) and (bound := _decimal(toleration.value)) is not None:
+                if toleration.operator == "Lt":
+                    self._above[scope] = max(bound, self._above.get(scope, bound))
+                else:
+                    self._below[scope] = min(bound, self._below.get(scope, bound))
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Tell whether any of them tolerates the taint."""
+        key, value, effect = taint.key, taint.value, taint.effect
+        scopes = ((key, effect), (key, ""), ("", effect), ("", ""))
+        if not self._exists.isdisjoint(scopes) or not self._equal.isdisjoint([(*scope, value) for scope in scopes]):
+            return True
+        if not self._above and not self._below:
+            return False
+        number = _decimal(value)
+        return number is not None and any(
+            number < self._above.get(scope, number) or number > self._below.get(scope, number) for scope in scopes
+        )
+
+
 def is_comparison(toleration: Toleration) -> bool:
     """Tell whether the toleration compares numbers (Lt, Gt), which needs the gate COMPARISON_GATE."""
     return toleration.operator in {"Lt", "Gt"}

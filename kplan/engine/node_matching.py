@@ -22,7 +22,7 @@ from kplan.api.nodeselector import (
     FieldRequirement,
     compile_node_selector,
 )
-from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
+from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 
@@ -150,13 +150,10 @@ def _first_taints(
     nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool
 ) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
     known: dict[tuple[str, str], int] = {}
+    own = Tolerations(tolerations, compares=compares)
     per_set = np.full(len(nodes.taint_sets), -1, np.intp)
     for code, taints in enumerate(nodes.taint_sets):
-        untolerated = (
-            taint
-            for taint in taints
-            if is_hard(taint) and not tolerations_tolerate(tolerations, taint, compares=compares)
-        )
+        untolerated = (taint for taint in taints if is_hard(taint) and not own.tolerate(taint))
         first = next(untolerated, None)
         if first is not None:
             per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
@@ -176,11 +173,11 @@ def count_untolerated_soft_taints(
 
 
 def _count_taints(nodes: NodeTable, tolerations: Sequence[Toleration], *, hard: bool, compares: bool) -> Int64Array:
+    own = Tolerations(tolerations, compares=compares)
     per_set = np.fromiter(
         (
             sum(
-                (is_hard(taint) if hard else taint.effect == PREFER_NO_SCHEDULE)
-                and not tolerations_tolerate(tolerations, taint, compares=compares)
+                (is_hard(taint) if hard else taint.effect == PREFER_NO_SCHEDULE) and not own.tolerate(taint)
                 for taint in taints
             )
             for taints in nodes.taint_sets

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
+from kplan.api.alike import nearest_texts
 from kplan.api.core import Pod
 from kplan.errors import NotFoundError, UsageError
 
@@ -53,5 +53,5 @@ def meant(names: Iterable[str], known: Iterable[str]) -> str:
     for name in names:
         namespace, _, last = name.rpartition("/")
         elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
-        near |= dict.fromkeys(elsewhere[:_MOST] or difflib.get_close_matches(name, candidates, n=_MOST))
+        near |= dict.fromkeys(elsewhere[:_MOST] or nearest_texts(name, candidates, _MOST))
     return f"did you mean {', '.join(near)}?" if near else ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from kplan.api.alike import nearest_texts
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector
 from kplan.api.selector_text import parse_selector
@@ -56,7 +56,7 @@ def parse_reference(text: str) -> Reference:
     word, *path = [head] if by_labels else text.split("/")
     kind = _kind_names().get(word.lower())
     if kind is None:
-        near = difflib.get_close_matches(word.lower(), _kind_names(), n=1)
+        near = nearest_texts(word.lower(), _kind_names(), 1)
         hint = f"did you mean {near[0]}?" if near else "such as node/NAME, pod/NS/NAME, deployment/NS/NAME, pod?app=web"
         raise UsageError(f"{text}: no kind that scheduling reads is called {word!r}", hint=hint)
     if by_labels:
@@ -107,7 +107,7 @@ def _no_match(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
     known = {_path(obj): None for obj in held}
     wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name
     near = [path for path in known if path.rpartition("/")[2] == reference.name]
-    near += difflib.get_close_matches(wanted, known, n=_MOST_NEAR)
+    near += nearest_texts(wanted, known, _MOST_NEAR)
     meant = [f"{kind.name.lower()}/{path}" for path in dict.fromkeys(near)][:_MOST_NEAR]
     if meant:
         hint = f"did you mean {', '.join(meant)}?"

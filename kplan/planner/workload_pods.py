@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 
+from kplan.api.alike import nearest_texts
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
@@ -102,7 +102,7 @@ def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
     called = [workload for workload in workloads if workload[2] == name]
     called = [workload for workload in called if workload[1] == namespace] or called
     if not called:
-        near = difflib.get_close_matches(key, {f"{where}/{other}" for _, where, other in workloads}, cutoff=_NEAR)
+        near = nearest_texts(key, {f"{where}/{other}" for _, where, other in workloads}, at_least=_NEAR)
         called = [workload for workload in workloads if f"{workload[1]}/{workload[2]}" in near]
     return [workload_name(*workload) for workload in called]
 

@@ -5,12 +5,13 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 from typing import ClassVar
 
 import msgspec
 
-from kplan.api.tolerations import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
+from kplan.api.tolerations import COMPARISON_GATE, PREFER_NO_SCHEDULE, Taint, Toleration, Tolerations
 from kplan.documents.details import Detail, UntoleratedTaint
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.node_matching import (
@@ -51,11 +52,16 @@ class TaintToleration:
         tolerations = cycle.pod.pod.spec.tolerations
         table = cycle.cluster.nodes
 
+        @functools.cache
+        def arranged() -> Tolerations:
+            return Tolerations(tolerations, compares=self._compares)
+
         def details(position: int) -> list[Detail]:
+            own = arranged()
             return [
                 UntoleratedTaint(taint=taint_text(taint))
                 for taint in table.nodes[nodes.row(position)].spec.taints
-                if is_hard(taint) and not tolerations_tolerate(tolerations, taint, compares=self._compares)
+                if is_hard(taint) and not own.tolerate(taint)
             ]
 
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -90,12 +96,11 @@ class TaintToleration:
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the untolerated PreferNoSchedule taints of a node, a line each."""
-        tolerations = cycle.pod.pod.spec.tolerations
+        own = Tolerations(cycle.pod.pod.spec.tolerations, compares=self._compares)
         return [
             f"taint {taint_text(taint)} is not tolerated"
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
-            if taint.effect == PREFER_NO_SCHEDULE
-            and not tolerations_tolerate(tolerations, taint, compares=self._compares)
+            if taint.effect == PREFER_NO_SCHEDULE and not own.tolerate(taint)
         ]
 
 

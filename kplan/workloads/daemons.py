@@ -21,10 +21,11 @@ from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.meta import controller_of
 from kplan.api.nodeselector import compile_node_selector
-from kplan.api.tolerations import Toleration, tolerates
+from kplan.api.tolerations import Toleration, Tolerations
 from kplan.snapshot.model import Snapshot
 
 _EXISTS = "Exists"
+_HARD = frozenset({"NoSchedule", "NoExecute"})
 _ALWAYS_TOLERATED = (
     Toleration(key="node.kubernetes.io/not-ready", operator=_EXISTS, effect="NoExecute"),
     Toleration(key="node.kubernetes.io/unreachable", operator=_EXISTS, effect="NoExecute"),
@@ -47,9 +48,10 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) 
         and pod.metadata.namespace == obj.metadata.namespace
     }
     pods = []
-    for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
-        pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
-        if should_run(pod, node) and node.metadata.name not in served:
+    nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
+    for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
+        if should_run and node.metadata.name not in served:
+            pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
             pods.append(pinned(pod, node.metadata.name))
     return pods
 
@@ -63,39 +65,35 @@ def with_tolerations(pod: Pod) -> Pod:
     )
 
 
-def should_run(pod: Pod, node: Node) -> bool:
-    """Return whether the controller wants the daemon pod on a node: by name, selectors and taints, not by resources."""
-    return _is_meant(pod, node) and _tolerates(pod, node, ("NoSchedule", "NoExecute"))
-
-
 def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[tuple[bool, bool]]:
-    """Yield for each node whether it needs a pod of the template, and whether a pod that runs there may stay."""
+    """Yield for each node whether it needs a pod of the template, and whether a pod that runs there may stay.
+
+    The controller asks for names, selectors and taints, not for resources.
+    """
     pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
+    is_meant = _selection(pod)
+    own = Tolerations(pod.spec.tolerations)
     for node in nodes:
-        is_meant = _is_meant(pod, node)
-        yield (
-            is_meant and _tolerates(pod, node, ("NoSchedule", "NoExecute")),
-            is_meant and _tolerates(pod, node, ("NoExecute",)),
-        )
+        untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
+        is_selected = is_meant(node)
+        yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
 
 
-def _is_meant(pod: Pod, node: Node) -> bool:
+def _selection(pod: Pod) -> Callable[[Node], bool]:
+    """Return what tells whether a pod is for a node by its name and selectors."""
     spec = pod.spec
-    name, labels = node.metadata.name, node.metadata.labels
-    if spec.node_name and spec.node_name != name:
-        return False
-    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-        return False
     required = required_node_affinity(spec.affinity)
-    return required is None or compile_node_selector(required).matches(labels, name)
+    selector = None if required is None else compile_node_selector(required)
 
+    def is_meant(node: Node) -> bool:
+        name, labels = node.metadata.name, node.metadata.labels
+        if spec.node_name and spec.node_name != name:
+            return False
+        if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+            return False
+        return selector is None or selector.matches(labels, name)
 
-def _tolerates(pod: Pod, node: Node, effects: tuple[str, ...]) -> bool:
-    return all(
-        any(tolerates(toleration, taint) for toleration in pod.spec.tolerations)
-        for taint in node.spec.taints
-        if taint.effect in effects
-    )
+    return is_meant
 
 
 def pinned(pod: Pod, node_name: str) -> Pod:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.tolerations import Taint, Toleration, is_comparison, tolerates
+from kplan.api.tolerations import Taint, Toleration, Tolerations, is_comparison, tolerates, tolerations_tolerate
 
 TAINT = Taint(key="dedicated", value="ml", effect="NoSchedule")
 
@@ -58,3 +58,24 @@ def test_numbers_are_compared_where_both_are_int64_in_canonical_form(bound: str,
     assert tolerates(toleration, taint, compares=True) is expected
     assert not tolerates(toleration, taint)
     assert not tolerates(Toleration(key="other", operator=operator, value=bound), taint, compares=True)
+
+
+WORDS = st.sampled_from(["", "a", "b", "0", "7"])
+EFFECTS = st.sampled_from(["", "NoSchedule", "NoExecute"])
+TOLERATIONS = st.builds(
+    Toleration,
+    key=WORDS,
+    operator=st.sampled_from(["", "Equal", "Exists", "Lt", "Gt", "Near"]),
+    value=st.one_of(WORDS, st.sampled_from(NUMBERS)),
+    effect=EFFECTS,
+)
+TAINTS = st.builds(Taint, key=WORDS, value=st.one_of(WORDS, st.sampled_from(NUMBERS)), effect=EFFECTS)
+
+
+@given(st.lists(TOLERATIONS, max_size=6), TAINTS, st.booleans())
+def test_many_tolerations_tolerate_what_one_of_them_does(
+    tolerations: list[Toleration], taint: Taint, compares: bool
+) -> None:
+    expected = tolerations_tolerate(tolerations, taint, compares=compares)
+
+    assert Tolerations(tolerations, compares=compares).tolerate(taint) is expected

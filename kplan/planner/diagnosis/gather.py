@@ -308,9 +308,11 @@ def _compares(session: Session) -> bool:
 def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
     """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
+    # What is said about taints, hangs on all of them together.
+    n_taints = sum(isinstance(detail, UntoleratedTaint) for detail in details)
     for detail in details:
         match detail:
-            case UntoleratedTaint():
+            case UntoleratedTaint() if n_taints == 1:
                 taints = untolerated(pod, node, compares=_compares(answer.session))
                 if len(taints) == 1 and (guess := meant_toleration(pod, taints[0], nodes)) is not None:
                     return _Meant(toleration_text(guess.to), instead=toleration_text(guess.old))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,8 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm
+from kplan.api.alike import similarity
 from kplan.api.core import Node, Pod
-from kplan.api.tolerations import Taint, Toleration, tolerates, tolerations_tolerate
+from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_matching import is_hard
 from kplan.engine.node_table import NodeTable
@@ -27,6 +27,8 @@ SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _SIMILAR_VALUE = 0.6
 _SIMILAR_KEY = 0.75
 _MOST_NAMESPACES = 3
+_MOST_TOLERATIONS = 100
+"""So many tolerations of a pod are looked at for what they may mean."""
 
 
 class MeantToleration(msgspec.Struct, frozen=True):
@@ -62,11 +64,8 @@ def toleration_text(toleration: Toleration) -> str:
 
 def untolerated(pod: Pod, node: Node, *, compares: bool) -> list[Taint]:
     """Return the taints of a node that keep the pod away; `compares` as in `kplan.api.tolerations.tolerates`."""
-    return [
-        taint
-        for taint in node.spec.taints
-        if is_hard(taint) and not tolerations_tolerate(pod.spec.tolerations, taint, compares=compares)
-    ]
+    own = Tolerations(pod.spec.tolerations, compares=compares)
+    return [taint for taint in node.spec.taints if is_hard(taint) and not own.tolerate(taint)]
 
 
 def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleration | None:
@@ -75,7 +74,7 @@ def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleratio
     Only a toleration that tolerates no taint of the cluster is a candidate: any other does what it says.
     """
     best: tuple[float, MeantToleration] | None = None
-    for index, toleration in enumerate(pod.spec.tolerations):
+    for index, toleration in enumerate(pod.spec.tolerations[:_MOST_TOLERATIONS]):
         likeness = _likeness(toleration, taint)
         if likeness is None or _is_used(toleration, nodes):
             continue
@@ -92,7 +91,23 @@ def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleratio
 
 
 def _is_used(toleration: Toleration, nodes: NodeTable) -> bool:
-    return any(tolerates(toleration, taint) for taints in nodes.taint_sets for taint in taints)
+    by_value = toleration.operator in {"", "Equal"}
+    if not by_value and toleration.operator != "Exists":
+        return False
+    value = toleration.value if by_value else None
+    return (toleration.key, value, toleration.effect) in nodes.derived("tolerable", lambda: _tolerable(nodes))
+
+
+def _tolerable(nodes: NodeTable) -> frozenset[tuple[str, str | None, str]]:
+    """Return key, value (None where it exists) and effect of all tolerations that tolerate a taint of the nodes."""
+    return frozenset(
+        (key, value, effect)
+        for taints in nodes.taint_sets
+        for taint in taints
+        for key in (taint.key, "")
+        for value in (taint.value, None)
+        for effect in (taint.effect, "")
+    )
 
 
 def _likeness(toleration: Toleration, taint: Taint) -> float | None:
@@ -101,15 +116,11 @@ def _likeness(toleration: Toleration, taint: Taint) -> float | None:
     if not toleration.key or toleration.key.startswith(SYSTEM_TAINTS) or taint.key.startswith(SYSTEM_TAINTS):
         return None
     if toleration.key == taint.key:
-        likeness = _similarity(toleration.value, taint.value) if by_value else 1
+        likeness = similarity(toleration.value, taint.value) if by_value else 1
         return likeness + 1 if likeness >= _SIMILAR_VALUE or not toleration.value else None
-    likeness = _similarity(toleration.key, taint.key)
+    likeness = similarity(toleration.key, taint.key)
     is_near = likeness >= _SIMILAR_KEY or toleration.key.rpartition("/")[2] == taint.key.rpartition("/")[2]
     return likeness if is_near and (not by_value or toleration.value == taint.value) else None
-
-
-def _similarity(text: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, text, other).ratio()
 
 
 def meant_topology_key(key: str, nodes: NodeTable) -> str:

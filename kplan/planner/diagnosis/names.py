@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from kplan.api.alike import nearest_texts, similarity
 
 _MOST = 5
 _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"})
@@ -11,7 +12,7 @@ _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.i
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; nothing where several come equally close."""
-    matches = difflib.get_close_matches(name, sorted(set(known)), n=_MOST)
+    matches = nearest_texts(name, sorted(set(known)), _MOST)
     ranks = [_rank(name, match) for match in matches]
     best = max(ranks, default=None)
     return "" if best is None or ranks.count(best) > 1 else matches[ranks.index(best)]
@@ -38,7 +39,7 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
 def _rank(name: str, other: str) -> tuple[float, int]:
     """Return how similar two names are, then the length of their common prefix."""
     prefix = next((i for i, (left, right) in enumerate(zip(name, other, strict=False)) if left != right), len(name))
-    return difflib.SequenceMatcher(None, other, name).ratio(), prefix
+    return similarity(other, name), prefix
 
 
 def is_fact(label: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.alike import nearest_texts, similarity
 from kplan.api.core import Pod
 from kplan.api.tolerations import COMPARISON_GATE
 from kplan.api.wellknown import CONTROL_PLANE
@@ -206,7 +206,7 @@ def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
 
 
 def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
-    misses = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
+    misses = nearest_texts(cause.name, cause.known, 1, 0.0)
     for name in misses:
         node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
         if node is not None:
@@ -271,7 +271,7 @@ def _size_of_label(trials: Trials, key: str, wanted: Sequence[str], instead: tup
         return 6.5
     if instead is None:
         return 4
-    is_typo = instead[0] != key or _similarity(instead[1], wanted[0]) >= _SIMILAR
+    is_typo = instead[0] != key or similarity(instead[1], wanted[0]) >= _SIMILAR
     return 0 if is_typo else 3.5
 
 
@@ -282,17 +282,13 @@ def _likely_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str,
     table = trials.live.cluster.nodes
     values = table.label(key).values
     if values:
-        ordered = sorted(values, key=lambda value: (-_similarity(value, wanted), value))
+        ordered = sorted(values, key=lambda value: (-similarity(value, wanted), value))
         yield from ((key, value) for value in ordered[:_MOST_TRIED] if value != wanted)
     else:
         name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
         if name and wanted in table.label(name).code_of:
             yield name, wanted
     yield None
-
-
-def _similarity(text: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, text, other).ratio()
 
 
 def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:

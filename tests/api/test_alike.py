@@ -1,0 +1,37 @@
+"""Names are compared with care for the time that it takes."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from kplan.api import alike
+
+
+def test_the_most_similar_name_comes_first() -> None:
+    assert alike.nearest_texts("voucher", ["boucher", "vouchers", "cart"]) == ["vouchers", "boucher"]
+    assert alike.similarity("abc", "abc") == 1
+    assert 0 < alike.similarity("abcd", "abce") < 1
+
+
+def test_long_texts_resemble_nothing_but_themselves() -> None:
+    text = "a" * (alike.LONGEST + 1)
+
+    assert alike.similarity(text, text) == 1
+    assert alike.similarity(text, text + "a") == 0
+    assert alike.nearest_texts(text, [text]) == []
+    assert alike.nearest_texts("a", [text]) == []
+
+
+def test_of_very_many_names_only_the_first_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def close(_word: str, names: list[str], *_: object) -> list[str]:
+        compared.append(len(names))
+        return []
+
+    monkeypatch.setattr(difflib, "get_close_matches", close)
+    alike.nearest_texts("x", ["y" * 100] * 50_000)
+
+    assert compared == [10_000]
