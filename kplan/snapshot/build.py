@@ -17,6 +17,7 @@ from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, Warning, missing_warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.node_pools import node_pool_problems
 from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.times import time_problems
 
@@ -95,7 +96,7 @@ class SnapshotBuilder:
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Add an object; with `completes`, the defaults of an API server are filled in."""
-        wrong = self._quantities.problems(obj) + time_problems(obj)
+        wrong = [*self._quantities.problems(obj), *time_problems(obj), *node_pool_problems(obj)]
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
         if wrong:

@@ -29,6 +29,7 @@ from kplan.reading import Item
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.node_pools import node_pool_problems
 from kplan.snapshot.times import time_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
@@ -240,7 +241,7 @@ class _Reader:
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return
-        if wrong := time_problems(obj):
+        if wrong := [*time_problems(obj), *node_pool_problems(obj)]:
             self.problems += map(item.locate, wrong)
             return
         if workload is None:
