@@ -175,6 +175,22 @@ def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -
     assert change.after[1].message.startswith("0/3 nodes are available: pod has unbound immediate")
 
 
+def test_a_class_that_binds_at_once_prefers_few_access_modes_to_a_small_volume() -> None:
+    def first_claim(*volumes: tuple[str, str, list[str]]) -> str | None:
+        objects = [*(node(name) for name in NODES), storage_class("now", "Immediate")]
+        for name, size, modes in volumes:
+            written = volume(name, "n1", "now")
+            written["spec"] |= {"capacity": {"storage": size}, "accessModes": modes}
+            objects.append(written)
+        change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(1, storage_class="now")])
+        return claims_of(change)["data-db-0"]
+
+    once, both = ["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"]
+    assert first_claim(("small", "1Gi", both), ("large", "9Gi", once)) == "large"
+    assert first_claim(("large", "9Gi", once), ("small", "2Gi", once), ("tiny", "1Mi", once)) == "small"
+    assert first_claim(("small", "1Gi", both), ("large", "9Gi", ["ReadWriteMany"])) == "small"
+
+
 def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
     def driver(name: str, keys: list[str]) -> Object:
         drivers = [{"name": "csi.example.com", "nodeID": name, "topologyKeys": keys}]

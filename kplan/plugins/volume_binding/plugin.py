@@ -236,7 +236,7 @@ class VolumeBinding:
         return ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a new claim, bound to the smallest volume that fits where its class does not wait for a pod.
+        """Return a new claim, bound to the closest volume where its class does not wait for a pod.
 
         Upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim.
         """
@@ -244,7 +244,7 @@ class VolumeBinding:
             return claim
         volumes = self.assumed.of_class(claim_class(claim))
         try:
-            index = volumes.smallest(claim)
+            index = volumes.closest(claim)
         except BindingError:
             return claim
         if index == NO_VOLUME:

@@ -105,14 +105,17 @@ class ClassVolumes:
             chosen[is_unused] = np.where(is_reachable, index, NO_VOLUME)[is_unused]
         return chosen
 
-    def smallest(self, claim: PersistentVolumeClaim) -> int:
-        """Return the volume that a claim gets wherever its pod will run, or NO_VOLUME; raises BindingError."""
-        promised = self.promised_to(claim)
-        if promised:
-            return promised[0]
+    def closest(self, claim: PersistentVolumeClaim) -> int:
+        """Return the volume that a claim gets wherever its pod will run, or NO_VOLUME; raises BindingError.
+
+        Of the volumes that fit those with the fewest access modes come first, whatever their size.
+        Upstream: pkg/controller/volume/persistentvolume/index.go findByClaim.
+        """
         first = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        fits = np.flatnonzero(self.catalogue.suitable(requirements_of(claim))[first:] & self.free[first:])
-        return int(fits[0]) + first if len(fits) else NO_VOLUME
+        fits = np.flatnonzero(self.catalogue.suitable(requirements_of(claim))[first:] & self.free[first:]) + first
+        promised = self.promised_to(claim)
+        indices = [*promised, *map(int, fits)]
+        return min(indices, key=lambda index: len(set(self.volumes[index].spec.access_modes)), default=NO_VOLUME)
 
     def promised_to(self, claim: PersistentVolumeClaim) -> list[int]:
         """Return the volumes that are promised to a claim and meet its requirements, by name."""
