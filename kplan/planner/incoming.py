@@ -11,14 +11,17 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import NEWEST
+from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.kinds import by_kind_and_name, type_of
+from kplan.api.kinds import Kind, by_kind_and_name, type_of
+from kplan.api.scheduling import PriorityClass
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.planner.admitting import Admitting
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.workloads.claims import generated_claims
@@ -86,13 +89,14 @@ def accepted_objects(
     objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
 ) -> tuple[Admitting, list[msgspec.Struct]]:
     """Return the objects that the API server accepts, and the admission for the pods of the same manifests."""
-    applied = _applied(objects, snapshot)
+    applied, refused = _applied(objects, snapshot)
     admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
+    admitting.warnings += refused
     return admitting, [obj for obj in applied if admitting.accepts(obj)]
 
 
-def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
-    """Return objects as the API server stores them when they are applied.
+def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
+    """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
 
     Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
     class get the default one.
@@ -101,6 +105,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgs
     classes = with_objects(snapshot, completed).storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     applied: list[msgspec.Struct] = []
+    refused: list[InputWarning] = []
     for obj in completed:
         attribute = type_of(obj).attribute
         if attribute not in known:
@@ -108,7 +113,13 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgs
             known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
-        if older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+        words = _update_words(type_of(obj), metadata.name, older, obj) if older is not None else ""
+        if words:
+            name = object_name(type_of(obj).name, metadata.namespace, metadata.name)
+            refused.append(InputWarning("Refused", name, words))
+        elif older is not None and isinstance(obj, PriorityClass):
+            applied.append(replace(obj, preemption_policy=older.preemption_policy))
+        elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
             applied.append(older)
         elif older is not None and "status" in obj.__struct_fields__:
             applied.append(replace(obj, status=older.status))
@@ -116,7 +127,13 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgs
             applied.append(with_default_class(obj, classes))
         else:
             applied.append(obj)
-    return applied
+    return applied, refused
+
+
+def _update_words(kind: Kind, name: str, before: Any, after: Any) -> str:
+    """Return why the API server refuses to change an object; empty where it accepts that."""
+    errors = update_errors(before, after)
+    return invalid_words(kind.name, kind.group, name, errors) if errors else ""
 
 
 def with_uid(pod: Pod) -> Pod:

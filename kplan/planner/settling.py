@@ -92,11 +92,31 @@ def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChan
     if retries:
         simulation.retry_pending()
     simulation.run()
-    after = _snapshot_of(simulation, base.snapshot)
+    after = _within_bounds(_snapshot_of(simulation, base.snapshot), simulation)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
     after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return after, change_of("settle", "", list(moved))
+
+
+def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
+    """Return the snapshot with the numbers of replicas that autoscalers have set, because of their bounds."""
+    for key in simulation.bounds:
+        state = simulation.workloads.find(key)
+        if not isinstance(state, DeploymentState | StatefulSetState):
+            continue
+        attribute = "deployments" if isinstance(state, DeploymentState) else "stateful_sets"
+        replicas = state.wanted.replicas
+        objects = [
+            replace(obj, spec=replace(obj.spec, replicas=replicas))
+            for obj in snapshot.objects(attribute)
+            if obj.metadata.key == state.ref.key.partition("/")[2]
+            and (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas
+        ]
+        if objects:
+            whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
+            snapshot = dataclasses.replace(_with_updated(snapshot, attribute, objects), whole=whole)
+    return snapshot
 
 
 def _with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:

@@ -7,8 +7,8 @@ import pytest
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
+from tests.simulation.clusters import deployment, running
 from tests.simulation.clusters import node as device_node
-from tests.simulation.clusters import running
 from tests.simulation.test_device_claims import DEVICES, trained
 
 LOCAL = [
@@ -89,3 +89,22 @@ def test_what_nobody_took_stays_the_same_object() -> None:
     assert [*after] == [*before]
     assert after["c"] is before["c"]
     assert settled.changed(settle=True).snapshot.digest == settled.snapshot.digest
+
+
+def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 3,
+            "maxReplicas": 4,
+        },
+    }
+    objects = [device_node("n0"), *running(deployment("web", 1), ["n0"]), scaler]
+    settled = Planner(load_snapshot(objects)).changed(settle=True)
+
+    assert [found.spec.replicas for found in settled.snapshot.deployments] == [3]
+    assert len(settled.snapshot.pods) == 3
+    assert settled.roll_out([]).steps == []

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import kplan
+from kplan.admission.updates import update_errors
+from kplan.api.core import PersistentVolumeClaim, ResourceQuota
+
+MODES, SIZE = ["ReadWriteOnce"], {"requests": {"storage": "2Gi"}}
+BOUND = {"phase": "Bound", "capacity": {"storage": "2Gi"}}
+_WORDS = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+IMMUTABLE = f"spec: Forbidden: {_WORDS}"
+SMALLER = "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
+
+
+def said(before: Any, after: Any) -> list[str]:
+    return [f"{error.field}: {error.body}" for error in update_errors(before, after)]
+
+
+def claim(spec: dict[str, Any], status: dict[str, Any] | None = None) -> PersistentVolumeClaim:
+    written = {"accessModes": MODES, "resources": SIZE, "storageClassName": "fast", **spec}
+    return msgspec.convert({"spec": written, "status": status or {}}, PersistentVolumeClaim)
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "words"),
+    [
+        (BOUND, {}, []),
+        (BOUND, {"storageClassName": None, "accessModes": []}, []),
+        (BOUND, {"resources": {"requests": {"storage": "3Gi"}}}, []),
+        (BOUND, {"resources": {"requests": {"storage": "1Gi"}}}, [SMALLER]),
+        ({}, {"resources": {"requests": {"storage": "3Gi"}}}, [IMMUTABLE]),
+        (BOUND, {"storageClassName": "slow"}, [IMMUTABLE]),
+        (BOUND, {"accessModes": ["ReadWriteMany"]}, [IMMUTABLE]),
+        (BOUND, {"volumeName": "v"}, []),
+        (BOUND, {"volumeMode": "Block"}, [IMMUTABLE, 'volumeMode: Invalid value: "Block": field is immutable']),
+    ],
+)
+def test_a_claim_may_grow_once_it_is_bound(status: dict[str, Any], spec: dict[str, Any], words: list[str]) -> None:
+    assert said(claim({}, status), claim(spec)) == words
+
+
+def test_the_scopes_of_a_quota_stay() -> None:
+    def quota(*scopes: str) -> ResourceQuota:
+        return msgspec.convert({"spec": {"scopes": scopes}}, ResourceQuota)
+
+    assert said(quota("BestEffort", "Terminating"), quota("Terminating", "BestEffort")) == []
+    assert said(quota(), quota("BestEffort")) == ['spec.scopes: Invalid value: ["BestEffort"]: field is immutable']
+
+
+def test_a_priority_class_keeps_its_value_for_the_pods_of_the_same_manifests() -> None:
+    def priority_class(value: int, policy: str | None = None) -> dict[str, Any]:
+        written = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+        return {**written, "value": value, **({"preemptionPolicy": policy} if policy else {})}
+
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"priorityClassName": "high", "containers": [{"name": "c", "image": "i"}]},
+    }
+    planner = kplan.Planner(kplan.load_snapshot([priority_class(7, "Never")]))
+
+    def stored(class_: dict[str, Any]) -> tuple[int, str, list[str]]:
+        change = planner.roll_out([class_, pod])
+        info = next(iter(change.simulation.session.cluster.pods.infos))
+        refused = [warning.message for warning in change.warnings if warning.code == "Refused"]
+        return info.priority, info.pod.spec.preemption_policy or "", refused
+
+    words = 'PriorityClass.scheduling.k8s.io "high" is invalid: value: Forbidden: may not be changed in an update.'
+    assert stored(priority_class(9)) == (7, "Never", [words])
+    assert stored(priority_class(7)) == (7, "Never", [])
