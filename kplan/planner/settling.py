@@ -106,10 +106,11 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         if not isinstance(state, DeploymentState | StatefulSetState):
             continue
         attribute = "deployments" if isinstance(state, DeploymentState) else "stateful_sets"
+        present: tuple[Any, ...] = snapshot.objects(attribute)
         replicas = state.wanted.replicas
         objects = [
             replace(obj, spec=replace(obj.spec, replicas=replicas))
-            for obj in snapshot.objects(attribute)
+            for obj in present
             if obj.metadata.key == state.ref.key.partition("/")[2]
             and (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas
         ]
