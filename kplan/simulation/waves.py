@@ -162,8 +162,8 @@ class Waves:
     def _work_off(self) -> None:
         n_unchanged = 0
         for _ in range(_MOST_CYCLES):
-            pod = self._next()
-            if pod is None or n_unchanged >= _MOST_UNCHANGED:
+            pod = self._next() if n_unchanged < _MOST_UNCHANGED else None
+            if pod is None:
                 return
             before = self._signature()
             key = group_of(self._infos[pod]) if self._with_groups else None
@@ -196,7 +196,7 @@ class Waves:
         """Return all that a cycle may change for others."""
         nominator = self.session.nominator
         nominations = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
-        return self._n_moves, nominations
+        return self._n_moves, nominations, tuple(self.conditions.items())
 
     def _run_pod(self, pod: int) -> None:
         result = schedule_pod(self.session, pod)
