@@ -158,7 +158,7 @@ class PodMaker:
         """
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
-            self._set_claims.delete(stateful_set, info.name)
+            self._set_claims.delete(stateful_set, info.pod.metadata)
         self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
             self._admitter.release(info.pod)

@@ -6,7 +6,7 @@ pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim for cla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from kplan.admission.rejection import Rejection
 from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
+from kplan.api.meta import PlainMeta
 from kplan.framework.listers import Listers
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
@@ -86,10 +87,29 @@ class SetClaims:
         fresh, self._fresh = self._fresh, []
         return fresh
 
-    def delete(self, stateful_set: StatefulSet, pod_name: str) -> None:
+    def delete(self, stateful_set: StatefulSet, pod: PlainMeta) -> None:
         """Delete the claims of a pod that is gone, as garbage collection does when they are owned by the pod."""
         namespace = stateful_set.metadata.namespace
+        owners = {("StatefulSet", stateful_set.metadata.name): stateful_set.metadata.uid, ("Pod", pod.name): pod.uid}
         for template in stateful_set.spec.volume_claim_templates:
-            claim = self._claims.pop((namespace, f"{template.metadata.name}-{pod_name}"), None)
-            if claim is not None:
+            key = (namespace, f"{template.metadata.name}-{pod.name}")
+            claim = self._claims.get(key)
+            if claim is not None and not _is_of_another(claim, owners):
+                del self._claims[key]
                 self._admitter.release_claim(claim)
+
+
+def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str], str]) -> bool:
+    """Tell whether a claim has a controller besides its set and pod, or owners that are gone, so that it is left alone.
+
+    Upstream: stateful_set_utils.go hasUnexpectedController, hasStaleOwnerRef.
+
+    Parameters
+    ----------
+    owners : kind and name of the set and of the pod -> uid
+    """
+    for reference in claim.metadata.owner_references:
+        uid = owners.get((reference.kind, reference.name))
+        if reference.controller if uid is None else reference.uid != uid:
+            return True
+    return False

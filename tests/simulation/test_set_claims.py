@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -165,6 +166,33 @@ def test_claims_that_are_deleted_with_their_pods_leave_volumes_that_nobody_gets(
     again = cluster.roll_out([small, large])
     assert claims_of(again)["data-db-2"] == "spare"
     assert nodes_of(again)["db-2"] == "n0"
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_deleted"),
+    [
+        ({"kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}, True),
+        ({"kind": "StatefulSet", "name": "db", "uid": "of an older set", "controller": True}, False),
+        ({"kind": "Pod", "name": "db-2", "uid": "p-db-2", "controller": True}, True),
+        ({"kind": "Backup", "name": "b", "uid": "b", "controller": True}, False),
+        ({"kind": "Backup", "name": "b", "uid": "b"}, True),
+    ],
+)
+def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted: bool) -> None:
+    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    owned = claim("data-db-2", "pv2")
+    owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", **owner}]
+    workload, small = database(3), database(2)
+    for version in (workload, small):
+        version["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
+    volumes = [volume(f"pv{number}", NODES[number], bound_to=f"data-db-{number}") for number in range(3)]
+    claims = [*(claim(f"data-db-{number}", f"pv{number}") for number in range(2)), owned]
+    pods = [pod_of(workload, number, NODES[number]) for number in range(3)]
+    objects = [*(node(name) for name in NODES), storage_class("local"), workload, *pods, *volumes, *claims]
+
+    change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([small])
+
+    assert ("data-db-2" not in claims_of(change)) is is_deleted
 
 
 def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -> None:
