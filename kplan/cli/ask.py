@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.answer import ask as prepare
 from kplan.cli.answer import emit, formats_of, write_out
+from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
@@ -29,6 +30,7 @@ def ask(
     ],
     *,
     sweeping: SweepFlags,
+    following: AutoscalerFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
@@ -40,7 +42,9 @@ def ask(
     is answered in its order; json and yaml then hold a list. The exit code is that of the worst answer.
     """
     sweeping.check()
+    following.check()
     formats = formats_of(output)
+    from kplan.planner.nodes import following as followed_by
     from kplan.planner.verdict import parse_fail_on
     from kplan.questions.reading import read_questions
 
@@ -49,6 +53,9 @@ def ask(
     if len(questions) > 1:
         _check_formats(formats, output)
     planner = prepare(None, cluster, scheduler, verbosity).planner
+    settings = following.settings_for(planner.world)
+    if settings is not None:
+        planner = followed_by(planner, settings)
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []
         for question in questions:

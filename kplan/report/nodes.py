@@ -189,13 +189,13 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
     if is_whole:
         rows = [
-            (name, kept.reason, kept.pod or _NONE, kept.message or stay_reason(kept.reason).words)
-            for name, kept in stays.items()
+            (name, stay.reason, stay.pod or _NONE, stay.message or stay_reason(stay.reason).words)
+            for name, stay in stays.items()
         ]
         yield _table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
     together: dict[str, list[str]] = {}
-    for name, kept in stays.items():
-        together.setdefault(kept.reason, []).append(name)
+    for name, stay in stays.items():
+        together.setdefault(stay.reason, []).append(name)
     for reason, nodes in together.items():
         meaning, first = stay_reason(reason), stays[nodes[0]]
         such = f", such as {first.pod} of {nodes[0]}" if first.pod else ""
@@ -247,15 +247,15 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:  # 
             message or "the autoscaler does not help it",
             more=f"kplan explain {pod}",
         )
-    for name, kept in document.stays.items():
-        meaning = stay_reason(kept.reason)
-        words = kept.message or meaning.words
+    for name, stay in document.stays.items():
+        meaning = stay_reason(stay.reason)
+        words = stay.message or meaning.words
         yield Case(
             name,
             "skipped",
             "Kept",
             f"stays: {words}",
-            kept.pod,
+            stay.pod,
             workload=meaning.words,
             would_help=meaning.remedy,
             kind="node",

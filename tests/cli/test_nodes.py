@@ -138,3 +138,15 @@ def test_groups_are_printed_in_the_format_in_which_they_are_read(tmp_path: Path)
     assert "a-z: its sizes are unknown" in printed.stderr
     report = json.loads(invoke("nodes", "-s", str(cluster), "--node-groups", str(groups), "-o", "json").stdout)
     assert [removal["nodes"] for removal in report["removes"]] == [["n0"], ["n1"]]
+
+
+def test_the_question_can_be_a_document(tmp_path: Path) -> None:
+    question = tmp_path / "question.yaml"
+    question.write_text("apiVersion: kplan/v1\nkind: NodesQuestion\n")
+
+    report = json.loads(invoke("ask", str(question), "--node-groups", GROUPS, "-o", "json").stdout)
+
+    assert report["kind"] == "NodesReport"
+    stay = report["stays"]["general-a-1"]
+    assert stay["reason"] == "NotUnderutilized"
+    assert stay["message"].endswith("% of allocatable) is above the scale-down utilization threshold")

@@ -27,6 +27,7 @@ NOT_AUTOSCALED = "NotAutoscaled"
 AT_LEAST_SIZE = "NodeGroupMinSizeReached"
 IN_COOLDOWN = "ScaleDownInCooldown"
 NOT_LOOKED_AT = "NotUnneededOtherReason"
+_USED = "NotUnderutilized"
 _NOT_AGAIN = "RecentlyUnremovable"
 
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
@@ -202,7 +203,7 @@ def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone
             yield Stay(
                 node=name,
                 reason=known.reason if blocked is None else blocked.reason,
-                message="" if blocked is None else blocked.message,
+                message=_use_of(name, known, results) if blocked is None else blocked.message,
                 pod="" if pod is None else pod.metadata.key,
             )
         elif name not in group_of:
@@ -213,3 +214,12 @@ def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone
             yield Stay(node=name, reason=IN_COOLDOWN)
         else:
             yield Stay(node=name, reason=NOT_LOOKED_AT)
+
+
+def _use_of(name: str, why: Stays, results: Sequence[LoopResult]) -> str:
+    """Return how much of a node is used that stays for it; empty for another reason."""
+    uses = [result.scale_down.utilization[name] for result in results if name in result.scale_down.utilization]
+    if why.reason != _USED or not uses:
+        return ""
+    share = f"{uses[-1].share * 100:.6g}% of allocatable"
+    return f"{uses[-1].resource} requested ({share}) is above the scale-down utilization threshold"

@@ -117,7 +117,11 @@ def test_every_node_that_stays_has_a_reason() -> None:
     stays = {name: (stay.reason, stay.message, stay.pod) for name, stay in report.stays.items()}
     assert stays == {
         "n1": ("NotReplicated", "default/bare is not replicated", "default/bare"),
-        "n2": ("NotUnderutilized", "", ""),
+        "n2": (
+            "NotUnderutilized",
+            "cpu requested (75% of allocatable) is above the scale-down utilization threshold",
+            "",
+        ),
         "n3": ("NotAutoscaled", "", ""),
     }
 
