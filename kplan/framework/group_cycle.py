@@ -128,6 +128,7 @@ def _try_members(
     group = GroupResult(key, [], Status.unschedulable(GROUP_UNSCHEDULABLE))
     groups = session.pod_groups
     groups.cycle = GroupCycle(key, len(groups.scheduled(key)))
+    session.nominator.in_cycle = frozenset(pods)
     requires_preemption = False
     try:
         for pod in pods:
@@ -153,6 +154,7 @@ def _try_members(
         for member in reversed(group.members):
             _revert(session, member)
         groups.cycle = None
+        session.nominator.in_cycle = frozenset()
     return group
 
 

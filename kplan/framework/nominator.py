@@ -12,6 +12,7 @@ class Nominator:
     def __init__(self) -> None:
         self._pods_by_row: dict[int, list[int]] = {}
         self._row_by_pod: dict[int, int] = {}
+        self.in_cycle: frozenset[int] = frozenset()  #: pods of the group whose cycle runs; they take no room from it
 
     def copy(self) -> Nominator:
         """Return an independent copy."""

@@ -197,7 +197,9 @@ class Framework:
             for position, row in enumerate(rows.tolist())
             if row in nominated_rows
             for pod in nominator.pods_for(row)
-            if infos[pod].priority >= cycle.pod.priority and not _is_same(infos[pod], cycle.pod)
+            if infos[pod].priority >= cycle.pod.priority
+            and pod not in nominator.in_cycle
+            and not _is_same(infos[pod], cycle.pod)
         ]
         return PodDelta.of(changes) if changes else None
 
