@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
-import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +17,7 @@ from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, Sched
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.plan import SaveOption, saving
+from kplan.cli.revisions import at_revision
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from kplan.planner.queue_plan import QueuePlan
 
 _GIT = "git:"
-_TIMEOUT = 60
 _CONDITIONS = ("regression", "warning", "none")
 _CHANGES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "settle")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
@@ -227,34 +224,5 @@ def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence
     if not names:
         raise UsageError(f"--against-manifests {against}: no manifest given", hint="name manifests that are in git")
     with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
-        yield [_at_revision(Path(name), against.removeprefix(_GIT), directory) for name in names], names
-
-
-def _at_revision(path: Path, revision: str, directory: str) -> str:
-    """Write a file or directory of a git revision, and return its path; raises UsageError where git fails."""
-    inside, name = (path, ".") if path.is_dir() else (path.parent, path.name)
-    target = Path(tempfile.mkdtemp(dir=directory))
-    hint = "name a revision and manifests of a git repository, such as git:HEAD~1"
-    if not revision or revision.startswith("-"):
-        raise UsageError(f"git:{revision}: no revision", hint=hint)
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell; the revision is no option
-            ["git", "-C", str(inside), "archive", "--format=tar", revision, "--", name],  # noqa: S607 - the user's own
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
-    if done.returncode:
-        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        raise UsageError(f"git:{revision}: {path}: {errors[0][:500]}", hint=hint)
-    try:
-        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-            archive.extractall(target, filter="data")
-    except (tarfile.TarError, OSError):
-        raise UsageError(
-            f"git:{revision}: {path} holds what no manifest is, such as a link that leads out of it", hint=hint
-        ) from None
-    return str(target if name == "." else target / name)
+        revision = against.removeprefix(_GIT)
+        yield [at_revision(Path(name), revision, Path(directory)) for name in names], names

@@ -24,6 +24,8 @@ _OBJECT_KEY = re.compile(rb"""(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:""
 #: Objects compress to a twentieth, or to a hundredth where all are alike; zip bombs to a thousandth.
 _MAX_UNFOLDING = 400
 _UNFOLDING_FROM = 64 << 20
+#: What lies below one directory at most, files and folders of all kinds; more is no folder of manifests.
+_MOST_ENTRIES = 200_000
 
 
 def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
@@ -37,7 +39,15 @@ def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
         problems.append(Problem(f"cannot be read: {error.strerror}", path=str(error.filename), hint=hint))
 
     paths = []
+    n_entries = 0
     for folder, folders, names in os.walk(directory, onerror=note):
+        n_entries += len(folders) + len(names)
+        if n_entries > _MOST_ENTRIES:
+            hint = "name the folder with the objects, or the files one by one"
+            problems.append(
+                Problem(f"holds more than {_MOST_ENTRIES} files and folders", path=str(directory), hint=hint)
+            )
+            return []
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [
             path

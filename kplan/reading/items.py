@@ -14,7 +14,7 @@ from kplan.api import decode
 from kplan.errors import Problem
 from kplan.reading.content import Document, as_builtins
 from kplan.reading.documents import read_documents
-from kplan.reading.limits import SNAPSHOTS, Limits, Progress
+from kplan.reading.limits import MAX_OBJECT, SNAPSHOTS, Limits, Progress
 from kplan.reading.places import Duplicate, Source
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -113,6 +113,7 @@ _KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _ODD_ENVELOPE = msgspec.json.Decoder(_OddEnvelope)
 _TYPE_META = msgspec.json.Decoder(_TypeMeta)
+_OWN = "kplan/"
 #: How deep lists may be nested.
 _MAX_LISTS = 20
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -135,13 +136,40 @@ def read_items(
         yield from items_of(document, problems)
 
 
+def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:
+    """Tell whether an object has more than MAX_OBJECT bytes as text, or as many characters in its names and values."""
+    if isinstance(content, msgspec.Raw):
+        return memoryview(content).nbytes > MAX_OBJECT
+    size, waiting = 0, [content]
+    while waiting and size <= MAX_OBJECT:
+        value: Any = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        size += len(value) + 4 if isinstance(value, str) else 4
+    return size > MAX_OBJECT
+
+
+def too_large(json_path: str = "$") -> Problem:
+    """Return the problem of an object that is too large."""
+    message = f"one object of more than {MAX_OBJECT >> 20} MiB"
+    return Problem(message, json_path=json_path, hint="an API server stores 1.5 MiB at most; leave the object out")
+
+
 def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
     """Yield the objects of one document, with lists, also nested ones, split into their items."""
     content = document.content
     if isinstance(content, msgspec.Raw):
-        yield from _raw_items(content, Item(document, "$", "", "", content), problems)
+        items = _raw_items(content, Item(document, "$", "", "", content), problems)
     else:
-        yield from _builtin_items(content, Item(document, "$", "", "", {}), problems)
+        items = _builtin_items(content, Item(document, "$", "", "", {}), problems)
+    for item in items:
+        # kplan's own documents hold a whole cluster.
+        if not item.api_version.startswith(_OWN) and is_too_large(item.content):
+            problems.append(item.locate(too_large()))
+        else:
+            yield item
 
 
 def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
@@ -260,7 +288,7 @@ _WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
 
 
 def _is_list(api_version: str, kind: str) -> bool:
-    return kind.endswith("List") and not api_version.startswith("kplan/")
+    return kind.endswith("List") and not api_version.startswith(_OWN)
 
 
 def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:

@@ -26,6 +26,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 _MIB: Final = 1 << 20
 
+#: Bytes of one object as text; etcd stores 1.5 MiB.
+MAX_OBJECT: Final = 8 * _MIB
+
 SNAPSHOTS = Limits(max_bytes=4096 * _MIB, max_stream_bytes=2048 * _MIB)
 MANIFESTS = Limits(max_bytes=512 * _MIB, max_stream_bytes=256 * _MIB)
 REPORTS = Limits(max_bytes=1024 * _MIB, max_stream_bytes=512 * _MIB)

@@ -19,6 +19,7 @@ from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, Kind, kind_of, metadata_of, split_api_version, type_of
 from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
+from kplan.reading.items import is_too_large, too_large
 from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -289,6 +290,11 @@ class _Loader:
                 self._add(obj, kind, where, completes=False)
 
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
+        if is_too_large(raw) and bytes(memoryview(raw)[:1]) == b"[":
+            elements = msgspec.json.decode(raw, type=list[msgspec.Raw])
+            if large := [index for index, element in enumerate(elements) if is_too_large(element)]:
+                self.builder.problems += [place.locate(too_large(f"$[{index}]")) for index in large]
+                return []
         try:
             objects: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
         except (msgspec.ValidationError, RecursionError):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kplan.errors import Problem
-from kplan.reading import SETTINGS, Limits, read_document, read_documents
+from kplan.reading import SETTINGS, Limits, files, read_document, read_documents
 from kplan.reading.files import read_source
 
 SMALL = Limits(max_bytes=3 << 20, max_stream_bytes=2 << 20, max_documents=3)
@@ -150,3 +150,16 @@ def test_progress_is_told_on_the_way(tmp_path: Path) -> None:
     size = path.stat().st_size
     assert told[-1] == (f"{path} (bytes)", size, size)
     assert len(told) > 1
+
+
+def test_a_directory_with_very_much_below_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST_ENTRIES", 5)
+    for index in range(4):
+        (tmp_path / f"{index}.yaml").write_text("")
+    problems: list[Problem] = []
+    assert len(files.files_below(tmp_path, problems)) == 4
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "more.yaml").write_text("")
+
+    assert files.files_below(tmp_path, problems) == []
+    assert [problem.message for problem in problems] == ["holds more than 5 files and folders"]

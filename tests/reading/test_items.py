@@ -157,3 +157,21 @@ def test_garbage_is_refused_without_reading_it_all() -> None:
     assert list(read_items("-", problems, stdin=endless)) == []
     assert problems
     assert endless.given <= 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+def test_an_object_far_larger_than_an_api_server_stores_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kplan.reading.items.MAX_OBJECT", 1 << 20)
+    large = {**NODE, "metadata": {"name": "n", "labels": {f"l{i}": "v" * 50 for i in range(25_000)}}}
+    text = json.dumps(a_list(POD, large, POD))
+    file = tmp_path / f"x.{kind}"
+    file.write_text(text if kind == "json" else f"# YAML\n---\n{text}")
+
+    items, problems = read(file)
+
+    assert kinds(items) == [("Pod", "$.items[0]"), ("Pod", "$.items[2]")]
+    assert [(problem.message, problem.json_path) for problem in problems] == [
+        ("one object of more than 1 MiB", "$.items[1]")
+    ]

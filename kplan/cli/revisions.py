@@ -1,0 +1,106 @@
+"""Manifests of a git revision, read as git stores them.
+
+Nothing that a repository configures takes part: no filters, no attributes, no downloads of what is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kplan.errors import UsageError
+from kplan.reading.limits import MANIFESTS
+
+_TIMEOUT = 60
+_MOST_FILES = 50_000
+_FILE, _LINK = "100", "120"
+"""How the modes of files and of symbolic links begin."""
+_MANIFESTS = (".json", ".yaml", ".yml", ".gz")
+_HINT = "name a revision and manifests of a git repository, such as git:HEAD~1"
+_ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    mode: str
+    name: str  #: the identity of its content
+    size: int
+    path: str
+
+
+def at_revision(path: Path, revision: str, directory: Path) -> str:
+    """Write the files of a git revision below a directory, and return where the path is there.
+
+    Raises UsageError where git fails, and for what no manifest is: links, names that lead elsewhere, too much.
+    """
+    inside, name = (path, "") if path.is_dir() else (path.parent, path.name)
+    what = f"git:{revision}: {path}"
+    if not revision or revision.startswith("-"):
+        raise UsageError(f"git:{revision}: no revision", hint=_HINT)
+    listing = ["ls-tree", "-r", "-l", "-z", revision, *(["--", name] if name else [])]
+    entries = list(_entries(_git(inside, listing, what)))
+    if not entries:
+        raise UsageError(f"{what} is not in that revision", hint=_HINT)
+    for entry in entries:
+        parts = entry.path.split("/")
+        is_link = entry.mode.startswith(_LINK) and (entry.path.lower().endswith(_MANIFESTS) or bool(name))
+        if is_link or not {"", ".", ".."}.isdisjoint(parts) or any(sign in entry.path for sign in ("\\", "\0")):
+            raise UsageError(f"{what} holds what no manifest is, such as a link: {entry.path[:200]}", hint=_HINT)
+    files = [entry for entry in entries if entry.mode.startswith(_FILE)]
+    if len(files) > _MOST_FILES or sum(entry.size for entry in files) > MANIFESTS.max_stream_bytes:
+        hint = "name the folder with the manifests"
+        raise UsageError(
+            f"{what} holds more than {_MOST_FILES} files or {MANIFESTS.max_stream_bytes >> 20} MiB", hint=hint
+        )
+    target = Path(tempfile.mkdtemp(dir=directory))
+    try:
+        _write(files, _git(inside, ["cat-file", "--batch"], what, [entry.name for entry in files]), target)
+    except (OSError, ValueError):
+        raise UsageError(f"{what} cannot be read whole", hint="fetch the revision first, or compare folders") from None
+    return str(target / name) if name else str(target)
+
+
+def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str] = ()) -> bytes:
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell; the revision is no option
+            ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            input="".join(f"{line}\n" for line in lines).encode(),
+            env=os.environ | _ENVIRONMENT,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
+    if done.returncode:
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        raise UsageError(f"{what}: {errors[0][:500]}", hint=_HINT)
+    return done.stdout
+
+
+def _entries(listing: bytes) -> Iterator[_Entry]:
+    for record in listing.split(b"\0"):
+        about, _, path = record.partition(b"\t")
+        if not path:
+            continue
+        mode, _, name, size = about.decode("ascii", "replace").split()
+        yield _Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path))
+
+
+def _write(files: Sequence[_Entry], contents: bytes, target: Path) -> None:
+    """Write the contents, which git returns in the order of the files; ValueError where one is missing."""
+    position = 0
+    for entry in files:
+        end = contents.index(b"\n", position)
+        head = contents[position:end].split()
+        if len(head) != 3 or head[1] != b"blob":
+            raise ValueError(entry.path)
+        start, position = end + 1, end + 2 + int(head[2])
+        file = target / entry.path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as stream:
+            stream.write(contents[start : position - 1])
