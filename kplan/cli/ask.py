@@ -25,7 +25,7 @@ _FORMATS_OF_SEVERAL = frozenset({"table", "wide", "markdown", "name", *_DATA})
 
 @with_flags
 def ask(
-    file: Annotated[
+    questions_file: Annotated[
         str, typer.Argument(metavar="QUESTION", help="Questions as YAML or JSON, one a document; - for standard input.")
     ],
     *,
@@ -49,7 +49,7 @@ def ask(
     from kplan.questions.reading import read_questions
 
     fail_on = parse_fail_on(output.fail_on) if output.fail_on else None
-    questions = read_questions(file)
+    questions = read_questions(questions_file)
     if len(questions) > 1:
         _check_formats(formats, output)
     planner = prepare(None, cluster, scheduler, verbosity).planner

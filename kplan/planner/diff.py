@@ -38,6 +38,9 @@ COMPARED = (
     "ShrinkReport",
     "DrainsReport",
     "OddsReport",
+    "NodesReport",
+    "ChecksReport",
+    "BudgetsReport",
 )
 """Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 

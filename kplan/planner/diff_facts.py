@@ -12,9 +12,11 @@ from typing import Any
 from kplan.documents.base import Report
 from kplan.documents.capacity import CapacityReport
 from kplan.documents.change import WorkloadState
+from kplan.documents.checks import BudgetsReport, ChecksReport
 from kplan.documents.diff import Fact, FactDifference
 from kplan.documents.drains import DrainsReport
 from kplan.documents.headroom import HeadroomReport
+from kplan.documents.nodes import NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
@@ -23,7 +25,7 @@ from kplan.documents.shrink import ShrinkReport
 Facts = dict[tuple[str, str], Any]
 """Object that a fact is about, and name of the fact -> its value."""
 
-_LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete"})
+_LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete", "allowed", "allowedAtBest"})
 
 
 def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...]:
@@ -137,6 +139,28 @@ def _shares(pod: PodOdds) -> dict[str, Share]:
     return {**shares, **{f"nodes.{node}": share for node, share in pod.nodes.items()}}
 
 
+def _of_nodes(report: NodesReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    for added in report.adds:
+        yield (added.name, "added"), True
+    for removed in report.removes:
+        for name in removed.nodes:
+            yield (name, "removed"), True
+    for pod in report.unhelped:
+        yield (pod, "unhelped"), True
+
+
+def _of_checks(report: ChecksReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    for check in report.checks:
+        yield (check.name, "check"), check.state
+        yield (check.name, "failed"), check.failed
+
+
+def _of_budgets(report: BudgetsReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    for budget in report.budgets:
+        yield (budget.budget, "allowed"), budget.allowed
+        yield (budget.budget, "allowedAtBest"), budget.allowed_at_best
+
+
 _FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
@@ -144,6 +168,9 @@ _FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str],
     ShrinkReport: _of_shrink,
     CapacityReport: _of_capacity,
     OddsReport: _of_odds,
+    NodesReport: _of_nodes,
+    ChecksReport: _of_checks,
+    BudgetsReport: _of_budgets,
 }
 
 
@@ -165,7 +192,11 @@ def _is_worse(name: str, before: Fact | None, after: Fact | None) -> bool:
         return before == QueuePlace.ACTIVE.value and after is not None and after != before
     if name == "state":
         return after == WorkloadState.STUCK.value
-    if name in ("position", "replicas") or name.startswith("nodes."):
+    if name == "check":
+        return after == "failed"
+    if name == "unhelped":
+        return bool(after)
+    if name in ("position", "replicas", "added", "removed") or name.startswith("nodes."):
         return False
     if isinstance(after, str) or isinstance(before, str):
         return before is None

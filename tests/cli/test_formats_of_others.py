@@ -164,7 +164,8 @@ def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
         "cannot be evicted from general-a-1: Cannot evict pod as it would violate the pod's disruption budget."
         in blocked
     )
-    assert "%0AHint: budget shop/search requires 3 healthy pods and has 3: with 1 more healthy pod elsewhere" in blocked
+    assert "%0AHint: budget shop/search requires 3 healthy pods and has 3. What would help: " in blocked
+    assert "first run 4 replicas of Deployment shop/search instead of 3" in blocked
     assert all(each.count("%0A") < 5 for each in found)
 
 

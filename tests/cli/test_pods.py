@@ -26,7 +26,7 @@ spec:
 CLUSTER = """\
 apiVersion: v1
 kind: Node
-metadata: {name: n}
+metadata: {name: n1}
 status: {allocatable: {cpu: 4, memory: 8Gi, pods: 9}}
 ---
 apiVersion: v1

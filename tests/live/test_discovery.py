@@ -15,9 +15,13 @@ from .server import Answer, Cluster, Fault, Request, replay, status
 
 BY_NAME = {resource.plural: resource for resource in RESOURCES}
 DYNAMIC = ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses")
-#: What a server serves with Karpenter, or with feature gates only that are off by default.
+#: What a server serves with Karpenter or Cluster API, or with feature gates only that are off by default.
 OPTIONAL = {
-    **{name: None for name, resource in BY_NAME.items() if resource.group.startswith("karpenter.")},
+    **{
+        name: None
+        for name, resource in BY_NAME.items()
+        if resource.group.startswith(("karpenter.", "cluster.x-k8s.io"))
+    },
     **dict.fromkeys(("devicetaintrules", "podgroups")),
 }
 

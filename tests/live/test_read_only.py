@@ -22,12 +22,15 @@ POD = {
     "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
 }
 
-#: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest.
+#: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest, QUESTION for a question.
 ARGUMENTS: dict[str, list[str]] = {
+    "ask": ["QUESTION"],
     "capacity": ["POD"],
+    "check": [],
     "diff": ["--against", "demo"],
     "drain": ["node-a2"],
     "explain": ["batch/pending-missing-pvc"],
+    "mcp": [],
     "place": ["POD"],
     "plan": [],
     "pods": ["POD"],
@@ -35,6 +38,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "snapshot check": [],
     "snapshot save": ["saved.json"],
     "snapshot show": [],
+    "snapshot types": [],
 }
 
 
@@ -61,8 +65,10 @@ def test_a_command_asks_with_get_and_with_nothing_else(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pod.json").write_text(json.dumps(POD))
+    (tmp_path / "question.json").write_text('{"apiVersion": "kplan/v1", "kind": "PlanQuestion"}')
     api, options = start()
-    arguments = ["pod.json" if argument == "POD" else argument for argument in ARGUMENTS[command]]
+    files = {"POD": "pod.json", "QUESTION": "question.json"}
+    arguments = [files.get(argument, argument) for argument in ARGUMENTS[command]]
 
     result = CliRunner().invoke(app, [*command.split(), *arguments, "--kubeconfig", options.kubeconfig])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import kplan
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
@@ -17,6 +18,8 @@ from kplan.planner.diff import COMPARED, ComparedAnswer, diff_report
 from kplan.planner.planner import Planner
 from kplan.planner.preemption_report import preemption_report
 from kplan.planner.queue_plan import queue_report
+from kplan.questions.checks import Check, Checks
+from kplan.questions.promises import Budgets, Surge
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
 from tests.planner.test_changed import SET, node, pod, replica_set, some_cluster
@@ -156,6 +159,10 @@ def templates(planner: Planner) -> list[Template]:
     return [Template("shop/web", (PodInfo(planner.world.pod_by_key["shop/voucher-api"]),))]
 
 
+def karpenter() -> Report:
+    return Planner("demo", autoscaler=kplan.Karpenter()).nodes()
+
+
 KINDS: dict[str, Callable[[Planner], Report]] = {
     "PlacementReport": lambda planner: planner.plan(["shop/voucher-api", "ml/llm-eval"]).report(with_map=True),
     "PreemptionReport": preemption,
@@ -166,6 +173,9 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
     "DrainsReport": lambda planner: planner.drain_in_turn(["general-b-2", "spot-b-1"]),
     "OddsReport": odds,
+    "NodesReport": lambda _: karpenter(),
+    "ChecksReport": lambda planner: planner.ask(Checks((Check("surge", Surge()), Check("budgets", Budgets())))),
+    "BudgetsReport": lambda planner: planner.ask(Budgets()),
 }
 
 

@@ -130,7 +130,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         ("- name: {a: b}\n  price: 1", "$[0].name"),
         ("- {name: a, price: 1, cpu: 1, cpu: 2, memory: 1}", "$[0].cpu: this field appears twice"),
         ("\n".join("- {like: a, price: 1}" for _ in range(MAX_LISTED + 1)), "at most 50 are compared"),
-        ("- {like: a, price: .nan}", "is not a price"),
+        ("- {like: a, price: '.nan'}", "is not a price"),
         ("- {like: a, price: 1, cpu: 99999999999999999999999}", "$[0].cpu"),
         ("a: [", "shapes.yaml"),
     ],

@@ -98,7 +98,9 @@ def test_which_minors_there_are_stands_in_one_place() -> None:
     package = Path(kplan.__file__).parent
     named = [path for path in package.rglob("*.py") if "1.36" in path.read_text()]
 
-    assert {path.parent for path in named} == {package / "config" / "releases"}
+    # The cluster-autoscaler's releases are numbered like those of Kubernetes.
+    own = package / "autoscaling" / "cluster_autoscaler"
+    assert {path.parent for path in named} - {own} == {package / "config" / "releases"}
 
 
 def test_1_37_follows_its_release_notes_and_says_so() -> None:
