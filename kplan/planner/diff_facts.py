@@ -22,6 +22,9 @@ from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.shrink import ShrinkReport
 
+_WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "failed", "unhelped": True}
+"""Fact -> the value that is worse than any other."""
+
 Facts = dict[tuple[str, str], Any]
 """Object that a fact is about, and name of the fact -> its value."""
 
@@ -190,12 +193,8 @@ def _value(fact: Any) -> Fact | None:
 def _is_worse(name: str, before: Fact | None, after: Fact | None) -> bool:
     if name == "place":
         return before == QueuePlace.ACTIVE.value and after is not None and after != before
-    if name == "state":
-        return after == WorkloadState.STUCK.value
-    if name == "check":
-        return after == "failed"
-    if name == "unhelped":
-        return bool(after)
+    if name in _WORST:
+        return after == _WORST[name]
     if name in ("position", "replicas", "added", "removed") or name.startswith("nodes."):
         return False
     if isinstance(after, str) or isinstance(before, str):

@@ -22,7 +22,7 @@ POD = {
     "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
 }
 
-#: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest, QUESTION for a question.
+#: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest, QUESTION for one.
 ARGUMENTS: dict[str, list[str]] = {
     "ask": ["QUESTION"],
     "capacity": ["POD"],
