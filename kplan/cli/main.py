@@ -142,6 +142,17 @@ _add(
     _NODES,
 )
 _add(
+    "remedy",
+    "kplan.cli.remedy:remedy",
+    """
+    kplan remedy  # what to do so that all pending pods run
+    kplan remedy ml/llm-eval --only moves  # which running pods to move for one of them
+    kplan remedy --not nodes,requests  # without new nodes, and without lower requests
+    """,
+    "Find the least that has to be done so that pending pods run.",
+    _PODS,
+)
+_add(
     "capacity",
     "kplan.cli.capacity:capacity",
     """

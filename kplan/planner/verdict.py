@@ -39,6 +39,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "preempt": (UNSCHEDULABLE, PDB_VIOLATION),
     "plan": (UNSCHEDULABLE, PDB_VIOLATION),
     "drain": (UNSCHEDULABLE, PDB_VIOLATION),
+    "remedy": (UNSCHEDULABLE,),
     "explain": (NONE,),
     "nodes": (NONE,),
     "diff": (NONE,),

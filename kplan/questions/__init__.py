@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kplan.questions.plan import Plan, Queue
     from kplan.questions.pods import Pods
     from kplan.questions.preempt import Preempt
+    from kplan.questions.remedy import Remedy
     from kplan.questions.what_if import WhatIf
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Pods",
     "Preempt",
     "Queue",
+    "Remedy",
     "Shapes",
     "Shrink",
     "WhatIf",

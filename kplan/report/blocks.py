@@ -58,7 +58,7 @@ class Table(msgspec.Struct, frozen=True):
 class Preformatted(msgspec.Struct, frozen=True):
     """A text that is quoted verbatim, such as kube-scheduler's message."""
 
-    label: str
+    label: str  #: empty for commands, a line each, which are to be pasted
     text: str
     indent: int = 1
 

@@ -88,6 +88,8 @@ def _block(block: Block) -> str:
             return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\1\\\2", _inline(spans).lstrip())
         case Preformatted(label, text, _):
             fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+            if not label:
+                return f"{fence}sh\n{text}\n{fence}"
             return f"{escape_markdown(label)}:\n\n{fence}text\n{text}\n{fence}"
         case Table():
             return _table(block)

@@ -36,6 +36,7 @@ _MODULES: Mapping[str, str] = {
     "ShrinkReport": "kplan.report.shrink",
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
+    "RemedyReport": "kplan.report.remedy",
     "DiffReport": "kplan.report.diff",
     "BudgetsReport": "kplan.report.budgets",
     "ChecksReport": "kplan.report.promises",

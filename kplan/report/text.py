@@ -82,6 +82,8 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
             return _wrapped(spans_of(spans), first, " " * (len(first) + 2 * (not is_item)), width)
         case Preformatted(label, text, indent):
             first = _STEP * indent
+            if not label:  # to be pasted, so nothing may break its lines
+                return [[Span(first), Span(command, "code")] for command in text.splitlines()]
             return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
         case Table():
             left = _STEP * block.indent

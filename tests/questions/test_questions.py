@@ -26,6 +26,7 @@ from kplan.questions import (
     Pods,
     Preempt,
     Queue,
+    Remedy,
     Shapes,
     Shrink,
     WhatIf,
@@ -73,6 +74,7 @@ SAME: list[tuple[Question, list[str]]] = [
     ),
     (Headroom(limit=20), ["capacity", "--headroom", "--max", "20"]),
     (Shrink(), ["capacity", "--shrink"]),
+    (Remedy(only=("nodes",)), ["remedy", "--only", "nodes"]),
     (WhatIf(question=Plan(), add_nodes=("2=general-a-1",)), ["plan", "--add-nodes", "2=general-a-1"]),
     (Pods((WEB,)), ["pods", WEB]),
     (

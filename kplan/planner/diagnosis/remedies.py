@@ -60,6 +60,24 @@ def remedies(
     return tuple(remedy for remedy in ordered if not _has_more_than_enough(remedy, ordered))[:MOST]
 
 
+def changed_pods(session: Session, result: CycleResult) -> list[tuple[r.RemedyBase, Pod]]:
+    """Return changes of the pod of a live decision with which it gets a node, each with the changed pod."""
+    if result.filter is None or result.filter.pre_filter_status is not None:
+        return []
+    trials = Trials(session, result.pod)
+    misses = NearMisses(result.filter)
+    ways = (
+        (remedy for _, remedy in _selector(trials, misses)),
+        corrections.topology_keys(trials, misses),
+        corrections.together(trials, misses),
+        _tolerate(trials, misses),
+        lower(trials, misses),
+        corrections.policies(trials, misses),
+        _relax(trials, misses, 1),
+    )
+    return [(remedy, trials.tried[remedy]()[0]) for way in ways for remedy in way if remedy in trials.tried]
+
+
 def _for_all(trials: Trials, remedy: r.Remedy, pending: int) -> r.Remedy:
     """Return a remedy with the number of the pending replicas that it lets run; a request low enough for all of them.
 

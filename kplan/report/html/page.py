@@ -172,6 +172,8 @@ class _Inside:
                 tag = "li" if is_item else "p"
                 return f"<{tag}>{self._inline(spans)}</{tag}>"
             case Preformatted(label, text, _):
+                if not label:
+                    return f"<pre>{escape(text)}</pre>"
                 return f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
             case Table():
                 return self._table(block)

@@ -1,0 +1,149 @@
+"""The actions of a remedy before they are carried out, and how much each disturbs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from kplan.documents import remedy as r
+from kplan.documents.remedies import Kind
+from kplan.errors import UsageError
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CHANGES = "changes"
+
+
+class UncordonNode(msgspec.Struct, frozen=True):
+    """Uncordon a node."""
+
+    node: str
+
+
+class NewNodes(msgspec.Struct, frozen=True):
+    """Add nodes that equal an existing one."""
+
+    nodes: int
+    like: str
+
+
+class Move(msgspec.Struct, frozen=True):
+    """Delete a running pod while its node is cordoned, so that its controller's next pod goes elsewhere."""
+
+    pod: str
+    node: str
+
+
+class Fewer(msgspec.Struct, frozen=True):
+    """Run fewer replicas of a workload."""
+
+    workload: str
+    old: int
+    to: int
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """Change the pods of a workload, or a pod.
+
+    `text` is the change of the pods' ``spec`` as JSON.
+    """
+
+    target: str
+    text: str
+    remedy: r.Remedy
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The change of the pods' ``spec``, as a strategic merge patch."""
+        change: dict[str, Any] = msgspec.json.decode(self.text)
+        return change
+
+
+Act = UncordonNode | NewNodes | Move | Fewer | Patch
+Acts = tuple[Act, ...]
+
+_KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
+    r.LowerRequest: "requests",
+    r.CorrectSelector: "selectors",
+    r.TolerateTaint: "tolerations",
+    r.RelaxRule: "rules",
+    r.HonorPolicy: "rules",
+    r.SearchNamespace: "rules",
+    r.CorrectName: "names",
+}
+_PATCHED: Mapping[Kind, int] = {"names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
+_UNCORDONED, _MOVED, _ADDED, _SCALED = 1, 2, 5, 8
+
+
+def kind_of(act: Act) -> Kind:
+    """Return the kind of an action."""
+    match act:
+        case UncordonNode():
+            return "uncordon"
+        case NewNodes():
+            return "nodes"
+        case Move():
+            return "moves"
+        case Fewer():
+            return "scale"
+        case Patch(remedy=remedy):
+            return _KIND_OF_REMEDY[type(remedy)]
+
+
+def is_patched(remedy: r.RemedyBase) -> bool:
+    """Tell whether a remedy changes what pods say."""
+    return type(remedy) in _KIND_OF_REMEDY
+
+
+def disturbance(acts: Iterable[Act]) -> int:
+    """Return how much actions disturb, summed; only the order of these numbers matters.
+
+    A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4, a
+    new node 5, and a workload that runs fewer replicas 8.
+    """
+    return sum(map(_disturbance, acts))
+
+
+def _disturbance(act: Act) -> int:
+    match act:
+        case UncordonNode():
+            return _UNCORDONED
+        case NewNodes(nodes=nodes):
+            return _ADDED * nodes
+        case Move():
+            return _MOVED
+        case Fewer():
+            return _SCALED
+        case Patch():
+            return _PATCHED[kind_of(act)]
+
+
+def new_nodes(acts: Iterable[Act]) -> int:
+    """Return how many nodes actions add."""
+    return sum(act.nodes for act in acts if isinstance(act, NewNodes))
+
+
+def in_order(acts: Iterable[Act]) -> Acts:
+    """Return actions in the order in which they are carried out: nodes, changes, moves; moves in their own order."""
+    ranks: dict[type[Act], int] = {NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
+    return tuple(sorted(acts, key=lambda act: ranks[type(act)]))
+
+
+def allowed_kinds(only: Collection[str], without: Collection[str]) -> tuple[Kind, ...]:
+    """Return the kinds of actions that may be taken; raises UsageError for an unknown one, and where none is left.
+
+    ``changes`` stands for all changes of what pods say.
+    """
+    unknown = [kind for kind in (*only, *without) if kind not in (*KINDS, CHANGES)]
+    if unknown:
+        raise UsageError(f"no kind of action: {', '.join(unknown)}", hint=f"choose from {', '.join((*KINDS, CHANGES))}")
+    chosen, left_out = _expanded(only), _expanded(without)
+    kinds = tuple(kind for kind in KINDS if (not only or kind in chosen) and kind not in left_out)
+    if not kinds:
+        raise UsageError("no kind of action is left", hint=f"choose from {', '.join((*KINDS, CHANGES))}")
+    return kinds
+
+
+def _expanded(kinds: Collection[str]) -> frozenset[str]:
+    return frozenset((*kinds, *(_PATCHED if CHANGES in kinds else ())))

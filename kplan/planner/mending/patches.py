@@ -1,0 +1,115 @@
+"""What a change of a pod is as a strategic merge patch of the template that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
+
+Deleted = frozenset[tuple[str, str]]
+"""Topology key and whenUnsatisfiable of spread constraints that a patch deletes."""
+
+_SPREADS = "topologySpreadConstraints"
+
+
+def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, Any]:
+    """Return the patch of a template's ``spec`` that changes its pods as one pod was changed.
+
+    Parameters
+    ----------
+    template : of the pod's workload, or the pod itself; it may lack what admission adds to pods
+    """
+    patch: dict[str, Any] = {}
+    before, after = old.spec, new.spec
+    for field in ("containers", "init_containers"):
+        changed = _containers(getattr(before, field), getattr(after, field))
+        if changed:
+            patch["containers" if field == "containers" else "initContainers"] = changed
+    if after.node_selector != before.node_selector:
+        patch["nodeSelector"] = _difference(before.node_selector, after.node_selector)
+    if after.tolerations != before.tolerations:
+        patch["tolerations"] = _tolerations(before, after, template.spec)
+    if after.affinity != before.affinity:
+        patch["affinity"] = _with_nulls(_plain(template.spec.affinity), _plain(after.affinity))
+    if after.topology_spread_constraints != before.topology_spread_constraints:
+        patch[_SPREADS] = [
+            *_removed(before, after),
+            *(_plain(constraint) for constraint in after.topology_spread_constraints),
+        ]
+    return patch
+
+
+def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> list[dict[str, Any]]:
+    changed = []
+    for old, new in zip(before, after, strict=True):
+        if old.resources == new.resources:
+            continue
+        resources = {
+            name: _difference(getattr(old.resources, name), getattr(new.resources, name))
+            for name in ("requests", "limits")
+            if getattr(old.resources, name) != getattr(new.resources, name)
+        }
+        changed.append({"name": new.name, "resources": resources})
+    return changed
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a merge patch says to turn one map into another: null for what is removed."""
+    changed: dict[str, Any] = {key: None for key in before if key not in after}
+    return changed | {key: _plain(value) for key, value in after.items() if before.get(key) != value}
+
+
+def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any]:
+    """Return the tolerations of the template, with those replaced or added that differ in the pods."""
+    gone = [toleration for toleration in before.tolerations if toleration not in after.tolerations]
+    added = [toleration for toleration in after.tolerations if toleration not in before.tolerations]
+    kept = [toleration for toleration in template.tolerations if toleration not in gone]
+    return [_plain(toleration) for toleration in (*kept, *added)]
+
+
+def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
+    """Return what deletes the spread constraints that are no more; their key is topologyKey and whenUnsatisfiable."""
+    kept = {
+        (constraint.topology_key, constraint.when_unsatisfiable) for constraint in after.topology_spread_constraints
+    }
+    return [
+        {"$patch": "delete", "topologyKey": constraint.topology_key, "whenUnsatisfiable": constraint.when_unsatisfiable}
+        for constraint in before.topology_spread_constraints
+        if (constraint.topology_key, constraint.when_unsatisfiable) not in kept
+    ]
+
+
+def _with_nulls(before: Any, after: Any) -> Any:
+    """Return a value with null for the fields of maps that are no more."""
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return after
+    gone: dict[str, Any] = {key: None for key in before if key not in after}
+    return gone | {key: _with_nulls(before.get(key), value) for key, value in after.items()}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def without_deletions(patch: Mapping[str, Any]) -> tuple[dict[str, Any], Deleted]:
+    """Return a patch without what deletes spread constraints, and which ones it deletes."""
+    spreads = patch.get(_SPREADS, ())
+    deleted = frozenset((item["topologyKey"], item["whenUnsatisfiable"]) for item in spreads if "$patch" in item)
+    kept = [item for item in spreads if "$patch" not in item]
+    others = {key: value for key, value in patch.items() if key != _SPREADS}
+    return (others | {_SPREADS: kept} if kept else others), deleted
+
+
+def delete_spreads(spec: Mapping[str, Any], deleted: Deleted) -> dict[str, Any]:
+    """Return the ``spec`` of pods without some spread constraints."""
+    if not deleted:
+        return dict(spec)
+    kept = [
+        item
+        for item in spec.get(_SPREADS, ())
+        if (item.get("topologyKey"), item.get("whenUnsatisfiable")) not in deleted
+    ]
+    return {**spec, _SPREADS: kept}

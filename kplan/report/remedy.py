@@ -1,0 +1,120 @@
+"""The RemedyReport: what to do so that pending pods run, with commands to paste, and other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kplan.documents import remedies as d
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line
+from kplan.report.details import listing
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
+from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_change
+from kplan.report.view import Case, View
+from kplan.report.words import count
+
+_MOST_NAMED = 5
+
+
+def remedy_blocks(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield what a RemedyReport shows, block by block."""
+    is_whole = document.remedy.runs == document.remedy.of
+    yield verdict_heading(Span(_sentence(document), "good" if is_whole and not document.verdict.failed else "bad"))
+    yield from opening_blocks(document, options)
+    yield from _actions(document.remedy)
+    if document.verdict.failed:
+        left = document.verdict.counted
+        if left:
+            names = listing([event.object for event in left], most=_MOST_NAMED)
+            yield line(f"Stays pending: {names}.")
+    if document.remedy.actions:
+        yield line(Span(_certainty(document), "dim"))
+    for alternative in document.alternatives:
+        yield Heading((f"Or: {_summary(alternative)}",))
+        yield from _actions(alternative)
+    yield from closing_blocks(document)
+
+
+def _sentence(document: d.RemedyReport) -> str:
+    remedy = document.remedy
+    if not document.pods:
+        return "No pod is pending"
+    if not remedy.of:
+        return "No action helps pods that have scheduling gates or another scheduler"
+    runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {'runs' if remedy.runs == 1 else 'run'}"
+    if not remedy.actions:
+        nothing = "nothing needs to be done" if remedy.runs == remedy.of else "nothing was found that helps"
+        return f"{runs}: {nothing}" if remedy.runs else nothing.capitalize()
+    return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
+
+
+def _summary(found: d.RemedySet) -> str:
+    return listing([action_text(action) for action in found.actions], most=_MOST_NAMED)
+
+
+def _certainty(document: d.RemedyReport) -> str:
+    tried = count(document.tried, "set")
+    if document.remedy.is_least:
+        return f"No set of such actions that disturbs less does as much. {tried} of actions tried, each as a whole."
+    return f"{tried} of actions tried, each as a whole; there may be one that disturbs less."
+
+
+def _actions(found: d.RemedySet) -> Iterator[Block]:
+    for number, action in enumerate(found.actions, 1):
+        yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
+        yield Preformatted("", "\n".join(action.commands), indent=2)
+
+
+def _effects(action: d.Action) -> str:
+    parts = []
+    if action.achieves:
+        parts.append(f"then {listing(action.achieves, most=_MOST_NAMED)} {_runs(len(action.achieves))}")
+    others = [pod for pod in action.disturbs if not _is_moved(action, pod)]
+    if others:
+        parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def _runs(number: int) -> str:
+    return "runs" if number == 1 else "run"
+
+
+def _is_moved(action: d.Action, pod: str) -> bool:
+    return isinstance(action, d.MovePods) and any(place.pod == pod for place in action.pods)
+
+
+def action_text(action: d.Action) -> str:
+    """Return an action in words."""
+    match action:
+        case d.Uncordon(node=node):
+            return f"uncordon {node}"
+        case d.AddNodes(nodes=nodes, like=like):
+            return f"add {count(nodes, 'node')} like {like}"
+        case d.MovePods(node=node, pods=pods):
+            moved = listing([f"{place.pod} to {place.goes_to}" for place in pods], most=_MOST_NAMED)
+            return f"move {moved} (away from {node})"
+        case d.Scale(workload=workload, old=old, to=to):
+            return f"run {count(to, 'replica')} of {workload} instead of {old}"
+        case d.Change(object=name, remedy=remedy):
+            return f"in {name}, {remedy_change(remedy)}"
+
+
+def _title(document: d.RemedyReport) -> str:
+    return f"kplan remedy: {_sentence(document)}"
+
+
+def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    left = {*document.remedy.left, *(event.object for event in document.verdict.counted)}
+    for pod in document.pods:
+        if pod not in left:
+            yield Case(pod, "passed", "Scheduled", f"runs after {_summary(document.remedy) or 'nothing'}")
+        else:
+            counted = document.verdict.counted_of(pod)
+            yield Case(pod, "failed" if counted else "skipped", "Unschedulable", "no action was found that lets it run")
+
+
+def _names(document: d.RemedyReport) -> list[str]:
+    return [command for action in document.remedy.actions for command in action.commands]
+
+
+VIEW = View(_title, remedy_blocks, _cases, _names)
