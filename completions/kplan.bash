@@ -49,7 +49,7 @@ _kplan() {
         previous="${COMP_WORDS[COMP_CWORD-2]}"
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case " ask capacity check completion config diff drain explain groups mcp nodes place plan pods preempt rbac save schema show snapshot types " in *" $word "*) path="$path $word" ;; esac
+        case " ask capacity check completion config diff drain explain groups mcp nodes place plan pods preempt rbac remedy save schema show snapshot types " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
         --namespace|-n) _kplan_names namespaces; return ;;
@@ -112,6 +112,8 @@ _kplan() {
         --autoscaler) _kplan_words auto karpenter cluster-autoscaler none; return ;;
         --node-groups) _kplan_files; return ;;
         --instance-types) _kplan_files; return ;;
+        --only) return ;;
+        --not) return ;;
         --max) return ;;
         --exclude-nodes) _kplan_names nodes nodes; return ;;
         --mix) return ;;
@@ -131,7 +133,7 @@ _kplan() {
         -o|--output) _kplan_words table json yaml junit github sarif; return ;;
     esac
     case "$path" in
-        "kplan") words="explain place plan preempt pods drain nodes capacity check diff ask show snapshot config mcp schema completion --version --debug -h --help" ;;
+        "kplan") words="explain place plan preempt pods drain nodes remedy capacity check diff ask show snapshot config mcp schema completion --version --debug -h --help" ;;
         "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan place") words="--runs --rollout --run-cronjobs --timeline --start --stop --run --until --for --min-ready --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --timeline --start --stop --run --until --for --min-ready --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
@@ -139,6 +141,7 @@ _kplan() {
         "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan drain") words="--selector -l --zone --pool --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --ignore-daemonsets --disable-eviction --save --runs --timeline --start --stop --run --until --for --min-ready --surge --max-unavailable --timeout --node-start --profile --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan nodes") words="--loops --full --save --autoscaler --node-groups --instance-types --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan remedy") words="--namespace -n --only --not --save --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan capacity") words="--max --exclude-nodes --mix --preempt --headroom --all-namespaces -A --lose --zones --shapes --shrink --force --delete-emptydir-data --save --workers --dask --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan check") words="--since --workers --dask --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan diff") words="--against --against-config --against-version --against-manifests --save --run-cronjobs --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
@@ -167,6 +170,7 @@ _kplan() {
         "kplan place") _kplan_names pods workloads ;;
         "kplan preempt") _kplan_names pods ;;
         "kplan drain") _kplan_names nodes ;;
+        "kplan remedy") _kplan_names pods workloads ;;
         "kplan capacity") _kplan_names workloads ;;
         "kplan diff") _kplan_names pods ;;
         "kplan completion") _kplan_words bash zsh fish; return ;;

@@ -48,8 +48,8 @@ def _sentence(document: d.RemedyReport) -> str:
     return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
 
 
-def _summary(found: d.RemedySet) -> str:
-    return listing([action_text(action) for action in found.actions], most=_MOST_NAMED)
+def _summary(remedy: d.RemedySet) -> str:
+    return listing([action_text(action) for action in remedy.actions], most=_MOST_NAMED)
 
 
 def _certainty(document: d.RemedyReport) -> str:
@@ -59,8 +59,8 @@ def _certainty(document: d.RemedyReport) -> str:
     return f"{tried} of actions tried, each as a whole; there may be one that disturbs less."
 
 
-def _actions(found: d.RemedySet) -> Iterator[Block]:
-    for number, action in enumerate(found.actions, 1):
+def _actions(remedy: d.RemedySet) -> Iterator[Block]:
+    for number, action in enumerate(remedy.actions, 1):
         yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
         yield Preformatted("", "\n".join(action.commands), indent=2)
 

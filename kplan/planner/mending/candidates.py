@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +19,7 @@ from kplan.planner.mending.playing import Goal, Played, movable
 from kplan.planner.node_shapes import NodeShape, node_shapes
 from kplan.rules.resources import PODS
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
@@ -134,7 +135,7 @@ class Candidates:
             owner = self._simulation.workloads.find(workload)
             if not waiting or owner is None or workload.partition("/")[0] not in _SCALED:
                 continue
-            old = owner.wanted.replicas if hasattr(owner, "sets") else owner.scale
+            old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.scale
             if old > waiting and _object_of(self._played.base.world, workload) is not None:
                 yield Fewer(workload, old, old - waiting)
 
@@ -211,7 +212,7 @@ def _enough(
             return
 
 
-def _freed(requests: dict[str, int], resource: str) -> int:
+def _freed(requests: Mapping[str, int], resource: str) -> int:
     return 1 if resource == PODS else requests.get(resource, 0)
 
 

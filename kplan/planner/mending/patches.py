@@ -66,19 +66,19 @@ def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any
     """Return the tolerations of the template, with those replaced or added that differ in the pods."""
     gone = [toleration for toleration in before.tolerations if toleration not in after.tolerations]
     added = [toleration for toleration in after.tolerations if toleration not in before.tolerations]
-    kept = [toleration for toleration in template.tolerations if toleration not in gone]
-    return [_plain(toleration) for toleration in (*kept, *added)]
+    remaining = [toleration for toleration in template.tolerations if toleration not in gone]
+    return [_plain(toleration) for toleration in (*remaining, *added)]
 
 
 def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
     """Return what deletes the spread constraints that are no more; their key is topologyKey and whenUnsatisfiable."""
-    kept = {
+    remaining = {
         (constraint.topology_key, constraint.when_unsatisfiable) for constraint in after.topology_spread_constraints
     }
     return [
         {"$patch": "delete", "topologyKey": constraint.topology_key, "whenUnsatisfiable": constraint.when_unsatisfiable}
         for constraint in before.topology_spread_constraints
-        if (constraint.topology_key, constraint.when_unsatisfiable) not in kept
+        if (constraint.topology_key, constraint.when_unsatisfiable) not in remaining
     ]
 
 
@@ -98,18 +98,18 @@ def without_deletions(patch: Mapping[str, Any]) -> tuple[dict[str, Any], Deleted
     """Return a patch without what deletes spread constraints, and which ones it deletes."""
     spreads = patch.get(_SPREADS, ())
     deleted = frozenset((item["topologyKey"], item["whenUnsatisfiable"]) for item in spreads if "$patch" in item)
-    kept = [item for item in spreads if "$patch" not in item]
+    remaining = [item for item in spreads if "$patch" not in item]
     others = {key: value for key, value in patch.items() if key != _SPREADS}
-    return (others | {_SPREADS: kept} if kept else others), deleted
+    return (others | {_SPREADS: remaining} if remaining else others), deleted
 
 
 def delete_spreads(spec: Mapping[str, Any], deleted: Deleted) -> dict[str, Any]:
     """Return the ``spec`` of pods without some spread constraints."""
     if not deleted:
         return dict(spec)
-    kept = [
+    remaining = [
         item
         for item in spec.get(_SPREADS, ())
         if (item.get("topologyKey"), item.get("whenUnsatisfiable")) not in deleted
     ]
-    return {**spec, _SPREADS: kept}
+    return {**spec, _SPREADS: remaining}

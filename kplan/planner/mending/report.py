@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, Verdict
@@ -65,9 +65,9 @@ def remedy_report(
     alternatives = []
     for others in _other_kinds(best.acts, kinds):
         if goal.of and best.acts:
-            found = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE).run()
-            if found.acts and found.runs == best.runs and set(found.acts) != set(best.acts):
-                alternatives.append((found, others))
+            other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE).run()
+            if other.acts and other.runs == best.runs and set(other.acts) != set(best.acts):
+                alternatives.append((other, others))
     alternatives.sort(key=lambda entry: (disturbance(entry[0].acts), new_nodes(entry[0].acts)))
     chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
     left = sorted({*described.left, *(asleep & named)})
@@ -153,7 +153,7 @@ def grouped(acts: Acts) -> Iterator[Acts]:
 
 
 def _action(
-    playing: Playing, group: Acts, achieves: tuple[str, ...], disturbs: tuple[str, ...], moved_to: dict[str, str]
+    playing: Playing, group: Acts, achieves: tuple[str, ...], disturbs: tuple[str, ...], moved_to: Mapping[str, str]
 ) -> d.Action:
     act = group[0]
     match act:

@@ -126,7 +126,7 @@ class Search:
         bound = (disturbance(acts), new_nodes(acts)) if acts else (self._least, 0)
         goal = max(runs, 1) if acts else runs + 1
         heap: list[tuple[int, int, int, Acts]] = [(0, 0, 0, ())]
-        seen: set[Acts] = {()}
+        pushed: set[Acts] = {()}
         is_complete = True
         while heap:
             cost, _, _, tried = heapq.heappop(heap)
@@ -144,10 +144,10 @@ class Search:
             for group in candidates.of(self._kinds):
                 extended = in_order((*tried, *group))
                 key = (disturbance(extended), new_nodes(extended))
-                if extended in seen or key >= bound:
+                if extended in pushed or key >= bound:
                     continue
-                seen.add(extended)
-                heapq.heappush(heap, (*key, len(seen), extended))
+                pushed.add(extended)
+                heapq.heappush(heap, (*key, len(pushed), extended))
             is_complete &= candidates.is_complete
         return Solution(acts, runs, is_least=is_complete)
 
