@@ -94,17 +94,15 @@ def _adds(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     header = ["NEW NODE", home, "TYPE", "ZONE", "CAPACITY", "PRICE", "FOR PODS"]
     yield _table(header, rows, is_whole=is_whole)
     for home_name, alike in groupby(document.adds, key=_home):
-        options = next(alike).options
-        if options:
-            yield line(
-                f"{home_name} is one of several equally good choices; {_other(document)} may take "
-                f"{name_ranges(options, most=None if is_whole else _MOST_NAMES)} as well.",
-                is_item=True,
-            )
-
-
-def _other(document: NodesReport) -> str:
-    return document.autoscaler.name
+        first = next(alike)
+        others = [name for name in first.options if name != first.instance_type]
+        names = name_ranges(others, most=None if is_whole else _MOST_NAMES)
+        if others and document.autoscaler.name == "karpenter":
+            choice = f"{home_name}: the cheapest type is shown; the cloud may choose {names} instead."
+            yield line(choice, is_item=True)
+        elif others:
+            choice = f"{home_name} is one of several equally good choices"
+            yield line(f"{choice}; {document.autoscaler.name} may take {names} as well.", is_item=True)
 
 
 def _existing(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
@@ -193,10 +191,12 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
             for name, stay in stays.items()
         ]
         yield _table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
-    together: dict[str, list[str]] = {}
+    together: dict[tuple[str, str], list[str]] = {}
     for name, stay in stays.items():
-        together.setdefault(stay.reason, []).append(name)
-    for reason, nodes in together.items():
+        # Some reasons say little without their message.
+        is_telling = stay_reason(stay.reason).words != stay.reason
+        together.setdefault((stay.reason, "" if is_telling else stay.message), []).append(name)
+    for (reason, _), nodes in together.items():
         meaning, first = stay_reason(reason), stays[nodes[0]]
         such = f", such as {first.pod} of {nodes[0]}" if first.pod else ""
         words = meaning.words if meaning.words != reason or not first.message else first.message

@@ -150,3 +150,48 @@ def test_the_question_can_be_a_document(tmp_path: Path) -> None:
     stay = report["stays"]["general-a-1"]
     assert stay["reason"] == "NotUnderutilized"
     assert stay["message"].endswith("% of allocatable) is above the scale-down utilization threshold")
+
+
+KARPENTER = ("--snapshot", "fixtures/karpenter/cluster.yaml")
+TYPES = ("--instance-types", "fixtures/karpenter/instance-types.yaml")
+
+
+def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
+    shown = invoke("nodes", *KARPENTER, *TYPES)
+
+    assert shown.exit_code == 0
+    assert "1 node added, 1 removed, 1 pending pod not helped, 4 nodes stay" in shown.stdout
+    assert "Decided as karpenter 1.13 does; instance types from fixtures/karpenter/instance-types.yaml." in shown.stdout
+    # Nodes of one reason are told apart by what Karpenter writes about them.
+    assert "1 node: Pdb prevents pod evictions (PodDisruptionBudget=[shop/ledger])" in shown.stdout
+    assert '1 node: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation' in shown.stdout
+
+
+def test_types_that_the_cloud_may_choose_are_named_without_the_one_that_is_shown() -> None:
+    report = json.loads(invoke("nodes", *KARPENTER, *TYPES, "-o", "json").stdout)
+    shown = invoke("nodes", *KARPENTER, *TYPES).stdout
+
+    assert [new["options"] for new in report["adds"]] == [["m7i.2xlarge"]]
+    assert "may choose" not in shown
+
+
+def test_a_changed_node_pool_shows_which_nodes_drift(tmp_path: Path) -> None:
+    manifest = tmp_path / "pool.yaml"
+    manifest.write_text(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n  template:\n    spec:\n"
+        "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
+        "      requirements: []\n      expireAfter: 24h\n"
+    )
+
+    report = json.loads(invoke("nodes", *KARPENTER, *TYPES, "--with", str(manifest), "-o", "json").stdout)
+
+    reasons = {node.partition(".")[0]: stay["reason"] for node, stay in report["stays"].items()}
+    assert reasons["general-4f2lq"] == reasons["general-8xk2p"] == "Drifted"
+    assert report["stays"]["general-q7wzr.eu-west-1"]["message"].endswith("annotation (NodePoolDrifted)")
+
+
+def test_without_a_file_the_types_of_the_nodes_are_known_and_a_warning_tells_that_prices_are_not() -> None:
+    shown = invoke("nodes", *KARPENTER).stdout
+
+    assert "instance types from the nodes and node claims of the cluster" in shown
+    assert "prices are unknown: the smallest machines are taken for the cheapest" in shown

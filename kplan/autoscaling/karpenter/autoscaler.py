@@ -9,6 +9,7 @@ from typing import Any
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
+from kplan.autoscaling.karpenter.costs import lifetime_remaining
 from kplan.autoscaling.karpenter.disruption.answer import answer_of
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
@@ -53,6 +54,11 @@ class KarpenterAutoscaler:
         self._options = options
         self.source = source
         self._has_prices = has_prices
+
+    @property
+    def usual_loops(self) -> Sequence[float]:
+        """Now: Karpenter does not look in loops of a fixed time."""
+        return (0.0,)
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""
@@ -173,6 +179,10 @@ class KarpenterAutoscaler:
         if not self._has_prices:
             message = "prices are unknown: the smallest machines are taken for the cheapest"
             yield InputWarning("NoPrices", "instance types", message)
+        for state in prepared.state.active:
+            if state.claim is not None and not lifetime_remaining(state.claim, prepared.now):
+                message = "older than its expireAfter: Karpenter deletes it, whatever budgets say; this is not followed"
+                yield InputWarning("Expired", state.name, message)
         present = {entry.name for entry in self._entries}
         lacking = sorted(
             {

@@ -214,6 +214,15 @@ def test_a_node_of_a_type_that_the_catalogue_lacks_is_warned_of() -> None:
     assert ("UnknownInstanceType", "m.xlarge") in {(warning.code, warning.object) for warning in found.warnings}
 
 
+def test_a_node_beyond_its_lifetime_is_warned_of() -> None:
+    claim, node = machine("n1")
+    claim["spec"]["expireAfter"] = "1h"
+
+    assert ("Expired", "n1") in {
+        (warning.code, warning.object) for warning in report(node_pool(), claim, node).warnings
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -8,28 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.disruption.candidates import Candidate
 from kplan.autoscaling.karpenter.disruption.commands import consolidation
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
 from kplan.autoscaling.karpenter.disruption.events import BLOCKED, CANDIDATE, REJECTED, UNCONSOLIDATABLE, Event, Events
-from kplan.autoscaling.karpenter.disruption.methods import UNDERUTILIZED, Outcome
+from kplan.autoscaling.karpenter.disruption.methods import DRIFTED, UNDERUTILIZED, Outcome
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
 
 _MOST_ALONE = 100
 _SECOND_WORDS = (CANDIDATE, REJECTED)
-
-
-class _Reasons(msgspec.Struct, frozen=True):
-    """What is known about the nodes."""
-
-    prepared: Prepared
-    conditions: Mapping[str, ClaimState]
-    outcomes: Mapping[str, Outcome]
-    texts: Mapping[str, str]
 
 
 def stays(
@@ -47,8 +38,20 @@ def stays(
         if stay is None and state.name in behind and n_alone < _MOST_ALONE:
             n_alone += 1
             stay = _alone(prepared, behind[state.name])
-        reasons.append(stay or _otherwise(state, conditions, is_behind=state.name in behind))
+        stay = stay or _otherwise(state, conditions, is_behind=state.name in behind)
+        reasons.append(_with_drift(stay, state, conditions))
     return reasons
+
+
+def _with_drift(stay: Stay, state: StateNode, conditions: Mapping[str, ClaimState]) -> Stay:
+    """Return why a node stays that differs from its pool: it does not for long, unless something blocks it."""
+    condition = conditions.get("" if state.claim is None else state.claim.metadata.name, ClaimState())
+    if not condition.is_drifted:
+        return stay
+    drift = condition.drifted or DRIFTED
+    if stay.reason == BLOCKED:
+        return replace(stay, message=f"{stay.message} ({drift})")
+    return Stay(node=stay.node, reason=DRIFTED, message=f"{drift}: Karpenter replaces it once its turn comes")
 
 
 def _by_event(state: StateNode, outcomes: Mapping[str, Outcome]) -> Stay | None:
