@@ -38,6 +38,8 @@ class GroupCycle(msgspec.Struct):
     n_scheduled: int  #: members that had a node before
     #: claims (namespace, name) that members of this cycle were given, which nobody has written yet
     pending_claims: set[Key] = set()
+    #: allocated claims that were first reserved for the group in this cycle, which nobody has written yet
+    pending_reservations: set[Key] = set()
 
 
 class PodGroups:

@@ -196,7 +196,7 @@ class Waves:
         """Return all that a cycle may change for others."""
         nominator = self.session.nominator
         nominations = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
-        return self._n_moves, nominations, tuple(self.conditions.items())
+        return self._n_moves, nominations
 
     def _run_pod(self, pod: int) -> None:
         result = schedule_pod(self.session, pod)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from kplan.api.meta import controller_of
+from kplan.api.resource import ResourceClaim
 from kplan.framework.interface import PostFilterResult, Status
 from kplan.framework.pod_groups import PodGroups, group_of
 from kplan.plugins.dynamic_resources.claims import GROUPS, SCHEDULING, ClaimProblem, claims_of_group
@@ -34,14 +35,25 @@ def unreserve_group(pod: PodInfo, groups: PodGroups, tracker: ClaimTracker) -> P
             owner = controller_of(claim.metadata)
             if is_created and (owner is None or owner.uid != group.metadata.uid):
                 continue
-            is_reserved = any(
-                consumer.uid == pod.uid
-                or (consumer.api_group == SCHEDULING and consumer.resource == GROUPS and consumer.name == name)
-                for consumer in claim.status.reserved_for
-            )
-            if claim.status.allocation is not None and is_reserved:
+            is_pending = groups.cycle is not None and (namespace, claim_name) in groups.cycle.pending_reservations
+            if claim.status.allocation is not None and is_reserved_for(claim, pod) and not is_pending:
                 unreserve = partial(tracker.unreserve_group, (namespace, claim_name), group.metadata.uid)
                 return PostFilterResult(Status.unresolvable(UNRESERVED), effects=(unreserve,))
     except ClaimProblem as problem:
         return PostFilterResult(Status.error(str(problem)))
     return None
+
+
+def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
+    """Whether a claim is reserved for a pod or its group."""
+    key = group_of(pod)
+    return any(
+        consumer.uid == pod.uid
+        or (
+            key is not None
+            and consumer.api_group == SCHEDULING
+            and consumer.resource == GROUPS
+            and consumer.name == key[1]
+        )
+        for consumer in claim.status.reserved_for
+    )

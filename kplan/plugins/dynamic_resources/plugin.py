@@ -42,7 +42,7 @@ from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
-from kplan.plugins.dynamic_resources.group_claims import unreserve_group
+from kplan.plugins.dynamic_resources.group_claims import is_reserved_for, unreserve_group
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
@@ -368,6 +368,8 @@ class DynamicResources:
                 allocation = allocation_result(remaining.pop(0), node_name, share)
                 if self._groups.cycle is not None:
                     self._groups.cycle.pending_claims.add(key_of(claim))
+            if self._groups.cycle is not None and not is_reserved_for(claim, cycle.pod):
+                self._groups.cycle.pending_reservations.add(key_of(claim))
             self._tracker.assign(pod, key_of(claim), allocation, group)
         for devices in remaining:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
