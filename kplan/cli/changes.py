@@ -97,7 +97,7 @@ def decisions_for(question: Question, output: OutputFlags) -> Decisions:
         explains_others=not _OUTLINE_FORMATS.issuperset(formats),
         covers_updates=output.explain,
         covers_all=has_documents(formats),
-        origins=_origins(question.manifests),
+        origins=origins_of(question.manifests),
     )
 
 
@@ -117,7 +117,7 @@ def has_documents(formats: Sequence[str]) -> bool:
     return any(name.startswith(_DOCUMENT_FORMATS) for name in formats)
 
 
-def _origins(manifests: Manifests | None) -> dict[str, Origin]:
+def origins_of(manifests: Manifests | None) -> dict[str, Origin]:
     """Return the position of each workload in the files, by KIND/NAMESPACE/NAME."""
     from kplan.planner.incoming import origin_of
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import Question, ask, emit, formats_of
-from kplan.cli.changes import RolloutMode, change_document, has_updates
+from kplan.cli.answer import Question, ask, emit, formats_of, wants_map
+from kplan.cli.changes import RolloutMode, change_document, has_updates, origins_of
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.plan import SaveOption, saving
-from kplan.cli.revisions import at_revision
+from kplan.cli.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Report
-    from kplan.planner.diff import ComparedAnswer
+    from kplan.planner.compared import ComparedAnswer
     from kplan.planner.plan import Plan
     from kplan.planner.queue_plan import QueuePlan
 
-_GIT = "git:"
 _CONDITIONS = ("regression", "warning", "none")
 _CHANGES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "settle")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
@@ -55,19 +52,32 @@ def diff(
         ),
     ] = None,
     *,
-    against: Annotated[str, typer.Option("--against", metavar="PATH", help="Compare with this snapshot.")] = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="PATH|git:REV",
+            help="Compare with this snapshot, or with the manifests of a git revision; they count as before.",
+        ),
+    ] = "",
     against_config: Annotated[
-        str, typer.Option("--against-config", metavar="PATH", help="Compare with this scheduler configuration.")
+        str,
+        typer.Option(
+            "--against-config", metavar="PATH", help="Compare with this scheduler configuration, which counts as after."
+        ),
     ] = "",
     against_version: Annotated[
-        str, typer.Option("--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes.")
+        str,
+        typer.Option(
+            "--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes, which counts as after."
+        ),
     ] = "",
     against_manifests: Annotated[
         str,
         typer.Option(
             "--against-manifests",
             metavar="PATH|git:REV",
-            help="Compare with these manifests; git:REV: with those of a revision, which count as before.",
+            help="Compare with these manifests, or with those of a git revision; they count as before.",
         ),
     ] = "",
     save: SaveOption = "",
@@ -92,9 +102,10 @@ def diff(
 
     names = [*(what or ()), *(manifests.filename or ())]
     manifests = dataclasses.replace(manifests, filename=None)
-    if not against_manifests and len(names) == 2 and (names[0].startswith(_GIT) or Path(names[0]).is_dir()):
-        against_manifests = names[0] if names[0].startswith(_GIT) else names[1]
-        names = [names[1]] if names[0].startswith(_GIT) else [names[0]]
+    if against.startswith(GIT) and not against_manifests:
+        against, against_manifests = "", against
+    if not against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
+        against_manifests, names = names[0], names[1:]
     again = dataclasses.replace(
         scheduler,
         scheduler_config=against_config or scheduler.scheduler_config,
@@ -108,15 +119,27 @@ def diff(
     plain = ChangedClusterFlags(
         **{field.name: getattr(cluster, field.name) for field in dataclasses.fields(ClusterFlags)}
     )
-    other = dataclasses.replace(cluster, snapshot=against or cluster.snapshot)
-    titles = _titles((cluster.snapshot, against), (scheduler, against_config, against_version), against_manifests)
-    with _manifests_of(names, against_manifests) as (first, second):
-        questions = (
-            ask(first, plain, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs),
-            ask(second, other, again, verbosity, manifests, run_cronjobs=run_cronjobs),
-        )
-        before, after = _answers(questions, titles, manifests, output)
-    emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
+    earlier = dataclasses.replace(plain, snapshot=against or cluster.snapshot)
+    titles = _titles(
+        (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
+    )
+    with manifests_of_both(names, against_manifests) as (first, second):
+        question = ask(second, cluster, again, verbosity, manifests, run_cronjobs=run_cronjobs)
+        if first or not second:
+            base = ask(first, earlier, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+        else:
+            base = _without_manifests(ask((), earlier, scheduler, verbosity))
+        before, after = _answers((base, question), titles, manifests, output)
+    emit(diff_report(before, after, fail_on=fail_on), output, verbosity, question.manifests)
+
+
+def _without_manifests(question: Question) -> Question:
+    """Return the question about manifests that do not exist yet."""
+    from msgspec.structs import replace
+
+    from kplan.workloads import Manifests
+
+    return replace(question, manifests=Manifests(()))
 
 
 def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
@@ -131,7 +154,7 @@ def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
 def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
     if len(names) != 2:
         raise UsageError("nothing to compare with", hint=_HINT)
-    from kplan.planner.diff import ComparedAnswer
+    from kplan.planner.compared import ComparedAnswer
     from kplan.report.saved import read_report
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)
@@ -139,22 +162,25 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
 
 
 def _titles(
-    snapshots: tuple[str, str], schedulers: tuple[SchedulerFlags, str, str], against_manifests: str
+    snapshots: tuple[str, str],
+    schedulers: tuple[SchedulerFlags, str, str],
+    names: Sequence[str],
+    against_manifests: str,
 ) -> tuple[str, str]:
     """Return titles of the two questions: what they differ in."""
     pairs = []
     snapshot, against = snapshots
     scheduler, against_config, against_version = schedulers
     if against:
-        pairs.append((f"snapshot {snapshot or 'live'}", f"snapshot {against}"))
+        pairs.append((f"snapshot {against}", f"snapshot {snapshot or 'live'}"))
     if against_config:
         pairs.append((f"configuration {scheduler.scheduler_config or 'default'}", f"configuration {against_config}"))
     if against_version:
         pairs.append((f"version {scheduler.kubernetes_version}", f"version {against_version}"))
-    if against_manifests.startswith(_GIT):
+    if against_manifests.startswith(GIT):
         pairs.append((f"manifests of {against_manifests}", "manifests as they are"))
     elif against_manifests:
-        pairs.append(("manifests as given", f"manifests {against_manifests}"))
+        pairs.append((f"manifests {against_manifests}", f"manifests {', '.join(names)}"))
     if not pairs:
         pairs.append(("the cluster as it is", "the cluster as changed"))
     return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
@@ -165,10 +191,11 @@ def _answers(
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     from kplan.documents.base import Report
-    from kplan.planner.diff import ComparedAnswer
+    from kplan.planner.compared import ComparedAnswer
+    from kplan.planner.diff_costs import requests_of
     from kplan.planner.explanation import Shown
     from kplan.planner.plan import Plan
-    from kplan.planner.utilisation import cluster_usage
+    from kplan.planner.utilisation import cluster_usage, largest
 
     # Both sides run the same course: what only one of them set in motion would look like a difference.
     is_change = any(has_updates(question) for question in questions)
@@ -178,19 +205,21 @@ def _answers(
         if not isinstance(answer, Report):
             for placement in answer.placements:
                 chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
+    with_map = wants_map(output, formats_of(output))
     compared: list[ComparedAnswer] = []
     for question, answer, title in zip(questions, answers, titles, strict=True):
         names = frozenset(question.planner.world.node_by_name)
+        origins, requests = origins_of(question.manifests), requests_of(question.manifests)
         if isinstance(answer, Report):
-            compared.append(ComparedAnswer(title, answer, names))
+            compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
             continue
         nodes_of = {
             index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
             for index, placement in enumerate(answer.placements)
         }
-        report: Report = answer.report(fail_on=(), nodes_of=nodes_of)
+        report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=with_map)
         after = answer.session.cluster if isinstance(answer, Plan) else answer.after
-        compared.append(ComparedAnswer(title, report, names, cluster_usage(after)))
+        compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
     return compared[0], compared[1]
 
 
@@ -213,16 +242,3 @@ def _ask(
     if question.manifests is None and not question.names_pods:
         return question.planner.plan_queue()
     return question.planner.plan(question.pods)
-
-
-@contextlib.contextmanager
-def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yield the manifests of both questions; those of a git revision exist only during the context."""
-    if not against.startswith(_GIT):
-        yield names, [against] if against else names
-        return
-    if not names:
-        raise UsageError(f"--against-manifests {against}: no manifest given", hint="name manifests that are in git")
-    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
-        revision = against.removeprefix(_GIT)
-        yield [at_revision(Path(name), revision, Path(directory)) for name in names], names

@@ -5,17 +5,20 @@ Nothing that a repository configures takes part: no filters, no attributes, no d
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from kplan.errors import UsageError
+from kplan.errors import ManifestError, UsageError
 from kplan.reading.limits import MANIFESTS
 
+GIT = "git:"
 _TIMEOUT = 60
 _MOST_FILES = 50_000
 _FILE, _LINK = "100", "120"
@@ -25,11 +28,71 @@ _HINT = "name a revision and manifests of a git repository, such as git:HEAD~1"
 _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
+class NotInRevisionError(UsageError):
+    """A path that a revision does not have."""
+
+
 class _Entry(msgspec.Struct, frozen=True):
     mode: str
     name: str  #: the identity of its content
     size: int
     path: str
+
+
+@contextlib.contextmanager
+def manifests_of_both(names: Sequence[str], against: str) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield the manifests of both questions, those of `against` first; a git revision exists only during the context.
+
+    Those of a revision are empty where it has none of the files yet.
+
+    Parameters
+    ----------
+    names : the manifests of the second question
+    against : a path, or ``git:REV`` for the same files in a revision; empty for the manifests of the second question
+
+    Raises
+    ------
+    UsageError
+        When git cannot read the revision.
+    ManifestError
+        When manifests are invalid; those of a revision are named ``git:REV:PATH``.
+    """
+    if not against.startswith(GIT):
+        yield [against] if against else names, names
+        return
+    if not names:
+        raise UsageError(
+            f"--against-manifests {against}: no manifest to compare", hint="name manifests that are in git"
+        )
+    revision = against.removeprefix(GIT)
+    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
+        paths = {name: _if_there(Path(name), revision, Path(directory)) for name in names}
+        try:
+            yield [path for path in paths.values() if path is not None], names
+        except ManifestError as error:
+            there = {path: f"{against}:{name}" for name, path in paths.items() if path is not None}
+            raise ManifestError(
+                [replace(problem, path=_renamed(problem.path, there)) for problem in error.problems],
+                unchecked=error.unchecked,
+            ) from None
+
+
+def _renamed(path: str, there: dict[str, str]) -> str:
+    """Return the name of a file of a revision, as the user knows it; any other path as it is."""
+    for directory, name in there.items():
+        if path == directory or path.startswith(f"{directory}/"):
+            return name + path.removeprefix(directory)
+    return path
+
+
+def _if_there(path: Path, revision: str, directory: Path) -> str | None:
+    """Return where a path of a revision was written; None for one that exists, but not yet in that revision."""
+    try:
+        return at_revision(path, revision, directory)
+    except NotInRevisionError:
+        if not path.exists():
+            raise
+        return None
 
 
 def at_revision(path: Path, revision: str, directory: Path) -> str:
@@ -44,7 +107,7 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     listing = ["ls-tree", "-r", "-l", "-z", revision, *(["--", name] if name else [])]
     entries = list(_entries(_git(inside, listing, what)))
     if not entries:
-        raise UsageError(f"{what} is not in that revision", hint=_HINT)
+        raise NotInRevisionError(f"{what} is not in that revision", hint=_HINT)
     for entry in entries:
         parts = entry.path.split("/")
         is_link = entry.mode.startswith(_LINK) and (entry.path.lower().endswith(_MANIFESTS) or bool(name))

@@ -51,11 +51,14 @@ class InputWarning(Document, frozen=True):
     ----------
     code : a stable word for this sort of warning
     object : what it is about, such as Node/n1
+    file, line : where a manifest has the object, or the field; absent for what comes from no manifest
     """
 
     code: str
     object: str
     message: str
+    file: str | UnsetType = UNSET
+    line: Positive | UnsetType = UNSET
 
 
 class MissingKind(Document, frozen=True):

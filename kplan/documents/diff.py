@@ -5,7 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
+from msgspec import UNSET, UnsetType, field
+
 from kplan.documents.base import Count, Document, Percent, Report, SchedulerRef, SnapshotRef
+from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.placement import Origin, PodPlacement
 
 
 class Difference(enum.StrEnum):
@@ -74,6 +78,7 @@ class PodDifference(Document, frozen=True, kw_only=True):
     ----------
     before, after : null where the answer is not about the pod
     why : what tips the decision, the weightiest first; empty where the answers do not hold enough
+    workload : KIND/NAMESPACE/NAME of what owns it; Pod/NAMESPACE/NAME for a pod of its own
     """
 
     pod: str
@@ -81,6 +86,73 @@ class PodDifference(Document, frozen=True, kw_only=True):
     before: Fate | None
     after: Fate | None
     why: tuple[Cause, ...] = ()
+    workload: str = ""
+
+
+class WorkloadSide(Document, frozen=True, kw_only=True):
+    """The pods of a workload at the end of one of the answers.
+
+    Attributes
+    ----------
+    pods : with and without a node
+    placed : with a node
+    nodes : node -> how many of them are there
+    """
+
+    pods: Count
+    placed: Count
+    nodes: dict[str, Count]
+
+
+class WorkloadDifference(Document, frozen=True, kw_only=True):
+    """A workload about which two answers differ; one whose pods are pending in both, as many of them, is none.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
+    before, after : null where the answer has no pod of it
+    why : what tips the decision about one of its pods, the weightiest first
+    message : what kube-scheduler writes about the first pod that is pending, where more are pending than before
+    decision : about the same pod; null where the second answer does not hold it
+    evicts : pods that only the second answer evicts, for pods of this workload
+    origin : its place in the manifests of the second question; absent for a workload of the snapshot
+    """
+
+    workload: str
+    difference: Difference
+    before: WorkloadSide | None
+    after: WorkloadSide | None
+    why: tuple[Cause, ...] = ()
+    message: str = ""
+    decision: PodPlacement | None = None
+    evicts: tuple[str, ...] = ()
+    origin: Origin | UnsetType = field(default=UNSET, name="from")
+
+    @property
+    def now_pending(self) -> int:
+        """How many pods more are pending than before; negative for fewer."""
+        sides = (self.after, self.before)
+        after, before = (0 if side is None else side.pods - side.placed for side in sides)
+        return after - before
+
+
+class Cost(Document, frozen=True, kw_only=True):
+    """What a change costs of one resource, as quantities.
+
+    Attributes
+    ----------
+    requests_before, requests_after : of the pods of all manifests, pending ones included; null where none are compared
+    free_before, free_after : what no pod requests, on the nodes that take new pods
+    largest_before, largest_after : the most that one further pod can request
+    """
+
+    resource: str
+    requests_before: str | None
+    requests_after: str | None
+    free_before: str
+    free_after: str
+    largest_before: str
+    largest_after: str
 
 
 class UsageDifference(Document, frozen=True, kw_only=True):
@@ -162,7 +234,10 @@ class DiffReport(Report, frozen=True, kw_only=True):
     ----------
     before, after : the answers that are compared
     pods : those about which they differ, in the order of the second answer, then those of the first alone
+    workloads : those about which they differ, the worst first
     victims_added, victims_removed : pods that only one of the answers evicts
+    costs : by resource, where both answers hold it and it differs
+    cluster : every node at the end of both answers; where a picture asks for it
     """
 
     kind: Literal["DiffReport"] = "DiffReport"
@@ -175,3 +250,6 @@ class DiffReport(Report, frozen=True, kw_only=True):
     utilisation: tuple[UsageDifference, ...]
     capacity: tuple[CapacityDifference, ...]
     facts: tuple[FactDifference, ...] = ()
+    workloads: tuple[WorkloadDifference, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    cluster: ClusterMap | UnsetType = UNSET

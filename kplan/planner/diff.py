@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
-from kplan.documents.base import Condition, Counted, Report, Verdict
+from kplan.documents.base import Condition, Counted, InputWarning, Report, Verdict
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.diff import (
     CapacityDifference,
@@ -22,10 +23,13 @@ from kplan.documents.diff import (
     UsageDifference,
 )
 from kplan.documents.placement import PlacementReport, PodPlacement
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.plan import Action, PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.errors import UsageError
+from kplan.planner.compared import ComparedAnswer
+from kplan.planner.diff_costs import costs_of, map_of_both
 from kplan.planner.diff_facts import fact_differences, fits_of, rule_of
+from kplan.planner.diff_workloads import workload_differences, workload_of, workloads_of
 from kplan.planner.verdict import WARNING, counted_warnings
 
 REGRESSION: Condition = "regression"
@@ -46,16 +50,6 @@ COMPARED = (
 
 _MOST_CAUSES = 5
 _WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
-
-
-class ComparedAnswer(msgspec.Struct, frozen=True):
-    """One of the two answers."""
-
-    what: str  #: its name in messages and in the report
-    report: Report
-    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None for a saved report
-    #: resource -> percent that is requested at the end; None if only the report itself may hold it
-    usage: Mapping[str, float] | None = None
 
 
 class _Pods(msgspec.Struct, frozen=True):
@@ -83,7 +77,8 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     """
     _check_comparable(before, after)
     then, now = _pods_of(before.report), _pods_of(after.report)
-    pods = tuple(_differences(before, then, after, now))
+    workloads = workloads_of(before.report), workloads_of(after.report)
+    pods = tuple(_differences(before, then, after, now, {**workloads[0].of_pod, **workloads[1].of_pod}))
     added = tuple(sorted(now.victims - then.victims))
     removed = tuple(sorted(then.victims - now.victims))
     counts = Counter(pod.difference for pod in pods)
@@ -106,7 +101,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
         verdict=Verdict.of(fail_on, counted),
-        warnings=tuple(dict.fromkeys((*before.report.warnings, *after.report.warnings))),
+        warnings=tuple(_warnings(before, after)),
         before=_side(before),
         after=_side(after),
         summary=DiffSummary(
@@ -126,7 +121,20 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         utilisation=tuple(_usage_differences(before, after)),
         capacity=capacity,
         facts=facts,
+        workloads=tuple(workload_differences(*workloads, pods, added, after.origins)),
+        costs=costs_of(before, after),
+        cluster=map_of_both(before, after) or UNSET,
     )
+
+
+def _warnings(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[InputWarning]:
+    """Yield the warnings of both answers; what holds for the manifests of before alone is mended by those of after."""
+    yield from dict.fromkeys(after.report.warnings)
+    repeated = {(warning.object, warning.code) for warning in after.report.warnings}
+    is_mended = frozenset(before.origins) if after.origins else frozenset()
+    for warning in dict.fromkeys(before.report.warnings):
+        if (warning.object, warning.code) not in repeated and warning.object not in is_mended:
+            yield warning
 
 
 def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
@@ -203,15 +211,10 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
             fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
         if change.attempt is not None:
             placements[change.pod] = report.placements[change.attempt]
-    own = {_workload_of(change) for change in report.changes if change.caused_by == "change"}
+    own = {workload_of(change) for change in report.changes if change.caused_by == "change"}
     waiting = {change.pod for change in report.changes if change.caused_by == "waiting"}
-    waiting |= {_workload_of(change) for change in report.changes if change.caused_by == "waiting"} - own
+    waiting |= {workload_of(change) for change in report.changes if change.caused_by == "waiting"} - own
     return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), frozenset(waiting))
-
-
-def _workload_of(change: PodChange) -> str:
-    kind, _, name = change.workload.partition("/")
-    return f"{kind}/{change.pod.partition('/')[0]}/{name}"
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
@@ -248,7 +251,9 @@ def _usage_of_map(cluster: ClusterMap) -> dict[str, float]:
     return usage
 
 
-def _differences(before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods) -> Iterator[PodDifference]:
+def _differences(
+    before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods, workloads: Mapping[str, str]
+) -> Iterator[PodDifference]:
     for pod in dict.fromkeys((*now.fates, *then.fates)):
         first, second = then.fates.get(pod), now.fates.get(pod)
         difference = _difference(first, second)
@@ -258,7 +263,8 @@ def _differences(before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now
         if first is not None and second is not None:
             placements = then.placements.get(pod), now.placements.get(pod)
             why = tuple(_causes(first, second, placements, (before.nodes, after.nodes)))
-        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why)
+        workload = workloads.get(pod, f"Pod/{pod}")
+        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
 
 
 def _difference(first: Fate | None, second: Fate | None) -> Difference | None:

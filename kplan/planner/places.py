@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.documents.base import Report
+from kplan.documents.base import InputWarning, Report
 from kplan.documents.capacity import CapacityReport
+from kplan.documents.diff import DiffReport
 from kplan.documents.headroom import HeadroomReport
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
+from kplan.reading.items import Item
 from kplan.reading.places import Step, steps_of
-from kplan.workloads.manifests import Manifests, ManifestWorkload
+from kplan.snapshot.model import object_name
+from kplan.workloads.autoscalers import CODE as AUTOSCALED
+from kplan.workloads.manifests import DEFAULT_NAMESPACE, Manifests, ManifestWorkload
 
 R = TypeVar("R", bound=Report)
+_REPLICAS = "$.spec.replicas"
 _LEAST_STEPS = 2
 """For a field that is missing the line of its parent counts, if that is at least this deep: ``spec.KEY``."""
 
 
 def with_lines(document: R, manifests: Manifests | None) -> R:
-    """Return a report with the line of the field at fault of each placement that has one."""
-    if manifests is None or not manifests.workloads:
+    """Return a report with the lines of what is at fault: the field of each placement, the object of each warning."""
+    if manifests is None:
         return document
-    places = _Places(manifests.workloads)
+    if document.warnings:
+        document = replace(document, warnings=_placed_warnings(document.warnings, manifests))
+    return _with_fields(document, _Places(manifests.workloads)) if manifests.workloads else document
+
+
+def _with_fields(document: R, places: _Places) -> R:
     match document:
+        case DiffReport(workloads=rows):
+            located = tuple(
+                row if row.decision is None else replace(row, decision=places.of(row.decision)) for row in rows
+            )
+            return replace(document, workloads=located)
         case PlacementReport() | PreemptionReport() | PlanReport():
             return replace(document, placements=tuple(map(places.of, document.placements)))
         case CapacityReport(stop=stop) if stop is not None:
@@ -40,6 +56,39 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
             return replace(document, workloads=updated)
         case _:
             return document
+
+
+def _placed_warnings(warnings: Sequence[InputWarning], manifests: Manifests) -> tuple[InputWarning, ...]:
+    """Return warnings with their lines in the manifests; for the number of replicas that of the field."""
+    about = {warning.object for warning in warnings if warning.object}
+    known: dict[str, Item] = {
+        object_name(workload.kind, workload.namespace, workload.name): workload.item for workload in manifests.workloads
+    }
+    if not about <= known.keys():
+        for item in manifests.items:
+            for name in _names_of(item):
+                known.setdefault(name, item)
+    return tuple(_placed(warning, known.get(warning.object)) for warning in warnings)
+
+
+def _placed(warning: InputWarning, item: Item | None) -> InputWarning:
+    if item is None:
+        return warning
+    line = item.line_of(_REPLICAS) if warning.code == AUTOSCALED and _has_replicas(item) else item.source().line
+    return replace(warning, file=item.path, line=line or UNSET)
+
+
+def _has_replicas(item: Item) -> bool:
+    return _depth(item.value(), steps_of(_REPLICAS)) == len(steps_of(_REPLICAS))
+
+
+def _names_of(item: Item) -> Iterator[str]:
+    """Yield the names under which warnings are about an object: of kinds that are not known, as it is written."""
+    metadata = item.value().get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    yield object_name(item.kind, namespace, name)
+    yield object_name(item.kind, namespace or DEFAULT_NAMESPACE, name)
 
 
 class _Places:

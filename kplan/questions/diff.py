@@ -11,7 +11,7 @@ from kplan.questions.what_if import Plain, WhatIf
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.diff import DiffReport
-    from kplan.planner.diff import ComparedAnswer
+    from kplan.planner.compared import ComparedAnswer
     from kplan.planner.planner import Planner
 
 
@@ -39,7 +39,7 @@ class Diff(Question, frozen=True):
 def _compared(name: str, question: Plain | WhatIf, planner: Planner) -> ComparedAnswer:
     from kplan.documents.base import Report
     from kplan.errors import UsageError
-    from kplan.planner.diff import ComparedAnswer
+    from kplan.planner.compared import ComparedAnswer
 
     answer = question.answer(planner, fail_on=())
     if not isinstance(answer, Report):

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.documents.diff import Cause, Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.documents.diff import Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.diff_workloads import (
+    STYLES,
+    WORDS,
+    cause_text,
+    cost_blocks,
+    event_text,
+    evicted_for_good,
+    workload_blocks,
+    workload_cases,
+    workloads_sentence,
+)
 from kplan.report.footer import change_text, closing_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out
 
 _MOST_PODS = 50
-_STYLES: dict[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
-_WORDS = {
-    Difference.MOVED: "moved",
-    Difference.NEWLY_PENDING: "newly pending",
-    Difference.NEWLY_PLACED: "newly placed",
-    Difference.STILL_PENDING: "still pending",
-    Difference.APPEARED: "added",
-    Difference.DISAPPEARED: "removed",
-}
-
-
 _ON_NODE = "nodes."
 _FACTS = {
     "mayGo": "drainable",
@@ -36,39 +36,41 @@ _FACTS = {
 
 def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what a DiffReport shows, block by block."""
-    yield verdict_heading(_sentence(document))
+    yield verdict_heading(diff_sentence(document))
     yield line("Before: ", _side(document.before))
     yield line("After: ", _side(document.after))
-    shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
-    if shown:
-        rows = tuple(_row(pod, options) for pod in shown)
-        yield Table(
-            ("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"),
-            rows,
-            "<<<<<",
-            note=left_out(len(document.pods) - len(shown)),
-        )
-    for title, victims in (
-        ("Newly evicted", document.victims_added),
-        ("No longer evicted", document.victims_removed),
-    ):
+    if document.workloads:
+        yield from workload_blocks(document, options)
+    if document.pods and (options.in_full or options.is_wide or not document.workloads):
+        yield from _pod_blocks(document, options)
+    in_rows = {victim for row in document.workloads for victim in row.evicts}
+    added = [victim for victim in evicted_for_good(document) if victim not in in_rows]
+    for title, victims in (("Newly evicted", added), ("No longer evicted", document.victims_removed)):
         if victims:
-            yield Heading((title,))
+            yield Heading((title,), folds=False)
             yield from (line(victim, is_item=True) for victim in victims)
     if document.capacity:
         yield Heading(("How many fit",))
         fits = ((fit.template, _number(fit.before), _number(fit.after)) for fit in document.capacity)
         yield Table(("TEMPLATE", "BEFORE", "AFTER"), tuple(fits), "<>>")
-    if document.utilisation:
-        yield Heading(("Requested of the cluster",))
-        usages = ((usage.resource, f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation)
-        yield Table(("RESOURCE", "BEFORE", "AFTER"), tuple(usages), "<>>")
-    if document.facts:
-        most = len(document.facts) if options.explain or options.top is None else _MOST_PODS
+    yield from cost_blocks(document)
+    rows = {row.workload for row in document.workloads}
+    facts = [fact for fact in document.facts if fact.about not in rows or fact.fact != "state"]
+    if facts:
+        most = len(facts) if options.explain or options.top is None else _MOST_PODS
         yield Heading(("What else differs",))
-        rows = tuple(_fact_row(fact) for fact in document.facts[:most])
-        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), rows, "<<>>", note=left_out(len(document.facts) - most))
+        note = left_out(len(facts) - most)
+        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), "<<>>", note=note)
     yield from closing_blocks(document)
+
+
+def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+    shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
+    if document.workloads:
+        yield Heading(("Each pod",))
+    rows = tuple(_row(pod, options) for pod in shown)
+    note = left_out(len(document.pods) - len(shown))
+    yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
 
 
 def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
@@ -94,7 +96,10 @@ def _side(side: Side) -> str:
     return "; ".join(parts)
 
 
-def _sentence(document: DiffReport) -> str:
+def diff_sentence(document: DiffReport) -> str:
+    """Return in one sentence what differs, what gets worse first."""
+    if document.workloads:
+        return workloads_sentence(document)
     summary = document.summary
     numbers = (
         (summary.moved, Difference.MOVED),
@@ -104,7 +109,7 @@ def _sentence(document: DiffReport) -> str:
         (summary.appeared, Difference.APPEARED),
         (summary.disappeared, Difference.DISAPPEARED),
     )
-    parts = [f"{number} {_WORDS[difference]}" for number, difference in numbers if number]
+    parts = [f"{number} {WORDS[difference]}" for number, difference in numbers if number]
     if not parts:
         others = document.utilisation or document.victims_added or document.victims_removed
         return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
@@ -140,7 +145,7 @@ def _other_differences(document: DiffReport) -> str:
 
 
 def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
-    word = Span(_WORDS[pod.difference], _STYLES.get(pod.difference, ""))
+    word = Span(WORDS[pod.difference], STYLES.get(pod.difference, ""))
     return (pod.pod, word, _place(pod.before), _place(pod.after), _why_in_table(pod, options))
 
 
@@ -162,24 +167,10 @@ def _place(fate: Fate | None) -> str:
 
 def _why(pod: PodDifference) -> str:
     if pod.why:
-        return "; ".join(map(_cause, pod.why))
+        return "; ".join(map(cause_text, pod.why))
     if pod.after is not None and pod.after.node is None:
         return pod.after.message
     return ""
-
-
-def _cause(cause: Cause) -> str:
-    reasons = ", ".join(cause.reasons)
-    by = f" ({cause.plugin})" if cause.plugin else ""
-    if cause.kind == "node-gone":
-        return f"{cause.node} is gone"
-    if cause.kind == "node-new":
-        return f"{cause.node} is new"
-    if cause.kind == "rejects":
-        return f"{cause.node} rejects it: {reasons}{by}"
-    if cause.kind == "took-off":
-        return f"{cause.node} rejected it: {reasons}{by}"
-    return f"{cause.plugin} puts {cause.node} ahead by {cause.after} points, before by {cause.before}"
 
 
 def _number(fits: int | None) -> str:
@@ -187,22 +178,27 @@ def _number(fits: int | None) -> str:
 
 
 def _title(document: DiffReport) -> str:
-    return f"kplan diff: {_sentence(document)}"
+    return f"kplan diff: {diff_sentence(document)}"
 
 
 def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    named = {row.workload for row in document.workloads} | {
+        victim for row in document.workloads for victim in row.evicts
+    }
+    yield from workload_cases(document)
     counted_objects = {event.object for event in document.verdict.counted}
     for pod in document.pods:
-        message = f"{_WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
-        failed = pod.pod in counted_objects
+        if pod.workload in named or pod.difference is Difference.STILL_PENDING:
+            continue
+        message = f"{WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
         rule = "".join(word.title() for word in pod.difference.value.split("-"))
-        yield Case(pod.pod, "failed" if failed else "skipped", rule, message, _why(pod))
+        yield Case(pod.pod, "failed" if pod.pod in counted_objects else "skipped", rule, message, _why(pod))
     fits = {fit.template: f"{fit.after} fit, {fit.before} before" for fit in document.capacity}
     for counted in document.verdict.counted:
         if counted.rule == "LessFits":
             yield Case(counted.object, "failed", counted.rule, fits[counted.object])
-        elif counted.rule == "NewVictim" or counted.rule.endswith("Worse"):
-            yield Case(counted.object, "failed", counted.rule, counted.text)
+        elif (counted.rule == "NewVictim" or counted.rule.endswith("Worse")) and counted.object not in named:
+            yield Case(counted.object, "failed", counted.rule, event_text(document, counted))
 
 
 def _names(document: DiffReport) -> Iterator[str]:

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from kplan.report.details import listing
 from kplan.report.view import Case, CaseReport, alike, brief_lines
+from kplan.report.words import count
 
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
+_MOST_NAMES = 10
+
+
+_ORDER = ("failed", "warning", "skipped")
+MOST_ANNOTATIONS = 10
+"""GitHub shows at most so many of each level for a step, whichever come first."""
 
 
 def render_github(report: CaseReport) -> str:
-    """Return an annotation for every workload with a failure or a warning, and a notice with the summary."""
-    lines = [_annotation(cases) for cases in alike(case for case in report.cases if case.state in _LEVELS)]
-    lines.append(f"::notice title=kplan::{_data(report.title)}")
+    """Return annotations, the most important first, and a notice with the summary and with what is left out.
+
+    A workload has one, and so has a warning that is about several objects. There are `MOST_ANNOTATIONS` at most.
+    """
+    groups = [*alike(case for case in report.cases if case.state in ("failed", "skipped")), *_warnings(report)]
+    groups.sort(key=lambda cases: (_ORDER.index(cases[0].state), not cases[0].file))
+    shown, rest = groups[: MOST_ANNOTATIONS - 1], groups[MOST_ANNOTATIONS - 1 :]
+    lines = [_annotation(cases) for cases in shown]
+    lines.append(f"::notice title=kplan::{_data(report.title + _left_out(rest))}")
     return "\n".join(lines) + "\n"
+
+
+def _warnings(report: CaseReport) -> list[list[Case]]:
+    """Return the warnings, those that say the same about several objects together."""
+    groups: dict[tuple[str, str], list[Case]] = {}
+    for case in report.cases:
+        if case.state == "warning":
+            groups.setdefault((case.rule, case.message), []).append(case)
+    return list(groups.values())
+
+
+def _left_out(groups: Sequence[Sequence[Case]]) -> str:
+    """Return how many annotations more there would be, and about what the most important ones are."""
+    if not groups:
+        return ""
+    numbers = Counter(cases[0].state for cases in groups)
+    kinds = ", ".join(count(numbers[state], _LEVELS[state]) for state in _ORDER if numbers[state])
+    names = [f"{cases[0].about} ({cases[0].rule})" for cases in groups]
+    return f"\nNot annotated: {kinds}: {listing(names, most=_MOST_NAMES)}"
 
 
 def _annotation(cases: Sequence[Case]) -> str:

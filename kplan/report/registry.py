@@ -20,6 +20,7 @@ from kplan.visible import as_yaml, escape_json, shown
 
 if TYPE_CHECKING:
     from kplan.documents.base import Verdict
+    from kplan.documents.diff import DiffReport
     from kplan.documents.plan import PlanReport
 
 FORMATS = tuple(OutputFormat)
@@ -99,7 +100,11 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
 
 def _verdict_for_tables(document: Report) -> Verdict:
-    """Return the verdict with the names of pods that the tables use."""
+    """Return the verdict with the names and words that the tables use."""
+    if document.kind == "DiffReport":
+        from kplan.report.diff_workloads import diff_verdict
+
+        return diff_verdict(cast("DiffReport", document))
     if document.kind != "PlanReport":
         return document.verdict
     from kplan.report.plan import verdict_for_tables

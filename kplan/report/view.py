@@ -82,6 +82,9 @@ def warning_cases(document: Report) -> list[Case]:
             "failed" if (warning.object, warning.code) in counted else "warning",
             warning.code,
             warning.message,
+            file=warning.file or "",
+            line=warning.line or None,
+            kind="object",
         )
         for warning in document.warnings
     ]

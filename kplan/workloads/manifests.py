@@ -37,6 +37,7 @@ from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
 from kplan.workloads.foreign import as_deployments as deployments_of
 from kplan.workloads.foreign import not_placed, placed_as_deployment, pod_templates
 from kplan.workloads.problems import (
+    duplicate_names,
     fault_hint,
     field_problem,
     is_foreign,
@@ -113,6 +114,7 @@ class Manifests(msgspec.Struct, frozen=True):
     warnings: tuple[InputWarning, ...] = ()
     skipped: dict[str, int] = {}  #: kind that scheduling does not read -> number of objects
     passed_over: tuple[PassedOver, ...] = ()  #: files of directories that hold no manifests
+    items: tuple[Item, ...] = ()  #: all objects, also those that are skipped, with their places
 
 
 def load_manifests(
@@ -149,12 +151,14 @@ def load_manifests(
     reader.minor, reader.takes_others = minor, takes_others
     reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
     items = reading.items(sources)
+    objects: list[Item] = []
     while len(reader.problems) < ENOUGH_PROBLEMS and (item := next(items, None)) is not None:
+        objects.append(item)
         reader.take(item)
     unchecked = sum(1 for _ in items)
     if not reader.problems and not reader.workloads:
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
-    reader.problems += _duplicate_names(reader.pods)
+    reader.problems += duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
         raise ManifestError(reader.problems, unchecked=unchecked)
@@ -165,6 +169,7 @@ def load_manifests(
         (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(+reader.unjudged)),
         dict(reader.skipped),
         tuple(reading.passed_over),
+        tuple(objects),
     )
 
 
@@ -380,26 +385,3 @@ def _invalid_pods(workloads: Iterable[ManifestWorkload], minor: int) -> Iterable
         if workload.kind == "Pod":
             whole = for_validation(workload.template, complete_pod(workload.sample), minor)
             yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
-
-
-def _duplicate_names(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
-    """Yield a problem for pods with the name of an earlier pod, one per workload."""
-    first: dict[tuple[str, str], ManifestPod] = {}
-    reported: set[int] = set()
-    for pod in pods:
-        metadata = pod.pod.metadata
-        if not metadata.name:
-            continue
-        earlier = first.setdefault((metadata.namespace, metadata.name), pod)
-        if earlier is pod or id(pod.workload) in reported:
-            continue
-        reported.add(id(pod.workload))
-        place = earlier.workload.item.locate(Problem("")).path
-        number = f" (document {earlier.workload.item.document})"
-        yield pod.workload.item.locate(
-            Problem(
-                f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
-                json_path=f"${pod.workload.template_path}",
-                hint="give one of them another name or namespace",
-            )
-        )

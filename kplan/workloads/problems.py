@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kplan.admission.decoding import Fault
 from kplan.admission.fields import kinds_in, nearest_kind
@@ -19,9 +19,13 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS
 from kplan.workloads.sources import PassedOver, Source, Text
 
+if TYPE_CHECKING:
+    from kplan.workloads.manifests import ManifestPod
+
 _GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
 """Kubernetes' API groups without a dot, and the removed group ``extensions``."""
 
+_MOST_WAYS = 3
 _NANOS = 10**9
 _COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 
@@ -108,12 +112,31 @@ def no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver], f
         if isinstance(source, str | Path | Text)
     ]
     hint = f"name files that hold one of {', '.join(WORKLOADS)}"
-    kustomizations = [file.reason for file in passed_over if file.reason.startswith("a kustomization")]
-    hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
+    hint = _builds(passed_over) or hint
     if foreign:
         kinds = " ".join(f"--as-deployment {kind}" for kind in dict.fromkeys(foreign))
         hint = f"{kinds} places the pods of such kinds as those of Deployments"
     return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
+
+
+def _builds(passed_over: Sequence[PassedOver]) -> str:
+    """Return what to type for the kustomizations and charts among passed over files; empty where there is none."""
+    kinds = (
+        ("overlay", [file.built_by for file in passed_over if file.is_overlay]),
+        ("kustomization", [file.built_by for file in passed_over if file.built_by.startswith("-k ")]),
+        ("chart", [file.built_by for file in passed_over if file.built_by.startswith("helm ")]),
+    )
+    hints: list[str] = []
+    for kind, commands in kinds:
+        ways = list(dict.fromkeys(commands))
+        if not ways or (kind == "kustomization" and hints):
+            continue
+        more = f", and {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
+        verb = "render" if kind == "chart" else "build"
+        article = "an" if kind == "overlay" else "a"
+        which = f"is {article} {kind}; {verb} it" if len(ways) == 1 else f"are {len(ways)} {kind}s; {verb} one"
+        hints.append(f"there {which} with {' or '.join(ways[:_MOST_WAYS])}{more}")
+    return "; ".join(hints)
 
 
 def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
@@ -126,3 +149,26 @@ def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
     message = "only the names and types of its fields are checked, so the API server may still refuse it"
     for kind, n in sorted(kinds.items()):
         yield InputWarning("NotJudged", kind if n == 1 else f"{kind} ({n})", message)
+
+
+def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
+    """Yield a problem for pods with the name of an earlier pod, one per workload."""
+    first: dict[tuple[str, str], ManifestPod] = {}
+    reported: set[int] = set()
+    for pod in pods:
+        metadata = pod.pod.metadata
+        if not metadata.name:
+            continue
+        earlier = first.setdefault((metadata.namespace, metadata.name), pod)
+        if earlier is pod or id(pod.workload) in reported:
+            continue
+        reported.add(id(pod.workload))
+        place = earlier.workload.item.locate(Problem("")).path
+        number = f" (document {earlier.workload.item.document})"
+        yield pod.workload.item.locate(
+            Problem(
+                f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
+                json_path=f"${pod.workload.template_path}",
+                hint="give one of them another name or namespace",
+            )
+        )

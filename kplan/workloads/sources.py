@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +27,8 @@ _HEAD = 1 << 20
 _KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
 _JSON_KIND = re.compile(rb'"kind"\s*:')
 _NO_OBJECTS = "no Kubernetes objects"
+_ELSEWHERE = re.compile(rb"""^[ \t]*-[ \t]*["']?(\.\./|https?://|github\.com/)""", re.MULTILINE)
+"""An entry of a kustomization's resources, bases or components that leads out of its directory."""
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
 
@@ -41,6 +44,8 @@ class PassedOver(msgspec.Struct, frozen=True):
 
     path: str
     reason: str
+    built_by: str = ""  #: the option or command with which its objects are built; empty where nothing builds them
+    is_overlay: bool = False  #: it is part of a kustomization that builds on another directory
 
 
 Source = str | Path | Text | Mapping[str, Any]
@@ -108,8 +113,8 @@ class Sources(msgspec.Struct):
             yield from self._file(file)
 
     def _file(self, file: Path) -> Iterator[Item]:
-        if reason := _reason_by_name(file):
-            self.passed_over.append(PassedOver(str(file), reason))
+        if (passed_over := _by_name(file)) is not None:
+            self.passed_over.append(passed_over)
             return
         problems: list[Problem] = []
         items: list[Item] = []
@@ -156,13 +161,33 @@ def _is_directory(source: str | Path) -> bool:
         return False
 
 
-def _reason_by_name(file: Path) -> str:
+def _by_name(file: Path) -> PassedOver | None:
+    """Return a file that another program builds objects from: of a kustomization or of a chart; None for others."""
+    command = f"-k {shlex.quote(str(file.parent))}"
     if file.name in _KUSTOMIZATIONS:
-        return f"a kustomization; build it with -k {file.parent}"
-    chart = next((folder.parent for folder in file.parents if folder.name == "templates"), None)
-    if chart is not None and (chart / "Chart.yaml").is_file():
-        return f"a template of a chart; render it with helm template {chart}"
-    return ""
+        is_overlay = _is_overlay(file)
+        kind = "part of an overlay of kustomize" if is_overlay else "a kustomization"
+        return PassedOver(str(file), f"{kind}; build it with {command}", command, is_overlay)
+    if any(_is_overlay(file.parent / name) for name in _KUSTOMIZATIONS):
+        return PassedOver(
+            str(file), f"part of an overlay of kustomize; build it with {command}", command, is_overlay=True
+        )
+    chart = next((folder for folder in file.parents if (folder / "Chart.yaml").is_file()), None)
+    is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
+    if chart is None or not (is_own or chart / "templates" in file.parents):
+        return None
+    command = f"helm template {shlex.quote(str(chart))} | kplan place -"
+    kind = "a chart" if is_own else "a template of a chart"
+    return PassedOver(str(file), f"{kind}; render it with {command.partition(' |')[0]}", command)
+
+
+def _is_overlay(kustomization: Path) -> bool:
+    """Tell whether a kustomization builds on another directory, so that files beside it are patches of that."""
+    try:
+        with kustomization.open("rb") as stream:
+            return _ELSEWHERE.search(stream.read(_HEAD)) is not None
+    except OSError:
+        return False
 
 
 def _reason_by_content(file: Path, items: Sequence[Item]) -> str:

@@ -179,3 +179,28 @@ def test_a_rollout_that_is_stuck_is_helped_for_all_pods_that_wait(tmp_path: Path
     assert re.search(r"What would help: add \d nodes like general-a-1 -> general-a-1-added-1 \(all \d pods\)", mine), (
         mine
     )
+
+
+def test_many_annotations_are_ten_the_most_important_first_and_a_summary(tmp_path: Path) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{}}}\nspec: {{containers: [{{name: c, image: i{}}}]}}\n"
+    job = "jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}"
+    cron = (
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: c{}}}\nspec: {{schedule: '0 3 * * *', "
+        + job.replace("{", "{{").replace("}", "}}")
+        + "}}\n"
+    )
+    large = ", resources: {requests: {cpu: 900}}"
+    objects = [cron.format(n) for n in range(5)] + [pod.format(n, large) for n in range(12)]
+    (tmp_path / "all.yaml").write_text("---\n".join(objects), encoding="utf-8")
+
+    lines = invoke("place", tmp_path, "-o", "github").stdout.splitlines()
+    assert len(lines) == 10
+    assert all(line.startswith("::error file=") for line in lines[:-1])
+    assert "Not annotated: 3 errors, 1 warning" in lines[-1]
+
+    (tmp_path / "all.yaml").write_text("---\n".join(objects[:6]).replace("cpu: 900", "cpu: 1"), encoding="utf-8")
+    [warning, _] = invoke("place", tmp_path, "-o", "github").stdout.splitlines()
+    assert f"file={tmp_path}/all.yaml,line=3," in warning
+    results = json.loads(invoke("place", tmp_path, "-o", "sarif").stdout)["runs"][0]["results"]
+    starts = [result["locations"][0]["physicalLocation"]["region"]["startLine"] for result in results]
+    assert starts == [3, 8, 13, 18, 23]

@@ -135,14 +135,20 @@ def test_one_question_is_asked_of_two_snapshots_versions_and_configurations(tmp_
     assert [cause["plugin"] for each in found["pods"] for cause in each["why"]][:1] == ["NodeResourcesFit"]
 
 
+def committed(directory: Path) -> list[str]:
+    """Make a directory a git repository with one commit, and return how git is called there."""
+    git = ["git", "-C", str(directory), "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    return git
+
+
 def test_manifests_of_two_directories_and_of_a_revision_are_compared(tmp_path: Path) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
     for directory, cpu in ((small, "100m"), (large, "900")):
         directory.mkdir()
         (directory / "p.yaml").write_text(POD.format(cpu=cpu), encoding="utf-8")
-    git = ["git", "-C", str(small), "-c", "user.name=n", "-c", "user.email=e"]
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *command], check=True)
+    committed(small)
 
     assert [each["difference"] for each in report(small, large)["pods"]] == ["newly-pending"]
     assert report("git:HEAD", small)["pods"] == []
@@ -152,6 +158,113 @@ def test_manifests_of_two_directories_and_of_a_revision_are_compared(tmp_path: P
     unknown = invoke("diff", "git:no-such", small)
     assert unknown.exit_code == 2
     assert "git:no-such" in unknown.stderr
+
+
+def test_what_follows_against_counts_as_before_whether_path_or_revision(tmp_path: Path) -> None:
+    deploy, older = tmp_path / "deploy", tmp_path / "older"
+    for directory in (deploy, older):
+        directory.mkdir()
+        (directory / "p.yaml").write_text(POD.format(cpu="100m"), encoding="utf-8")
+    committed(deploy)
+    (deploy / "p.yaml").write_text(POD.format(cpu="900"), encoding="utf-8")
+
+    for option, base in (
+        ("--against-manifests", "git:HEAD"),
+        ("--against", "git:HEAD"),
+        ("--against-manifests", older),
+    ):
+        [row] = report(deploy, option, base)["workloads"]
+        assert (row["difference"], row["after"]["placed"]) == ("newly-pending", 0)
+    lone = tmp_path / "lone.json"
+    lone.write_text(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}), encoding="utf-8")
+    found = report(older, "--snapshot", "demo", "--against", lone)
+    assert (found["before"]["snapshot"]["nodes"], found["after"]["snapshot"]["nodes"]) == (1, 13)
+
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: basket
+  namespace: shop
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: basket}}}}
+  template:
+    metadata: {{labels: {{app: basket}}}}
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources:
+          requests:
+            cpu: {cpu}
+"""
+
+
+def a_pull_request(directory: Path) -> Path:
+    """Write a repository whose change asks for too much, beside a fault that was there before."""
+    deploy = directory / "deploy"
+    deploy.mkdir()
+    (deploy / "old.yaml").write_text(POD.format(cpu="500"), encoding="utf-8")
+    (deploy / "web.yaml").write_text(WEB.format(replicas=2, cpu="100m"), encoding="utf-8")
+    committed(directory)
+    (deploy / "web.yaml").write_text(WEB.format(replicas=4, cpu="60"), encoding="utf-8")
+    return deploy
+
+
+def test_a_reviewer_reads_one_annotation_a_workload_on_its_line_and_no_old_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pull_request(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    question = ("diff", "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")
+
+    annotations = invoke(*question, "-o", "github").stdout.splitlines()
+    assert len(annotations) == 2
+    assert annotations[0].startswith("::error file=deploy/web.yaml,line=17,title=kplan%3A Deployment shop/basket")
+    assert "pending now: all 4 pods, before 0 of 2" in annotations[0]
+    assert "it requests 60 cpu" in annotations[0]
+    [result] = json.loads(invoke(*question, "-o", "sarif").stdout)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 17}
+    assert "default/p" not in invoke(*question).stdout
+
+
+def test_a_reviewer_reads_what_the_change_costs_and_why_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pull_request(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    question = ("diff", "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")
+
+    text = invoke(*question, "-o", "markdown").stdout
+    assert text.startswith("## kplan diff: Pending now: all 4 pods of Deployment shop/basket")
+    assert "pending now: all 4 pods of Deployment shop/basket" in text.splitlines()[2]
+    [row] = [each for each in text.splitlines() if each.startswith("| Deployment shop/basket")]
+    assert "it requests 60 cpu" in row
+    cost = next(each for each in report(*question[1:])["costs"] if each["resource"] == "cpu")
+    assert (cost["requestsBefore"], cost["requestsAfter"]) == ("500200m", "740")
+    assert cost["freeBefore"] != cost["freeAfter"]
+
+
+def test_what_a_revision_does_not_have_is_new(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("nothing to deploy", encoding="utf-8")
+    committed(tmp_path)
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy/web.yaml").write_text(WEB.format(replicas=2, cpu="60"), encoding="utf-8")
+
+    [row] = report(tmp_path / "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")["workloads"]
+    assert (row["workload"], row["difference"], row["before"]) == ("Deployment/shop/basket", "appeared", None)
+
+
+def test_a_fault_in_the_manifests_of_a_revision_is_named_by_it(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(POD.format(cpu="lots"), encoding="utf-8")
+    committed(tmp_path)
+    (tmp_path / "p.yaml").write_text(POD.format(cpu="1"), encoding="utf-8")
+
+    refused = invoke("diff", tmp_path, "--against-manifests", "git:HEAD")
+    assert refused.exit_code == 2
+    assert f"git:HEAD:{tmp_path}/p.yaml" in refused.stderr
 
 
 @pytest.mark.parametrize(

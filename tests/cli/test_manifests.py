@@ -57,3 +57,30 @@ def test_objects_go_where_they_say_without_a_namespace_and_with_their_own(pods: 
 
     assert invoke("pods", pods, "-o", "name").stdout == "pod/default/one\npod/ml/two\n"
     assert invoke("pods", own, "-n", "ml", "-o", "name").stdout == "pod/ml/two\n"
+
+
+def test_overlays_and_charts_of_a_directory_are_named_with_what_to_type(tmp_path: Path) -> None:
+    for overlay in ("dev", "prod"):
+        folder = tmp_path / "overlays" / overlay
+        folder.mkdir(parents=True)
+        (folder / "kustomization.yaml").write_text("resources:\n- ../../base\npatches:\n- path: more.yaml\n")
+        (folder / "more.yaml").write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n")
+    templates = tmp_path / "charts" / "app" / "templates"
+    templates.mkdir(parents=True)
+    (templates.parent / "Chart.yaml").write_text("apiVersion: v2\nname: app\nversion: 1.0.0\n")
+    (templates / "a.yaml").write_text("kind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n")
+
+    alone = invoke("place", tmp_path)
+    assert alone.exit_code == 2
+    ways = f"-k {tmp_path}/overlays/dev or -k {tmp_path}/overlays/prod"
+    assert (
+        f"there are 2 overlays; build one with {ways}; there is a chart; render it with helm template {templates.parent} | kplan place -"
+        in alone.stderr
+    )
+
+    (tmp_path / "pod.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
+    )
+    beside = invoke("place", tmp_path)
+    assert beside.exit_code == 0
+    assert f"part of an overlay of kustomize; build it with -k {tmp_path}/overlays/prod" in beside.stderr

@@ -14,7 +14,8 @@ from kplan.documents.schemas import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.capacity import Template
 from kplan.planner.change_report import change_report
-from kplan.planner.diff import COMPARED, ComparedAnswer, diff_report
+from kplan.planner.compared import ComparedAnswer
+from kplan.planner.diff import COMPARED, diff_report
 from kplan.planner.planner import Planner
 from kplan.planner.preemption_report import preemption_report
 from kplan.planner.queue_plan import queue_report
