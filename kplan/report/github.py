@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kplan.report.details import listing
-from kplan.report.view import Case, CaseReport, alike, brief_lines
+from kplan.report.view import Case, CaseReport, State, alike, brief_lines
 from kplan.report.words import count
 
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 _MOST_NAMES = 10
 
 
-_ORDER = ("failed", "warning", "skipped")
+_ORDER: tuple[State, ...] = ("failed", "warning", "skipped")
 MOST_ANNOTATIONS = 10
 """GitHub shows at most so many of each level for a step, whichever come first."""
 

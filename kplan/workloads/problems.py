@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ def unknown_kind(api_version: str, kind: str) -> Problem:
     return Problem(f'no matches for kind "{kind}" in version "{api_version}"', json_path=path, hint=hint)
 
 
-def no_workloads(sources: Sequence[Source], passed_over: Iterable[PassedOver], foreign: Sequence[str] = ()) -> Problem:
+def no_workloads(sources: Sequence[Source], passed_over: Sequence[PassedOver], foreign: Sequence[str] = ()) -> Problem:
     """Return the problem of manifests without a pod and without a workload.
 
     Parameters

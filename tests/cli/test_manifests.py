@@ -73,10 +73,8 @@ def test_overlays_and_charts_of_a_directory_are_named_with_what_to_type(tmp_path
     alone = invoke("place", tmp_path)
     assert alone.exit_code == 2
     ways = f"-k {tmp_path}/overlays/dev or -k {tmp_path}/overlays/prod"
-    assert (
-        f"there are 2 overlays; build one with {ways}; there is a chart; render it with helm template {templates.parent} | kplan place -"
-        in alone.stderr
-    )
+    assert f"there are 2 overlays; build one with {ways}; there is a chart; render it with helm" in alone.stderr
+    assert f"helm template {templates.parent} | kplan place -" in alone.stderr
 
     (tmp_path / "pod.yaml").write_text(
         "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
