@@ -21,6 +21,7 @@ from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
 from kplan.planner.incoming import with_objects
+from kplan.planner.job_failures import job_failures
 from kplan.planner.node_pools import applied_pool
 from kplan.planner.node_shapes import NodeShape, added_nodes
 from kplan.planner.not_found import no_node
@@ -239,7 +240,10 @@ def _without(snapshot: Snapshot, change: Without) -> tuple[Snapshot, ClusterChan
     keys = {object_name(gone_kind.name, obj.metadata.namespace, obj.metadata.name) for gone_kind, obj in gone.values()}
     whole = {key: value for key, value in snapshot.whole.items() if key not in keys}
     after = dataclasses.replace(snapshot, **changes, whole=whole)
-    after = with_objects(after, pending_again(lost, after))
+    lost_ids = set(map(id, lost))
+    deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
+    failures = job_failures(after.jobs, lost, deleted)
+    after = with_objects(after, [*failures.jobs, *pending_again(failures.replaced, after)])
     return after, change_of("without", change.which.text, [name_of(gone_kind, obj) for gone_kind, obj in gone.values()])
 
 
