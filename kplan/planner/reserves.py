@@ -60,7 +60,7 @@ def maxima(base: Base) -> list[Wanted]:
     return sorted(wanted.items())
 
 
-def each_alone(
+def alone(
     base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
 ) -> HeadroomReport:
     """Count for each workload alone whether so many more of its replicas fit."""

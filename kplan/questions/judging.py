@@ -66,8 +66,8 @@ def _most(limit: int | None, expect: Expect) -> int | None:
     """Return how many are allowed; None where nothing is said of them, and something of others."""
     if limit is not None or expect.placed == "all":
         return limit or 0
-    says_nothing = (expect.pending, expect.blocked, expect.ready, expect.within, expect.new_nodes, expect.remediable)
-    return 0 if all(said is None for said in says_nothing) else None
+    others = (expect.pending, expect.blocked, expect.ready, expect.within, expect.new_nodes, expect.remediable)
+    return 0 if all(bound is None for bound in others) else None
 
 
 def _drains(document: DrainsReport, expect: Expect) -> Judgement:

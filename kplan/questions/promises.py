@@ -42,12 +42,12 @@ class Surge(Question, frozen=True):
         self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
     ) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where no Deployment has a surge."""
-        from kplan.planner.reserves import each_alone, surges
+        from kplan.planner.reserves import alone, surges
 
         wanted = surges(planner)
         if not wanted:
             raise NotFoundError("no Deployment has a surge", hint="rollouts then replace pods without further room")
-        return each_alone(planner, wanted, fail_on=_fail_on(fail_on), ask_all=ask_all)
+        return alone(planner, wanted, fail_on=_fail_on(fail_on), ask_all=ask_all)
 
 
 class AtMaximum(Question, frozen=True):
@@ -64,7 +64,7 @@ class AtMaximum(Question, frozen=True):
         self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
     ) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
-        from kplan.planner.reserves import each_alone, maxima, pods_at_maxima
+        from kplan.planner.reserves import alone, maxima, pods_at_maxima
         from kplan.planner.sequence import run_in_order
 
         wanted = maxima(planner)
@@ -73,7 +73,7 @@ class AtMaximum(Question, frozen=True):
                 "no autoscaler is below its maximum", hint="the workloads of all have their most replicas"
             )
         if self.how == "each":
-            return each_alone(planner, wanted, fail_on=_fail_on(fail_on), ask_all=ask_all)
+            return alone(planner, wanted, fail_on=_fail_on(fail_on), ask_all=ask_all)
         base, pods = pods_at_maxima(planner)
         question = base.resolve(pods)
         plan = base.decide(question, lambda session: run_in_order(session, question.rows, settle_preemption=False))

@@ -30,8 +30,8 @@ def read_checks(source: str) -> list[Check]:
     problems: list[Problem] = []
     checks: list[Check] = []
     for document, content in documents_of(source, problems, _EXPECTED):
-        kept, wrong = checks_of(content)
-        checks += kept
+        read, wrong = checks_of(content)
+        checks += read
         problems += map(document.locate, wrong)
     if not problems and not checks:
         problems.append(Problem("no check", path=source, hint=f"expected {_EXPECTED}"))
