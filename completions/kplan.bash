@@ -120,7 +120,7 @@ _kplan() {
         --lose) return ;;
         --shapes) _kplan_files; return ;;
         --since) _kplan_files; return ;;
-        --against) _kplan_files; return ;;
+        --against) return ;;
         --against-config) _kplan_files; return ;;
         --against-version) return ;;
         --against-manifests) return ;;
