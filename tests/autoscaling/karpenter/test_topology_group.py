@@ -1,0 +1,85 @@
+"""What makes topology constraints one, and where each lets a pod go."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.api.meta import LabelSelector
+from kplan.api.tolerations import Toleration
+from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.autoscaling.karpenter.requirements import Vocabulary
+from kplan.autoscaling.karpenter.topology_group import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
+
+WEB = LabelSelector(match_labels={"app": "web"})
+SHOP = frozenset({"shop"})
+
+
+def group(kind: Type, counts: dict[str, int], *, key: str = ZONE, **options: int) -> TopologyGroup:
+    new = TopologyGroup(kind, key, SHOP, WEB, **options)  # type: ignore[arg-type]  # skews and numbers of domains
+    new.counts = dict(counts)
+    return new
+
+
+def next_domains(constraint: TopologyGroup, *allowed: str, is_own: bool = True) -> list[str]:
+    known = Vocabulary([])
+    pod = known.requirement(ZONE, "In", allowed) if allowed else None
+    # The node is one that meets what the pod requires.
+    return constraint.next_domains(pod, pod, known, selects_itself=is_own)
+
+
+def test_a_spread_takes_the_emptiest_domain_and_of_equal_ones_the_first_by_name() -> None:
+    assert next_domains(group(Type.SPREAD, {"c": 1, "b": 1, "a": 2}, max_skew=1)) == ["b"]
+
+
+@pytest.mark.parametrize(("max_skew", "expected"), [(1, []), (2, ["a"])])
+def test_a_spread_keeps_its_skew_over_the_domains_that_the_pod_allows(max_skew: int, expected: list[str]) -> None:
+    constraint = group(Type.SPREAD, {"a": 1, "b": 0}, max_skew=max_skew, min_domains=3)
+
+    # Fewer domains than wanted count as one without any pod.
+    assert next_domains(constraint, "a") == expected
+
+
+def test_an_affinity_follows_pods_that_run_or_begins_where_none_do() -> None:
+    assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 2, "c": 1})) == ["b", "c"]
+    assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 0})) == ["a"]
+    assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 2}), "a") == ["a"]
+    assert next_domains(group(Type.AFFINITY, {"a": 0, "b": 0}), is_own=False) == []
+
+
+def test_an_anti_affinity_leaves_the_empty_domains() -> None:
+    assert next_domains(group(Type.ANTI_AFFINITY, {"a": 0, "b": 2, "c": 0})) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "expected"),
+    [(Type.SPREAD, 0, True), (Type.SPREAD, 1, False), (Type.ANTI_AFFINITY, 1, False), (Type.AFFINITY, 1, True)],
+)
+def test_on_a_host_its_own_pods_alone_count(kind: Type, count: int, *, expected: bool) -> None:
+    constraint = group(kind, {"n1": count, "n2": 9}, key=HOSTNAME, max_skew=1)
+
+    assert constraint.on_host("n1", None, Vocabulary([]), selects_itself=True) is expected
+
+
+def test_constraints_are_one_where_upstreams_hash_sees_no_difference() -> None:
+    known = Vocabulary([])
+
+    def identity(*values: str, tolerations: tuple[Toleration, ...] = ()) -> object:
+        alternatives = tuple(known.of_labels({"disk": value}) for value in values)
+        counted = NodeFilter(alternatives, IGNORE, HONOR, tolerations)
+        return TopologyGroup(Type.SPREAD, ZONE, SHOP, WEB, max_skew=1, counted=counted).identity
+
+    # It hashes the labels that are asked for, but not their values.
+    assert identity("ssd") == identity("hdd")
+    # It combines the elements of a list by exclusive or: what is there twice is not there.
+    assert identity("ssd", "hdd") == identity()
+    once = Toleration(key="a", operator="Exists")
+    assert identity(tolerations=(once, once)) == identity()
+    assert identity(tolerations=(once,)) != identity()
+
+
+def test_without_a_selector_no_pod_is_selected() -> None:
+    constraint = TopologyGroup(Type.SPREAD, ZONE, SHOP, None)
+
+    assert not constraint.selects("shop", {"app": "web"})
+    assert not group(Type.SPREAD, {}).selects("other", {"app": "web"})
+    assert group(Type.SPREAD, {}).selects("shop", {"app": "web"})

@@ -1,0 +1,89 @@
+"""Karpenter gives up preferences one by one, in its order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kplan.api.core import PodSpec
+from kplan.api.decode import convert
+from kplan.autoscaling.karpenter.requirements import Vocabulary
+from kplan.autoscaling.karpenter.wishes import Wishes, wishes_of
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def term(value: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [value]}]}
+
+
+def near(weight: int) -> dict[str, Any]:
+    return {"weight": weight, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": {}}}
+
+
+def spread(key: str, when: str) -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {}}
+
+
+SPEC = {
+    "containers": [{"name": "c"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a"), term("b")]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": term("c")},
+                {"weight": 9, "preference": term("d")},
+            ],
+        },
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(1)]},
+        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(2)]},
+    },
+    "topologySpreadConstraints": [
+        spread("one", "ScheduleAnyway"),
+        spread("two", "DoNotSchedule"),
+        spread("three", "ScheduleAnyway"),
+    ],
+}
+
+
+def sizes(wishes: Wishes) -> tuple[int, ...]:
+    terms = (wishes.required or (), wishes.preferred_affinity, wishes.preferred_anti_affinity, wishes.preferred)
+    return (*map(len, terms), len(wishes.spreads), len(wishes.tolerations))
+
+
+def test_the_order_in_which_wishes_are_given_up() -> None:
+    wishes: Wishes | None = wishes_of(convert(SPEC, PodSpec))
+    steps = []
+    while wishes is not None:
+        last, wishes = wishes, wishes.relaxed(tolerates_preferences=True)
+        steps.append(sizes(last))
+
+    assert steps == [
+        (2, 1, 1, 2, 3, 0),
+        (1, 1, 1, 2, 3, 0),
+        (1, 0, 1, 2, 3, 0),
+        (1, 0, 0, 2, 3, 0),
+        (1, 0, 0, 1, 3, 0),
+        (1, 0, 0, 0, 3, 0),
+        (1, 0, 0, 0, 2, 0),
+        (1, 0, 0, 0, 1, 0),
+        (1, 0, 0, 0, 1, 1),
+    ]
+
+
+def test_the_last_spread_moves_to_where_one_was_given_up() -> None:
+    spec = {"containers": [{"name": "c"}], "topologySpreadConstraints": SPEC["topologySpreadConstraints"]}
+    relaxed = wishes_of(convert(spec, PodSpec)).relaxed(tolerates_preferences=False)
+
+    assert relaxed is not None
+    assert [constraint.topology_key for constraint in relaxed.spreads] == ["three", "two"]
+
+
+def test_the_heaviest_preference_counts_as_required_together_with_the_first_alternative() -> None:
+    known = Vocabulary([])
+    wishes = wishes_of(convert(SPEC, PodSpec))
+
+    assert [term.weight for term in wishes.preferred] == [9, 1]
+    (strict,) = wishes.requirements(known, strict=True).items.values()
+    (wanted,) = wishes.requirements(known, strict=False).items.values()
+    assert known.texts(ZONE, strict.values) == ["a"]
+    assert wanted.operator == "DoesNotExist"
