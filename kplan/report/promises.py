@@ -92,10 +92,10 @@ def _because(finding: Finding, subject: Subject) -> str:
 
 def _sentence(document: ChecksReport) -> str:
     summary, number = document.summary, len(document.checks)
-    not_asked = f", {summary.unasked} not asked" if summary.unasked else ""
+    unasked = f", {summary.unasked} not asked" if summary.unasked else ""
     if summary.failed:
-        return f"{summary.failed} of {count(number, 'check')} {'fails' if summary.failed == 1 else 'fail'}{not_asked}"
-    return f"{summary.passed} of {count(number, 'check')} {'passes' if summary.passed == 1 else 'pass'}{not_asked}"
+        return f"{summary.failed} of {count(number, 'check')} {'fails' if summary.failed == 1 else 'fail'}{unasked}"
+    return f"{summary.passed} of {count(number, 'check')} {'passes' if summary.passed == 1 else 'pass'}{unasked}"
 
 
 def _title(document: ChecksReport) -> str:

@@ -36,6 +36,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "plan": [],
     "pods": ["POD"],
     "preempt": [],
+    "remedy": [],
     "snapshot check": [],
     "snapshot groups": [],
     "snapshot save": ["saved.json"],
