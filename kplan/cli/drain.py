@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +22,13 @@ from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone
 from kplan.cli.upgrading import UpgradeFlags, Way, timed_drain
 from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.runbook import RunbookReport
+    from kplan.planner.base import Base
+    from kplan.planner.planner import Planner
+    from kplan.simulation.draining import DrainOptions
 
 
 @with_flags
@@ -85,6 +93,13 @@ def drain(
             rich_help_panel=MORE,
         ),
     ] = False,
+    runbook: Annotated[
+        bool,
+        typer.Option(
+            "--runbook",
+            help="The order in which the nodes drain safely, and what must be changed before, as commands.",
+        ),
+    ] = False,
     save: SaveOption = "",
     runs: RunsOption = None,
     time: TimelineFlags,
@@ -104,7 +119,10 @@ def drain(
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_separate = separately or bool(by)
     others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-    check_alone(time, others)
+    if runbook:
+        _check_runbook({**others, "--lost": lost, "--replace": replace or upgrading.profile is not None})
+    else:
+        check_alone(time, others)
     replace = replace or upgrading.profile is not None
     upgrading.check(has_clock=time.has_clock, rolling=rolling, replace=replace)
     sweeping.check()
@@ -125,6 +143,9 @@ def drain(
     planner = question.planner
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     names = choice.of(planner.world, node_names(nodes or ()), or_all=is_separate)
+    if runbook:
+        emit(_runbook(planner, names, options, time, fail_on, rolling=rolling, verbosity=verbosity), output, verbosity)
+        return
     if is_separate:
         from kplan.planner.drains import drains_report, label_of, together
 
@@ -204,6 +225,41 @@ def drain(
         output,
         verbosity,
     )
+
+
+def _check_runbook(others: Mapping[str, object]) -> None:
+    for name, is_set in others.items():
+        if is_set:
+            raise UsageError(f"--runbook does not go with {name}", hint="leave one of them out")
+
+
+def _runbook(
+    planner: Planner,
+    names: Sequence[str],
+    options: DrainOptions,
+    time: TimelineFlags,
+    fail_on: Sequence[Condition],
+    *,
+    rolling: bool,
+    verbosity: VerbosityFlags,
+) -> RunbookReport:
+    from kplan.planner.runbook import runbook_report
+    from kplan.planner.timeline import Drained, carry_out_in_time
+
+    def seconds_of(base: Base, name: str) -> float | None:
+        plan = carry_out_in_time(base, [Drained(0.0, [name], options)], time.durations(base), until=time.look)
+        return plan.timeline.end if plan.is_over else None
+
+    with busy("writing the runbook", quiet=verbosity.quiet) as tell:
+        return runbook_report(
+            planner,
+            names,
+            rolling=rolling,
+            options=options,
+            seconds_of=seconds_of if time.timeline else None,
+            fail_on=fail_on,
+            progress=lambda done, of: tell(f"{done:,} of {of:,} nodes"),
+        )
 
 
 def _check(*, lost: bool, one_by_one: bool, rolling: bool, replace: bool) -> None:

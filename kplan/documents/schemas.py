@@ -25,6 +25,7 @@ REPORTS: Mapping[str, str] = {
     "NodesReport": "kplan.documents.nodes",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
+    "RunbookReport": "kplan.documents.runbook",
     "RemedyReport": "kplan.documents.remedies",
     "DiffReport": "kplan.documents.diff",
     "BudgetsReport": "kplan.documents.checks",

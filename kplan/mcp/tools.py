@@ -35,6 +35,7 @@ _TOOLS: Mapping[str, str] = {
     "pods": "PodsQuestion",
     "many_runs": "ManyRunsQuestion",
     "what_if": "WhatIfQuestion",
+    "runbook": "RunbookQuestion",
     "remedy": "RemedyQuestion",
     "diff": "DiffQuestion",
 }

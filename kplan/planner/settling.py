@@ -72,7 +72,7 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     names = [name_of(kind, obj) for obj in objects]
     what = f"{change.which.text}={change.replicas}"
     leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
-    return _snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
+    return snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
 def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChange]:
@@ -92,7 +92,7 @@ def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChan
     if retries:
         simulation.retry_pending()
     simulation.run()
-    after = _within_bounds(_snapshot_of(simulation, base.snapshot), simulation)
+    after = _within_bounds(snapshot_of(simulation, base.snapshot), simulation)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
     after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
@@ -192,7 +192,7 @@ def _has_its_pod(obj: Any, uids: Collection[str]) -> bool:
     return owner is None or owner.kind != "Pod" or owner.uid in uids
 
 
-def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
+def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
     """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
     Parameters

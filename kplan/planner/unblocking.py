@@ -51,12 +51,12 @@ def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRe
     )
     if budget is None:
         return
-    for remedy, other in _ways(base, obstacle, at_rest, budget):
+    for remedy, other in ways(base, obstacle, at_rest, budget):
         if obstacle.pod not in again(other).blocked:
             yield remedy
 
 
-def _ways(
+def ways(
     base: Base, obstacle: Obstacle, at_rest: BudgetAtRest, budget: PodDisruptionBudget
 ) -> Iterator[tuple[r.Remedy, Base]]:
     """Yield remedies, the smallest first, with the planner of the cluster in which each is carried out."""

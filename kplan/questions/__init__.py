@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kplan.questions.pods import Pods
     from kplan.questions.preempt import Preempt
     from kplan.questions.remedy import Remedy
+    from kplan.questions.runbook import Runbook
     from kplan.questions.what_if import WhatIf
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Preempt",
     "Queue",
     "Remedy",
+    "Runbook",
     "Shapes",
     "Shrink",
     "WhatIf",

@@ -28,6 +28,7 @@ QUESTIONS: Mapping[str, str] = {
     "InTurnQuestion": "kplan.questions.in_turn:InTurn",
     "ManyRunsQuestion": "kplan.questions.many_runs:ManyRuns",
     "WhatIfQuestion": "kplan.questions.what_if:WhatIf",
+    "RunbookQuestion": "kplan.questions.runbook:Runbook",
     "RemedyQuestion": "kplan.questions.remedy:Remedy",
     "DiffQuestion": "kplan.questions.diff:Diff",
 }

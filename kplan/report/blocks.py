@@ -43,6 +43,7 @@ class Line(msgspec.Struct, frozen=True):
     spans: tuple[Cell, ...]
     indent: int = 1  #: depth, in steps
     is_item: bool = False  #: one of a list
+    is_task: bool = False  #: to be ticked off
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -84,6 +84,8 @@ def _is_item(block: Block) -> bool:
 
 def _block(block: Block) -> str:
     match block:
+        case Line(spans, _, _, is_task) if is_task:
+            return f"- [ ] {_inline(spans)}"
         case Line(spans, _, is_item):
             return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\1\\\2", _inline(spans).lstrip())
         case Preformatted(label, text, _):

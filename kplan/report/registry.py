@@ -37,6 +37,7 @@ _MODULES: Mapping[str, str] = {
     "ShrinkReport": "kplan.report.shrink",
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
+    "RunbookReport": "kplan.report.runbook",
     "RemedyReport": "kplan.report.remedy",
     "DiffReport": "kplan.report.diff",
     "BudgetsReport": "kplan.report.budgets",

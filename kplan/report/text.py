@@ -77,8 +77,8 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
         case Heading(spans, level):
             styled = [Span(span.text, span.style or "strong") for span in spans_of(spans)]
             return _wrapped(styled, _STEP * max(level - 1, 0), _STEP * max(level, 1), width)
-        case Line(spans, indent, is_item):
-            first = _STEP * indent + ("- " if is_item else "")
+        case Line(spans, indent, is_item, is_task):
+            first = _STEP * indent + ("[ ] " if is_task else "- " if is_item else "")
             return _wrapped(spans_of(spans), first, " " * (len(first) + 2 * (not is_item)), width)
         case Preformatted(label, text, indent):
             first = _STEP * indent

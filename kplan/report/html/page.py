@@ -168,13 +168,14 @@ class _Inside:
             case Heading(spans, level):
                 tag = f"h{level + 2}"
                 return f"<{tag}{self._id(plain(spans))}>{self._inline(spans)}</{tag}>"
-            case Line(spans, _, is_item):
+            case Line(spans, _, is_item, is_task):
                 tag = "li" if is_item else "p"
-                return f"<{tag}>{self._inline(spans)}</{tag}>"
+                box = '<input type="checkbox"> ' if is_task else ""
+                return f"<{tag}>{box}{self._inline(spans)}</{tag}>"
             case Preformatted(label, text, _):
-                if not label:
-                    return f"<pre>{escape(text)}</pre>"
-                return f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
+                return (
+                    f"<details open><summary>{escape(label or 'commands')}</summary><pre>{escape(text)}</pre></details>"
+                )
             case Table():
                 return self._table(block)
 
