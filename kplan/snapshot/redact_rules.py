@@ -54,7 +54,7 @@ KEPT_FIELDS = _words(
     node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy phase
     pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
     qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
-    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes share_id start_time status
+    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes start_time status
     succeeded_indexes termination_grace_period time_added time_zone topology_key topology_keys type
     unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
@@ -201,9 +201,11 @@ def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
 
 
 def _scoped_values(words: Words, requirement: core.ScopedResourceSelectorRequirement) -> dict[str, Any]:
-    if requirement.scope_name != "PriorityClass":
-        return {}
-    return {"values": tuple(words.name("PriorityClass", value) for value in requirement.values)}
+    """Redact the values of a scope: classes by name; other scopes have none, so that theirs may be anything."""
+    scope = requirement.scope_name
+    if scope in {"PriorityClass", "VolumeAttributesClass"}:
+        return {"values": tuple(words.name(scope, value) for value in requirement.values)}
+    return {"values": tuple(words.value(scope, value) for value in requirement.values)}
 
 
 class StructRule(NamedTuple):
@@ -366,6 +368,8 @@ RULES: dict[tuple[type, str], Rule] = {
     (resource.DeviceRequestAllocationResult, "request"): lambda words, request: words.request(request),
     (resource.DeviceRequestAllocationResult, "pool"): lambda words, pool: words.pool(pool),
     (resource.DeviceRequestAllocationResult, "device"): _named("device"),
+    (resource.DeviceRequestAllocationResult, "share_id"): lambda words, share: words.uid(share),
+    (resource.AllocatedDeviceStatus, "share_id"): lambda words, share: words.uid(share),
     (resource.AllocatedDeviceStatus, "pool"): lambda words, pool: words.pool(pool),
     (resource.AllocatedDeviceStatus, "device"): _named("device"),
     (resource.DeviceStatusCondition, "message"): _drop,

@@ -279,3 +279,33 @@ def test_the_key_decides_and_nothing_else() -> None:
         return pseudonyms.of("Node", "n")
 
     assert one(b"a" * 32) == one(b"a" * 32) != one(b"b" * 32)
+
+
+def test_scopes_shares_and_annotations_of_templates_tell_nothing() -> None:
+    scopes = [
+        {"scopeName": "PriorityClass", "operator": "In", "values": ["secret-class"]},
+        {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["secret-volumes"]},
+        {"scopeName": "Terminating", "operator": "In", "values": ["secret-value"]},
+    ]
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+    quota["spec"] = {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": scopes}}
+    device = {"driver": "d", "pool": "p", "device": "x", "shareID": "secret-share"}
+    result = {**device, "request": "r"}
+    claim: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    claim |= {"metadata": {"name": "c", "namespace": "default"}, "spec": {}}
+    claim["status"] = {"allocation": {"devices": {"results": [result]}}, "devices": [device]}
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {"note": "secret-note"}}, "spec": {"containers": []}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    metadata = {"name": "w", "namespace": "default", "annotations": {"note": "secret-note"}}
+    workloads = [
+        {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+    ]
+
+    redacted = redact_snapshot(load_snapshot([node("n"), quota, claim, *workloads]))
+
+    assert b"secret" not in encode_snapshot(redacted, "x.json")
+    (stored,) = redacted.resource_claims
+    assert stored.status.allocation is not None
+    (allocated,) = stored.status.allocation.devices.results
+    assert allocated.share_id == stored.status.devices[0].share_id
