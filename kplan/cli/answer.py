@@ -19,7 +19,13 @@ from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags, requested_changes
-from kplan.cli.pipelines import add_to_step_summary, remember_formats, repository_around, working_directory
+from kplan.cli.pipelines import (
+    add_to_step_summary,
+    command_line,
+    remember_formats,
+    repository_around,
+    working_directory,
+)
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +39,9 @@ if TYPE_CHECKING:
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
+
+_MOST_ON_PAGE = 200
+"""A page explains so many nodes of each kind for a pod, folded where there are many."""
 
 _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
@@ -215,7 +224,10 @@ def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Show
     """Return the nodes that a document covers: all with `--explain`, else those that a table shows."""
     from kplan.planner.explanation import Shown
 
-    return Shown(None if output.explain else _top(output), output.explain and with_score_details)
+    top = None if output.explain else _top(output)
+    if top is not None and "html" in formats_of(output):
+        top = max(top, _MOST_ON_PAGE)
+    return Shown(top, output.explain and with_score_details)
 
 
 def wants_map(output: OutputFlags, formats: Sequence[str]) -> bool:
@@ -325,6 +337,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
         width=width,
         has_colour=has_colour,
         here=here,
+        command=command_line(),
         repository=repository_around(here),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -32,6 +33,12 @@ def add_to_step_summary(text: str) -> None:
             page.write(text)
     except OSError as error:
         raise KplanError(f"{_STEP_SUMMARY}: cannot write to {path}: {error.strerror}") from error
+
+
+def command_line() -> str:
+    """Return the command as it was typed; empty where kplan runs inside another program."""
+    program, *arguments = sys.argv or [""]
+    return shlex.join(["kplan", *arguments]) if Path(program).name in ("kplan", "kubectl-kplan") else ""
 
 
 def working_directory() -> str:

@@ -5,13 +5,14 @@ The view of a document yields them once; each format defines how a heading, a li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
-"""How a piece of text stands out; a report is understood without it."""
+Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header", "hint"]
+"""How a piece of text stands out; a report is understood without it. A hint is for who types commands."""
 
 
 NO_BREAK = "\ue000"
@@ -53,7 +54,7 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     align: str  #: ``<`` or ``>`` for each column
     indent: int = 1
-    note: str = ""  #: a line below the table, such as what is left out
+    note: str | tuple[Cell, ...] = ""  #: a line below the table, such as what is left out
 
 
 class Preformatted(msgspec.Struct, frozen=True):
@@ -84,3 +85,26 @@ def plain(cells: Cell | Iterable[Cell]) -> str:
 def spans_of(cells: Sequence[Cell]) -> list[Span]:
     """Return the pieces as spans; a bare text gets the empty style."""
     return [cell if isinstance(cell, Span) else Span(cell) for cell in cells]
+
+
+def noted(table: Table) -> tuple[Cell, ...]:
+    """Return the note below a table as pieces."""
+    return (Span(table.note, "dim"),) if isinstance(table.note, str) else table.note
+
+
+def without_hints(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks for who reads them where no command can be typed; lines that are hints alone are left out."""
+    for block in blocks:
+        match block:
+            case Line(spans, _, _) | Heading(spans):
+                rest = _without(spans)
+                if rest or not spans:
+                    yield replace(block, spans=rest)
+            case Table():
+                yield replace(block, note=_without(noted(block)) if block.note else "")
+            case _:
+                yield block
+
+
+def _without(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    return tuple(cell for cell in cells if not isinstance(cell, Span) or cell.style != "hint")

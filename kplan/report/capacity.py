@@ -28,6 +28,7 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     is_enough = document.summary.wanted is None or not _missing(document)
     yield verdict_heading(Span(_sentence(document), "good" if is_enough else "bad"))
     yield from opening_blocks(document, options)
+    yield from _offers(document)
     templates = document.templates
     if len(templates) == 1:
         yield line(f"Each requests {_requests(templates[0])}.")
@@ -42,7 +43,6 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     yield from _victims(document)
     yield from _stop(document, options)
     yield from _to_add(document)
-    yield from _offers(document)
     yield from closing_blocks(document)
 
 

@@ -272,7 +272,7 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
         closest = " (closest)" if index == 0 and len(nodes_by_text) > 1 and names == [best] else ""
         yield Line((Span(listing(names, most=len(names)) + closest, "strong"), f": {text}"), 2, is_item=True)
     if note := left_out(group.nodes - len(nodes), "node"):
-        yield Line((Span(note, "dim"),), 2, is_item=True)
+        yield Line(note, 2, is_item=True)
 
 
 def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> list[str]:
@@ -347,8 +347,8 @@ def preemption_line(preemption: Preemption) -> Line:
     names = listing([victim.key for victim in victims])
     return line(
         Span("Preemption", "strong"),
-        f" would make room on {preemption.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
-        "See kplan preempt.",
+        f" would make room on {preemption.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}.",
+        Span(" See kplan preempt.", "hint"),
     )
 
 

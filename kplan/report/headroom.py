@@ -111,8 +111,10 @@ def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
         counted = document.verdict.counted_of(workload.workload)
         more = " or more" if workload.stop is None else ""
         message = f"{workload.fits}{more} more replica{'' if workload.fits == 1 and not more else 's'}"
-        state: State = "failed" if counted else "passed"
-        case = Case(workload.workload, state, counted[0].rule if counted else "Headroom", message, message)
+        is_full = not workload.fits and document.wanted is None
+        state: State = "failed" if counted else "skipped" if is_full else "passed"
+        rule = counted[0].rule if counted else "NoRoom" if is_full else "Headroom"
+        case = Case(workload.workload, state, rule, message, message, kind="workload")
         if workload.stop is not None:
             blocks = decision_blocks(workload.stop, document.snapshot.nodes, options)
             case = replace(case, detail=f"{message}\nWhat stops the next one:\n{detail_of(blocks)}")

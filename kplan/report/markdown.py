@@ -105,7 +105,7 @@ def _table(table: Table) -> str:
     rows = [[_inline((cell,)) for cell in row] for row in table.rows]
     sides = ["right" if side == ">" else "left" for side in table.align]
     text = tabulate(rows, table.header, tablefmt="pipe", colalign=sides, disable_numparse=True)
-    return f"{text}\n\n{escape_markdown(table.note)}" if table.note else text
+    return f"{text}\n\n{escape_markdown(plain(table.note))}" if table.note else text
 
 
 def _inline(cells: Iterable[Cell]) -> str:

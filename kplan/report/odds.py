@@ -164,7 +164,7 @@ def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]
     return pods if options.explain or options.top is None else pods[:_MOST_PODS]
 
 
-def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> str:
+def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> tuple[Cell, ...]:
     return left_out(len(pods) - len(_shown(pods, options)), "pod")
 
 

@@ -59,9 +59,11 @@ class ReportOptions(msgspec.Struct, frozen=True):
     is_wide: bool = False  #: show every plugin's score in a column, and which cluster and scheduler the answer is about
     width: int = DEFAULT_WIDTH  #: of text, in characters
     has_colour: bool = False  #: text may hold a terminal's control sequences for colour
+    is_comment: bool = False  #: it is for a comment on a pull request, whose tables are read before what is folded
     is_page: bool = False  #: it is for an HTML page, which has room for what tables leave out
     ties: str = ""  #: the --ties of the document; empty where it holds none
     here: str = ""  #: the directory that relative names of manifests start from
+    command: str = ""  #: the command that makes the report, as it was typed; empty where it is not known
     repository: str = ""  #: its root; empty leaves the names of files as they are on the command line
 
     @property

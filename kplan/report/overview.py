@@ -44,6 +44,7 @@ class Row(msgspec.Struct, frozen=True):
     state: str
     style: Style
     needs_attention: bool  #: not all of its pods have a node
+    why: str = ""  #: the reason why the first of its pods has none
 
     @property
     def placed(self) -> int:
@@ -80,6 +81,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
         state=", ".join(words) or STATES[Outcome.SCHEDULED],
         style=_STYLES[worst],
         needs_attention=not is_whole,
+        why=next((member.diagnosis for member in members if member.diagnosis), "") or "",
     )
 
 
@@ -111,7 +113,11 @@ def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Blo
         (candidate for candidate in tables if options.is_wide or natural_width(candidate) <= options.width), None
     )
     more = left_out(len(ordered) - len(shown), "workload", ", all scheduled", flag="-o wide")
-    yield replace(table or _table(shown, suffix, 1), note=more)
+    table = table or _table(shown, suffix, 1)
+    if options.is_comment and any(row.why for row in shown):
+        cells = tuple((*cells, row.why) for cells, row in zip(table.rows, shown, strict=True))
+        table = replace(table, header=(*table.header, "WHY"), rows=cells, align=f"{table.align}<")
+    yield replace(table, note=more)
     yield from suffix_line(suffix)
 
 

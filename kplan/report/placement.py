@@ -47,7 +47,7 @@ def placement_blocks(document: PlacementReport, options: ReportOptions) -> Itera
             for members in groups:
                 yield from _in_full(members, n_nodes, options)
         else:
-            yield line(Span(_TELLS_MORE, "dim"))
+            yield line(Span(_TELLS_MORE, "hint"))
             yield from _that_need_attention(groups, n_nodes, options)
     else:
         yield verdict_heading(_sentence(document))

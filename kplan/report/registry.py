@@ -72,7 +72,11 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
 
         return render_jsonpath(output.removeprefix(JSONPATH), shown(document).to_dict())
     view = view_of(document.kind)
-    options = replace(options, ties=document.scheduler.ties or "", is_page=output == "html")
+    options = replace(
+        options, ties=document.scheduler.ties or "", is_page=output == "html", is_comment=output == "markdown"
+    )
+    if options.is_page:
+        options = replace(options, top=None)
     as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
@@ -83,9 +87,12 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     from kplan.report.arranging import arranged
+    from kplan.report.blocks import without_hints
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
+    if output in ("html", "markdown"):
+        blocks = list(without_hints(blocks))
     verdict = _verdict_for_tables(document)
     if output != "html":
         blocks = arranged(blocks, verdict, is_wide=options.is_wide)
@@ -96,7 +103,9 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     if output == "html":
         from kplan.report.html.page import render_html
 
-        return render_html(blocks, view.title(document), document, as_it_is, _cases(document, view, options))
+        return render_html(
+            blocks, view.title(document), document, as_it_is, _cases(document, view, options), command=options.command
+        )
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 

@@ -37,7 +37,7 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
     if len(shown) == 1:
         left_out = len(remedies) - 1
         more = f" ({left_out} more with --explain)" if left_out else ""
-        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.{more}")
+        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.", Span(more, "hint"))
     elif shown:
         yield line(Span("What would help", "strong"), ", any one of:")
         yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)

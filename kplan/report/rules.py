@@ -89,6 +89,7 @@ _RULES: Mapping[str, Rule] = {
     "NotLookedAt": Rule(
         "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False
     ),
+    "NoRoom": Rule("A workload without room for one more replica.", "The message says what stops the next one."),
     "NewlyPending": Rule("A pod that had a node before the change and is pending after it.", _MOVES),
     "NewVictim": Rule("A pod that only the change evicts.", _MOVES),
     "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),

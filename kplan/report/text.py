@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, plain, spans_of
+from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
 from kplan.report.tables import pieces_of, table_lines
 
 MIN_WIDTH = 60
@@ -20,6 +20,7 @@ _RICH_STYLES = {
     "strong": "bold",
     "code": "cyan",
     "header": "dim",
+    "hint": "dim",
 }
 
 TextLine = list[Span]
@@ -93,7 +94,7 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
 
 def _note(table: Table, width: int) -> list[TextLine]:
     left = _STEP * table.indent
-    return _wrapped([Span(table.note, "dim")], left, left, width) if table.note else []
+    return _wrapped(spans_of(noted(table)), left, left, width) if table.note else []
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:

@@ -47,7 +47,7 @@ def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Blo
     ordered = sorted(tries, key=lambda pod: pod.node is not None)
     yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options) for pod in ordered), "<<<<")
     if not options.in_full and any(pod.evicts for pod in tries):
-        yield line(Span(_TELLS_MORE, "dim"))
+        yield line(Span(_TELLS_MORE, "hint"))
 
 
 def _row(pod: Tries, options: ReportOptions) -> tuple[Cell, ...]:

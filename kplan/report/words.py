@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from kplan.report.blocks import Cell, Span
+
 _ABOUT: Mapping[str, str] = {
     "DynamicResources": "devices",
     "ImageLocality": "images already on the node",
@@ -27,15 +29,15 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all-nodes") -> str:
-    """Return the note about rows that a table leaves out; empty for none.
+def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all-nodes") -> tuple[Cell, ...]:
+    """Return the note about rows that a table leaves out, and as a hint the flag that shows them; empty for none.
 
     Parameters
     ----------
     noun, extra : name the rows: ``and 3 more NOUNsEXTRA (FLAG shows all)``
     """
     rows = count(number, f"more {noun}") if noun else f"{number} more"
-    return f"and {rows}{extra} ({flag} shows all)" if number > 0 else ""
+    return (Span(f"and {rows}{extra}", "dim"), Span(f" ({flag} shows all)", "hint")) if number > 0 else ()
 
 
 def points(number: int) -> str:

@@ -291,3 +291,29 @@ def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
     assert "pdb-violation" not in words
     for condition in ("regression", "warning", "none"):
         assert invoke("diff", "--cordon", "spot-a-1", "--fail-on", condition).exit_code in (0, 1)
+
+
+def test_the_page_of_a_difference_has_its_picture_its_command_and_says_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pull_request(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["/usr/bin/kplan", "diff", "deploy", "--against-manifests", "git:HEAD"])
+
+    page = invoke("diff", "deploy", "--against-manifests", "git:HEAD", "-o", "html").stdout
+    assert '<div class="verdict failed">' in page
+    assert "<figcaption>At the end of the second</figcaption>" in page
+    assert "<dt>Command</dt><dd>kplan diff deploy --against-manifests git:HEAD</dd>" in page
+
+
+@pytest.mark.parametrize("output", ["html", "markdown"])
+def test_nothing_that_is_read_away_from_a_terminal_tells_what_to_type_there(output: str, tmp_path: Path) -> None:
+    deploy = a_pull_request(tmp_path)
+
+    for command in (("place", deploy), ("plan", deploy), ("capacity", "--headroom"), ("drain", "--each")):
+        text = invoke(*command, "--exit-zero", "-o", output).stdout
+        assert text
+        assert "shows all)" not in text
+        assert "--explain shows" not in text
+    why = [line for line in invoke("place", deploy, "-o", "markdown").stdout.splitlines() if "| Deployment" in line]
+    assert "it requests 60 cpu" in why[0]

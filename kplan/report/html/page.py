@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.documents.base import Report
 from kplan.documents.capacity import CapacityReport
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.diff import DiffReport
 from kplan.documents.drains import DrainsReport
 from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
@@ -31,6 +32,9 @@ from kplan.visible import as_json
 MAX_EMBEDDED = 400_000
 """A page with a longer document, in characters, leaves its JSON out."""
 
+_MANY = 60
+"""A table of more rows is folded."""
+
 _SCRIPT = "SCRIPT"
 """The tag of the page's own script, in capitals, so that a search for injected ``<script`` finds only injected ones."""
 
@@ -42,7 +46,15 @@ _STRIPES = (
 )
 
 
-def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report, cases: Iterable[Case]) -> str:
+def render_html(
+    blocks: Iterable[Block],
+    title: str,
+    document: Report,
+    as_it_is: Report,
+    cases: Iterable[Case],
+    *,
+    command: str = "",
+) -> str:
     """Return the page.
 
     Parameters
@@ -50,6 +62,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
     blocks, document : with every text made visible
     as_it_is : the document as it was, for the JSON at the end of the page
     cases : for the verdict at its top
+    command : that makes it; empty where it is not known
     """
     style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     cluster = _map_of(document)
@@ -63,7 +76,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
         "\n".join(inner.body(blocks)),
         scores_by_plugin(_placements(document)),
         "" if cluster is None else nodes_table(cluster, inner.anchored, marks),
-        _facts(document),
+        _facts(document, command),
         _embedded(as_it_is),
     ]
     return f"""<!DOCTYPE html>
@@ -108,12 +121,14 @@ def _moments(document: Report, cluster: ClusterMap) -> dict[Moment, str]:
         return {"before": "The cluster as it is"}
     if isinstance(document, PreemptionReport):
         return {"before": "Before", "after": "When all these pods are scheduled, in queue order"}
+    if isinstance(document, DiffReport):
+        return {"before": "At the end of the first answer", "after": "At the end of the second"}
     if isinstance(document, PlanReport) or any(node.leaving for node in cluster.nodes):
         return {"before": "Before", "after": "After"}
     return {"after": "The cluster with the new pods"}
 
 
-def _facts(document: Report) -> str:
+def _facts(document: Report, command: str) -> str:
     snapshot, scheduler = document.snapshot, document.scheduler
     facts = [
         ("Cluster", f"{snapshot.source} ({snapshot.nodes} nodes, {snapshot.pods} pods)"),
@@ -121,6 +136,8 @@ def _facts(document: Report) -> str:
         ("Scheduler", f"v{scheduler.kubernetes_version}, configuration {scheduler.config_source}"),
         ("Generated", document.generated_at),
     ]
+    if command:
+        facts.insert(0, ("Command", command))
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return f"<h2>About this report</h2><dl>{items}</dl>"
 
@@ -193,9 +210,13 @@ class _Inside:
             f'<th scope="col"{side}>{escape(text)}</th>' for text, side in zip(table.header, sides, strict=True)
         )
         most = [self._most([row[column] for row in table.rows]) for column in range(len(table.header))]
-        rows = "\n".join(f"<tr>{''.join(map(self._cell, row, sides, most))}</tr>" for row in table.rows)
-        note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+        labels = [f' data-label="{escape(text)}"' if text else "" for text in table.header]
+        rows = "\n".join(f"<tr>{''.join(map(self._cell, row, sides, most, labels))}</tr>" for row in table.rows)
+        note = f'<p class="note">{escape(plain(table.note))}</p>' if table.note else ""
         body = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
+        if len(table.rows) > _MANY:
+            summary = f"All {len(table.rows)} rows"
+            return f'<details><summary>{summary}</summary><div class="scroll">{body}</div></details>{note}'
         return f'<div class="scroll">{body}</div>{note}'
 
     def _most(self, cells: Sequence[Cell]) -> int:
@@ -204,11 +225,11 @@ class _Inside:
         has_bars = self._has_bars and len(texts) > 1 and all(text.isdecimal() for text in texts)
         return max(map(int, texts)) if has_bars else 0
 
-    def _cell(self, cell: Cell, side: str, most: int) -> str:
+    def _cell(self, cell: Cell, side: str, most: int, label: str) -> str:
         text = self._inline((cell,))
         if not most:
-            return f"<td{side}>{text}</td>"
-        return f'<td class="right amount" style="--part:{100 * int(plain(cell)) / most:.4g}%">{text}</td>'
+            return f"<td{side}{label}>{text}</td>"
+        return f'<td{label} class="right amount" style="--part:{100 * int(plain(cell)) / most:.4g}%">{text}</td>'
 
     def _inline(self, cells: Iterable[Cell]) -> str:
         return "".join(self._styled(cell) for cell in cells)

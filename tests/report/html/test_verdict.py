@@ -67,8 +67,8 @@ def test_numbers_that_are_compared_have_bars():
     report = planner.capacity([pod("p")]).report()
 
     text = render(report, "html", ReportOptions())
-    assert '<td class="right amount" style="--part:50%">2</td>' in text
-    assert '<td class="right amount" style="--part:100%">4</td>' in text
+    assert ' class="right amount" style="--part:50%">2</td>' in text
+    assert ' class="right amount" style="--part:100%">4</td>' in text
 
 
 def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_its_own():
