@@ -139,7 +139,7 @@ def _unhelped(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
             yield Line((f"{names}: {', '.join(why)}",), 2, is_item=True)
     note = left_out(sum(len(pods) for _, pods in shown[limit:]), "pod")
     if note:
-        yield line(note)
+        yield line(*note)
 
 
 def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
