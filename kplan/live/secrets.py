@@ -18,6 +18,9 @@ from kplan.live.kubeconfig_file import AuthInfo, Cluster
 #: Shorter texts may occur by chance.
 _LEAST_LENGTH = 4
 
+#: Parts of a token with so many characters are hidden, too.
+_PIECE = 12
+
 _HIDDEN = "(hidden)"
 
 #: Fields of a user that are not secret: names and paths.
@@ -36,6 +39,7 @@ class Secrets:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: set[str] = set()
+        self._pieces: set[str] = set()
         self.add(*texts)
 
     @classmethod
@@ -57,19 +61,47 @@ class Secrets:
             words = [word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH]
             self._texts.update(words)
             self._texts.update(form for word in words for form in _in_base64(word))
+            self._pieces.update(piece for word in words if _is_made_by_chance(word) for piece in _pieces(word))
 
     def hide(self, text: str) -> str:
         """Return a text with its secrets replaced."""
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
-        return _TELLTALE.sub(_HIDDEN, text)
+        return _TELLTALE.sub(_HIDDEN, self._without_pieces(text))
+
+    def _without_pieces(self, text: str) -> str:
+        """Return a text without what is a part of a secret, such as the halves of one that is broken in two."""
+        if not self._pieces:
+            return text
+        kept, end = [], 0
+        for start in range(len(text) - _PIECE + 1):
+            if text[start : start + _PIECE] in self._pieces:
+                if start >= end:
+                    kept += [text[end:start], _HIDDEN]
+                end = start + _PIECE
+        return "".join([*kept, text[end:]])
 
 
-def _in_base64(text: str) -> tuple[str, str]:
-    """Return a text in both alphabets of base64, without the end that depends on what follows."""
+def _is_made_by_chance(text: str) -> bool:
+    """Tell whether a text looks like a token, of which no part occurs by chance."""
+    kinds = (str.islower, str.isupper, str.isdecimal)
+    return len(text) >= 2 * _PIECE and all(any(map(is_kind, text)) for is_kind in kinds)
+
+
+def _pieces(text: str) -> Iterable[str]:
+    return (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))
+
+
+def _in_base64(text: str) -> Iterable[str]:
+    """Yield a text in both alphabets of base64, wherever it begins, without the ends that hang on what is around it."""
     data = text.encode("utf-8", "surrogatepass")
-    data = data[: len(data) - len(data) % 3]
-    return base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()
+    for n_before, n_changed in ((0, 0), (1, 2), (2, 3)):
+        whole = bytes(n_before) + data
+        whole = whole[: len(whole) - len(whole) % 3]
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            form = encode(whole).decode()[n_changed:]
+            if len(form) >= _LEAST_LENGTH:
+                yield form
 
 
 def address(url: str) -> str:

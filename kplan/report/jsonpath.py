@@ -89,6 +89,7 @@ def _written(nodes: Sequence[Node], value: Any) -> Iterator[str]:
                 yield node
             case Range(path, body):
                 for picked in _walk(path, [value]):
+                    yield ""  # a range of nothing counts, too
                     yield from _written(body, picked)
             case _:
                 yield " ".join(_bounded(map(_text, _walk(node, [value]))))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.plugins.node_ports import NodePorts
+from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
 
@@ -175,3 +175,16 @@ def test_a_filter_without_its_pre_filter_is_an_error():
     assert [reason.text for reason in verdicts.reasons_at(0)] == [
         'reading "PreFilterNodePorts" from cycleState: not found'
     ]
+
+
+PORTS = st.tuples(
+    st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]), st.sampled_from(["TCP", "UDP"]), st.integers(1, 3)
+)
+
+
+@given(st.lists(PORTS, max_size=5), PORTS)
+def test_a_look_up_among_ports_says_what_comparing_with_all_says(used: list[HostPort], wanted: HostPort) -> None:
+    def conflicts(port: HostPort) -> bool:
+        return port[1:] == wanted[1:] and (port[0] == wanted[0] or "0.0.0.0" in (port[0], wanted[0]))
+
+    assert Ports(used).conflict_with(wanted) is any(map(conflicts, used))

@@ -148,3 +148,13 @@ def test_documents_before_a_broken_one_are_read() -> None:
     with pytest.raises(YamlProblem) as caught:
         seen.extend(document.content for document in read_yaml(b"a: 1\n---\nb: 2\n---\nc: [\n", "f.yaml"))
     assert (caught.value.document, caught.value.line) == (3, 6)
+
+
+def test_of_many_merges_the_first_wins_and_own_keys_before_all() -> None:
+    maps = "".join(f"- &m{i} {{shared: {i}, own{i}: {i}}}\n" for i in range(300))
+    merges = ", ".join(f"*m{i}" for i in range(300))
+    text = f"bases:\n{maps}whole:\n  <<: [{merges}]\n  own7: mine\n"
+
+    value = load(text)
+
+    assert value["whole"] == {"shared": 0, **{f"own{i}": i for i in range(300)}, "own7": "mine"}

@@ -113,3 +113,19 @@ def test_any_text_is_a_template_or_wrong(template: str) -> None:
 @given(st.text(st.characters(blacklist_characters="{"), max_size=40))
 def test_text_without_braces_is_written_as_it_is(text: str) -> None:
     assert render_jsonpath(text, DOCUMENT) == text
+
+
+def test_a_template_that_multiplies_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.report.jsonpath._MOST_VALUES", 1000)
+    document = {"a": [{"b": list(range(50))} for _ in range(50)]}
+
+    with pytest.raises(UsageError, match="more than 1,000 values"):
+        render_jsonpath("{..a..*}", document)
+
+
+def test_a_template_that_writes_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.report.jsonpath._MOST_WRITTEN", 10_000)
+    ranges = "{range ..}" * 30 + "{end}" * 30
+
+    with pytest.raises(UsageError, match="writes more than"):
+        render_jsonpath(ranges, {"a": {"b": {"c": [1]}}})
