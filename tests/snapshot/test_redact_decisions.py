@@ -62,7 +62,9 @@ def decisions(snapshot: kplan.Snapshot, config: Any, scenario: dict[str, Any], p
     planner = kplan.Planner(snapshot, kplan.load_scheduler_config(config), sampling=sampling)
     plan = planner.plan(pods, settle_preemption=scenario.get("settlePreemption", False))
     found = [json.loads(json.dumps(placement.to_dict())) for placement in plan.placements]
-    return [{key: part for key, part in each.items() if key not in {"diagnosis", "remedies"}} for each in found]
+    return [
+        {key: part for key, part in each.items() if key not in {"diagnosis", "remedies", "atFault"}} for each in found
+    ]
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
