@@ -1,10 +1,10 @@
-"""Horizontal pod autoscalers (autoscaling/v2 and v1): the target and its bounds."""
+"""Autoscalers: of replicas (autoscaling/v2 and v1), and what those of requests recommend (autoscaling.k8s.io/v1)."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, Int32, KubeStruct
+from kplan.api.base import ApiObject, Int32, KubeStruct, ResourceList
 from kplan.api.meta import PlainMeta
 
 
@@ -32,3 +32,54 @@ class HorizontalPodAutoscaler(ApiObject, frozen=True):
 
     metadata: PlainMeta = PlainMeta()
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+
+
+class ContainerResourcePolicy(KubeStruct, frozen=True):
+    """Whether a container is scaled, and which resources of it; ``*`` is any other container."""
+
+    container_name: str = ""
+    mode: str | None = None
+    controlled_resources: tuple[str, ...] | None = None
+
+
+class PodResourcePolicy(KubeStruct, frozen=True):
+    """How the containers are scaled."""
+
+    container_policies: tuple[ContainerResourcePolicy, ...] = ()
+
+
+class VerticalPodAutoscalerSpec(KubeStruct, frozen=True):
+    """Whose requests are scaled."""
+
+    target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    resource_policy: PodResourcePolicy = PodResourcePolicy()
+
+
+class RecommendedContainerResources(KubeStruct, frozen=True):
+    """The requests that are recommended for a container."""
+
+    container_name: str = ""
+    target: ResourceList = {}
+
+
+class RecommendedPodResources(KubeStruct, frozen=True):
+    """The requests that are recommended for the containers of a pod."""
+
+    container_recommendations: tuple[RecommendedContainerResources, ...] = ()
+
+
+class VerticalPodAutoscalerStatus(KubeStruct, frozen=True):
+    """What is recommended."""
+
+    recommendation: RecommendedPodResources = RecommendedPodResources()
+
+
+class VerticalPodAutoscaler(ApiObject, frozen=True):
+    """An autoscaler of requests."""
+
+    api_version: ClassVar[str] = "autoscaling.k8s.io/v1"
+    kind: ClassVar[str] = "VerticalPodAutoscaler"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
+    status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()

@@ -98,6 +98,14 @@ KINDS: tuple[Kind, ...] = (
         versions=("v2", "v1"),
     ),
     Kind(
+        "autoscaling.k8s.io",
+        "VerticalPodAutoscaler",
+        autoscaling.VerticalPodAutoscaler,
+        "vertical_pod_autoscalers",
+        "verticalpodautoscalers",
+        is_namespaced=True,
+    ),
+    Kind(
         "policy",
         "PodDisruptionBudget",
         policy.PodDisruptionBudget,

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from kplan.planner.queue_plan import QueuePlan
 
 _CONDITIONS = ("regression", "warning", "none")
-_CHANGES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "settle")
+_CHANGES = (
+    "with_",
+    "without",
+    "add_nodes",
+    "cordon",
+    "uncordon",
+    "scale",
+    "apply_recommendations",
+    "recommendations",
+    "settle",
+)
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 

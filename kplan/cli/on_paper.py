@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kplan.planner.on_paper import WhatIf
     from kplan.snapshot.model import Snapshot
 
-_NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale")
+_NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
 
 
 _CHANGES_PANEL = "What if"
@@ -68,6 +68,24 @@ class ChangedClusterFlags(ClusterFlags):
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = None
+    apply_recommendations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--apply-recommendations",
+            metavar="vpa",
+            help="Give pods the requests that VerticalPodAutoscalers recommend.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    recommendations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recommendations",
+            metavar="FILE",
+            help="Give pods the requests that a report of krr recommends (krr simple -f json).",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
     settle: Annotated[
         bool,
         typer.Option(
@@ -88,6 +106,7 @@ def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
         return []
     from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
     from kplan.planner.references import parse_reference
+    from kplan.planner.resizing import of_autoscalers, of_krr
 
     readers: Mapping[str, Callable[[str], WhatIf]] = {
         "with_": With.of,
@@ -96,6 +115,8 @@ def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
         "cordon": cordoned,
         "uncordon": lambda text: cordoned(text, is_cordoned=False),
         "scale": parse_scale,
+        "apply_recommendations": of_autoscalers,
+        "recommendations": of_krr,
     }
     changes: list[WhatIf] = []
     for name, value in in_order(options):

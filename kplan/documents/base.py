@@ -74,7 +74,7 @@ class MissingKind(Document, frozen=True):
     blinds: tuple[str, ...] = ()
 
 
-ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "settle"]
+ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "resize", "settle"]
 CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
 
 
@@ -83,7 +83,7 @@ class ClusterChange(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    change : what was done: with, without, add-nodes, cordon, uncordon, scale, or settle
+    change : what was done: with, without, add-nodes, cordon, uncordon, scale, resize, or settle
     what : the argument of the flag; a file for with, empty for settle
     count : how many objects were added, replaced, removed or changed, dependent ones included
     objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME

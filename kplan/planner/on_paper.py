@@ -26,6 +26,7 @@ from kplan.planner.node_pools import applied_pool
 from kplan.planner.node_shapes import NodeShape, added_nodes
 from kplan.planner.not_found import no_node
 from kplan.planner.references import Reference, find, name_of, parse_reference
+from kplan.planner.resizing import Resize, resized
 from kplan.planner.successors import pending_again
 from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.load import LoadedObjects, load_objects
@@ -100,7 +101,7 @@ class Settle(msgspec.Struct, frozen=True):
     """Run the controllers and the scheduler until nothing moves."""
 
 
-WhatIf = With | Without | AddNodes | Cordon | Scale | Settle
+WhatIf = With | Without | AddNodes | Cordon | Scale | Resize | Settle
 
 
 def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:
@@ -126,7 +127,9 @@ def parse_scale(text: str) -> Scale:
     return Scale(parse_reference(which), int(number))
 
 
-def rewritten(snapshot: Snapshot, change: With | Without | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
+def rewritten(
+    snapshot: Snapshot, change: With | Without | AddNodes | Cordon | Resize
+) -> tuple[Snapshot, ClusterChange]:
     """Apply one change that needs no controllers.
 
     Returns
@@ -145,6 +148,9 @@ def rewritten(snapshot: Snapshot, change: With | Without | AddNodes | Cordon) ->
         return _without(snapshot, change)
     if isinstance(change, AddNodes):
         return _add_nodes(snapshot, change)
+    if isinstance(change, Resize):
+        after, names = resized(snapshot, change)
+        return after, change_of("resize", change.what, names)
     return _cordon(snapshot, change)
 
 

@@ -313,6 +313,7 @@ class Planner(RoomQuestions, OddsQuestions):
         cordon: Iterable[str] = (),
         uncordon: Iterable[str] = (),
         scale: Iterable[str] = (),
+        recommendations: Iterable[str] = (),
         settle: bool = False,
     ) -> Self:
         """Return a planner of the changed cluster; the changes are applied in the order of the parameters.
@@ -329,6 +330,7 @@ class Planner(RoomQuestions, OddsQuestions):
         add_nodes : ``N=NODE``: add N nodes like this one, with daemon pods only
         cordon, uncordon : names of nodes, or globs
         scale : ``KIND/[NS/]NAME=N``
+        recommendations : ``vpa`` for the requests that VerticalPodAutoscalers recommend, or a report of krr, as JSON
         settle : then run the controllers and the scheduler until nothing moves
 
         Raises
@@ -343,6 +345,7 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.changed import changed
         from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
         from kplan.planner.references import parse_reference
+        from kplan.planner.resizing import VPA, of_autoscalers, of_krr
 
         changes: list[WhatIf] = [
             *map(With.of, listed(with_)),
@@ -351,5 +354,6 @@ class Planner(RoomQuestions, OddsQuestions):
             *map(cordoned, listed(cordon)),
             *(cordoned(name, is_cordoned=False) for name in listed(uncordon)),
             *map(parse_scale, listed(scale)),
+            *(of_autoscalers(source) if source == VPA else of_krr(source) for source in listed(recommendations)),
         ]
         return changed(self, [*changes, Settle()] if settle else changes)

@@ -61,6 +61,7 @@ class Snapshot:
     jobs: tuple[batch.Job, ...] = ()
     cron_jobs: tuple[batch.CronJob, ...] = ()
     horizontal_pod_autoscalers: tuple[autoscaling.HorizontalPodAutoscaler, ...] = ()
+    vertical_pod_autoscalers: tuple[autoscaling.VerticalPodAutoscaler, ...] = ()
     pod_disruption_budgets: tuple[policy.PodDisruptionBudget, ...] = ()
     priority_classes: tuple[scheduling.PriorityClass, ...] = ()
     pod_groups: tuple[scheduling.PodGroup, ...] = ()

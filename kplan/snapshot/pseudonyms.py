@@ -29,6 +29,7 @@ _PREFIXES = {
     "DaemonSet": "ds",
     "Deployment": "deploy",
     "HorizontalPodAutoscaler": "hpa",
+    "VerticalPodAutoscaler": "vpa",
     "PodDisruptionBudget": "pdb",
     "PriorityClass": "prio",
     "StorageClass": "sc",
