@@ -125,7 +125,8 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str]]:
     objects: list[Any] = []
     names: list[str] = []
     for kind in POD_MAKERS.values():
-        for obj in snapshot.objects(kind.attribute):
+        workloads: Iterable[Any] = snapshot.objects(kind.attribute)
+        for obj in workloads:
             key = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
             requests = wanted.get(owners.get(key, key))
             if requests is None:
@@ -141,11 +142,11 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str]]:
         requests = wanted.get(owners.get(key, key))
         if requests is None:
             continue
-        changed = replace(pod, spec=_with_requests(pod.spec, requests))
+        changed = _resized_pod(pod, requests)
         objects.append(changed)
         names += [] if owners.get(key, key) in names else [owners.get(key, key)]
-        before, after = PodInfo(pod).requests, PodInfo(changed).requests
-        if pod.spec.node_name and any(amount > before.get(name, 0) for name, amount in after.items()):
+        had = PodInfo(pod).requests
+        if pod.spec.node_name and any(amount > had.get(name, 0) for name, amount in PodInfo(changed).requests.items()):
             grown.setdefault(pod.spec.node_name, []).append(changed)
     if not names:
         hint = "see kubectl get vpa -A" if change.requests is None else "is the report about this cluster?"
@@ -178,12 +179,16 @@ def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple
 def _owners(snapshot: Snapshot) -> dict[str, str]:
     """Return the workload that owns another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME."""
     owners = {}
-    for attribute in ("replica_sets", "jobs"):
-        for obj in snapshot.objects(attribute):
+    sets_and_jobs: tuple[tuple[str, Iterable[Any]], ...] = (
+        ("ReplicaSet", snapshot.replica_sets),
+        ("Job", snapshot.jobs),
+    )
+    for kind, objects in sets_and_jobs:
+        for obj in objects:
             owner = controller_of(obj.metadata)
             if owner is not None:
                 namespace = obj.metadata.namespace
-                key = object_name(type(obj).__name__, namespace, obj.metadata.name)
+                key = object_name(kind, namespace, obj.metadata.name)
                 owners[key] = object_name(owner.kind, namespace, owner.name)
     return owners
 
@@ -198,6 +203,16 @@ def _with_template(obj: Any, requests: Requests) -> Any:
         return obj
     pods = replace(spec.template, spec=_with_requests(spec.template.spec, requests))
     return replace(obj, spec=replace(spec, template=pods))
+
+
+def _resized_pod(pod: Pod, requests: Requests) -> Pod:
+    """Return a pod with other requests, which its node has already granted."""
+    statuses = tuple(
+        replace(status, allocated_resources={}, resources=None) if status.name in requests else status
+        for status in pod.status.container_statuses
+    )
+    status = replace(pod.status, container_statuses=statuses)
+    return replace(pod, spec=_with_requests(pod.spec, requests), status=status)
 
 
 def _with_requests(spec: PodSpec, requests: Requests) -> PodSpec:

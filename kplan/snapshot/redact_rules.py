@@ -29,7 +29,7 @@ from kplan.api.affinity import (
     TopologySelectorLabelRequirement,
 )
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.autoscaling import CrossVersionObjectReference
+from kplan.api.autoscaling import ContainerResourcePolicy, CrossVersionObjectReference, RecommendedContainerResources
 from kplan.api.batch import JobTemplateSpec, OnExitCodes
 from kplan.api.pod import PodAnnotations
 from kplan.api.tolerations import Taint, Toleration
@@ -74,6 +74,10 @@ def _all_named(kind: str) -> Rule:
 
 def _keep(_words: Words, value: Any) -> Any:
     return value
+
+
+def _container_or_any(words: Words, value: Any) -> Any:
+    return value if value == "*" else words.name("container", value)
 
 
 def _drop(_words: Words, value: Any) -> Any:
@@ -262,6 +266,10 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.ContainerPort, "name"): _drop,
     (core.ContainerPort, "host_ip"): lambda words, address: words.host_ip(address),
     (core.ContainerStatus, "name"): _named("container"),
+    (ContainerResourcePolicy, "container_name"): _container_or_any,
+    (ContainerResourcePolicy, "mode"): _keep,
+    (ContainerResourcePolicy, "controlled_resources"): _keep,
+    (RecommendedContainerResources, "container_name"): _named("container"),
     (core.ClaimReference, "name"): _named("podclaim"),
     (core.ClaimReference, "request"): lambda words, request: words.request(request),
     (core.PodResourceClaim, "name"): _named("podclaim"),
