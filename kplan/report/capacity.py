@@ -258,7 +258,7 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
         detail = message
         if stop is not None and stop.template == template.name:
             blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)
-            detail = f"{message}\nWhat stops the next one:\n{detail_of(blocks)}"
+            detail = f"{message}\nWhat stops the next one:\n{detail_of(blocks, options)}"
         rule = "Unschedulable" if failed else "Capacity"
         case = Case(template.name, "failed" if failed else "passed", rule, message, detail)
         if stop is not None and stop.template == template.name:

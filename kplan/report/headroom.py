@@ -117,7 +117,7 @@ def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
         case = Case(workload.workload, state, rule, message, message, kind="workload")
         if workload.stop is not None:
             blocks = decision_blocks(workload.stop, document.snapshot.nodes, options)
-            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{detail_of(blocks)}")
+            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{detail_of(blocks, options)}")
             case = replace(
                 located(case, workload.stop), message=f"{message}; the next: {stop_words(workload.stop)}", more=""
             )

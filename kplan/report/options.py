@@ -63,6 +63,7 @@ class ReportOptions(msgspec.Struct, frozen=True):
     is_page: bool = False  #: it is for an HTML page, which has room for what tables leave out
     ties: str = ""  #: the --ties of the document; empty where it holds none
     here: str = ""  #: the directory that relative names of manifests start from
+    has_details: bool = True  #: the format shows everything that is known about each case
     command: str = ""  #: the command that makes the report, as it was typed; empty where it is not known
     repository: str = ""  #: its root; empty leaves the names of files as they are on the command line
 

@@ -361,9 +361,10 @@ def _case(
         message = f"{nodes_text(members)}; {daemon_message(placement)}"
     if counted and is_scheduled:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
-    blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
+    explained = decision_blocks(placement, document.snapshot.nodes, options)
+    blocks = itertools.chain([decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    return located(Case(key, state, rule, message, detail_of(blocks)), placement)
+    return located(Case(key, state, rule, message, detail_of(blocks, options)), placement)
 
 
 def _title(document: PlacementReport) -> str:

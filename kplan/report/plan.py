@@ -217,7 +217,7 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     detail = message
     if change.action is Action.PENDING and placement is not None:
         blocks = decision_blocks(placement, document.snapshot.nodes, options)
-        detail = f"{message}\n{detail_of(blocks)}"
+        detail = f"{message}\n{detail_of(blocks, options)}"
     case = Case(change.pod, state, rule, message, detail)
     if placement is None:
         return case

@@ -334,7 +334,7 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
             case,
             rule=counted[0].rule if counted else "Preemption",
             message="; ".join([*(event.text for event in counted), evicts]),
-            detail=detail_of(_pod_blocks(document, placement, options)),
+            detail=detail_of(_pod_blocks(document, placement, options), options),
             more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
         )
 

@@ -73,7 +73,11 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
         return render_jsonpath(output.removeprefix(JSONPATH), shown(document).to_dict())
     view = view_of(document.kind)
     options = replace(
-        options, ties=document.scheduler.ties or "", is_page=output == "html", is_comment=output == "markdown"
+        options,
+        ties=document.scheduler.ties or "",
+        is_page=output == "html",
+        is_comment=output == "markdown",
+        has_details=output == "junit",
     )
     if options.is_page:
         options = replace(options, top=None)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
+from kplan.report.options import ReportOptions
 from kplan.report.tables import pieces_of, table_lines
 
 MIN_WIDTH = 60
@@ -31,8 +32,13 @@ def render_plain(blocks: Iterable[Block], width: int) -> str:
     return "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, width)) + "\n"
 
 
-def detail_of(blocks: Iterable[Block]) -> str:
-    """Return blocks as the detail of a `Case`: without colour, and as wide as pipelines show them."""
+def detail_of(blocks: Iterable[Block], options: ReportOptions) -> str:
+    """Return blocks as the detail of a `Case`: without colour, and as wide as pipelines show them.
+
+    Empty where the format does not show it, and the blocks are then not even made.
+    """
+    if not options.has_details:
+        return ""
     return render_plain(blocks, _DETAIL_WIDTH).removesuffix("\n")
 
 
