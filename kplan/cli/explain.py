@@ -50,6 +50,7 @@ def explain(
     formats_of(output)
     namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
+    from kplan.planner.limits import MOST_EXPLAINED
     from kplan.planner.missing import missing_replicas, with_missing
     from kplan.planner.naming import pods_named, workloads_named
     from kplan.planner.whereabouts import explain_pod, whereabouts_report
@@ -62,6 +63,11 @@ def explain(
             keys = pods_named(arguments, namespace, world) if what else _chosen(choice, namespace, world)
         except UsageError as error:
             raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
+        if len(keys) > MOST_EXPLAINED:
+            hint = "choose fewer with -n or -l, or ask kplan plan about all pending pods"
+            raise UsageError(
+                f"{len(keys):,} pods are more than the {MOST_EXPLAINED:,} that can be explained", hint=hint
+            )
         explained = []
         for key in keys:
             explained.append(explain_pod(planner, key))

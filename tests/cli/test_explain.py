@@ -143,3 +143,12 @@ def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_
 
     assert "storefront-9fmxtzc95-ff2km runs on general-c-2, but would no longer fit there" in text
     assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go to another node" in text
+
+
+def test_too_many_pods_to_explain_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.planner.limits.MOST_EXPLAINED", 3)
+
+    refused = invoke("explain", "-A")
+
+    assert refused.exit_code == 2
+    assert "more than the 3 that can be explained" in refused.stderr
