@@ -7,12 +7,14 @@ from functools import cache
 from typing import Any
 
 import kplan
+from kplan.planner.compared import ComparedAnswer
+from kplan.planner.diff import diff_report
 from kplan.planner.drains import drains_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import node, pod
 
-NAMES = ("plan", "place", "drains", "many")
+NAMES = ("plan", "place", "drains", "many", "diff")
 N_NODES = 5000
 
 
@@ -24,12 +26,22 @@ def text(name: str) -> str:
         report: Any = planner.plan([pod(f"new-{number}") for number in range(5)]).report(with_map=True, nodes_of={})
     elif name == "plan":
         report = kplan.Planner(kplan.load_snapshot("demo")).plan_queue().report(with_map=True)
+    elif name == "diff":
+        sides = [
+            ComparedAnswer(words, planner.plan(["shop/voucher-api", "shop/flash-sale"]).report(with_map=True))
+            for words, planner in (("before", _demo()), ("after", _demo().changed(cordon=["general-a-*"])))
+        ]
+        report = diff_report(*sides, fail_on=("regression",))
     elif name == "drains":
         planner = kplan.Planner(kplan.load_snapshot("demo"))
         report = drains_report(planner, {"gpu-a-1": ["gpu-a-1"], "spot-b-1": ["spot-b-1"]}, with_map=True)
     else:
         report = kplan.Planner(kplan.load_snapshot("demo")).plan(["shop/voucher-api"]).report(with_map=True)
     return render(report, "html", ReportOptions(top=None))
+
+
+def _demo() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot("demo"))
 
 
 def _many() -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def test_it_requests_nothing_and_its_console_is_silent(browser: Chrome, page: Pa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1000, 1600])
+@pytest.mark.parametrize("width", [380, 1000, 1600])
 def test_it_fits_its_width_and_its_text_stands_out(browser: Chrome, page: Path, width: int, scheme: str) -> None:
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
