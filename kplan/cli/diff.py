@@ -67,27 +67,23 @@ def diff(
         typer.Option(
             "--against",
             metavar="PATH|git:REV",
-            help="Compare with this snapshot, or with the manifests of a git revision; they count as before.",
+            help="Compare with this snapshot, or git revision of the manifests: before.",
         ),
     ] = "",
     against_config: Annotated[
         str,
-        typer.Option(
-            "--against-config", metavar="PATH", help="Compare with this scheduler configuration, which counts as after."
-        ),
+        typer.Option("--against-config", metavar="PATH", help="Compare with this scheduler configuration: after."),
     ] = "",
     against_version: Annotated[
         str,
-        typer.Option(
-            "--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes, which counts as after."
-        ),
+        typer.Option("--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes: after."),
     ] = "",
     against_manifests: Annotated[
         str,
         typer.Option(
             "--against-manifests",
             metavar="PATH|git:REV",
-            help="Compare with these manifests, or with those of a git revision; they count as before.",
+            help="Compare with these manifests, or those of a git revision: before.",
         ),
     ] = "",
     save: SaveOption = "",
