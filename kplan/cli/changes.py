@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
+    from kplan.planner.base import PodLike
     from kplan.planner.decisions import Decisions
     from kplan.planner.updating import Update
     from kplan.workloads import Manifests
+    from kplan.workloads.manifests import ManifestWorkload
 
 
 class RolloutMode(StrEnum):
@@ -135,3 +137,36 @@ def has_updates(question: Question) -> bool:
     from kplan.planner.updating import has_updates
 
     return has_updates(question.manifests, question.planner.snapshot)
+
+
+def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
+    """Return manifests without a workload, or with it as it was in earlier ones.
+
+    Parameters
+    ----------
+    key : KIND/NAMESPACE/NAME
+    """
+    from msgspec.structs import replace
+
+    def is_it(workload: ManifestWorkload) -> bool:
+        return f"{workload.kind}/{workload.namespace}/{workload.name}" == key
+
+    gone = {id(workload.item) for workload in manifests.workloads if is_it(workload)}
+    was = () if earlier is None else tuple(filter(is_it, earlier.workloads))
+    return replace(
+        manifests,
+        workloads=(*(workload for workload in manifests.workloads if not is_it(workload)), *was),
+        items=(*(item for item in manifests.items if id(item) not in gone), *(workload.item for workload in was)),
+    )
+
+
+def pods_without(pods: Sequence[PodLike], key: str) -> list[PodLike]:
+    """Return the pods of a question without those of a workload of its manifests, KIND/NAMESPACE/NAME."""
+    from kplan.planner.incoming import IncomingPod
+
+    return [
+        pod
+        for pod in pods
+        if not isinstance(pod, IncomingPod)
+        or f"{pod.origin.kind}/{pod.pod.metadata.namespace}/{pod.origin.name}" != key
+    ]

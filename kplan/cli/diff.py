@@ -20,6 +20,7 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Report
+    from kplan.documents.diff import DiffReport
     from kplan.planner.compared import ComparedAnswer
     from kplan.planner.plan import Plan
     from kplan.planner.queue_plan import QueuePlan
@@ -136,7 +137,44 @@ def diff(
         else:
             base = _without_manifests(ask((), earlier, scheduler, verbosity))
         before, after = _answers((base, question), titles, manifests, output)
-    emit(diff_report(before, after, fail_on=fail_on), output, verbosity, question.manifests)
+        document = _with_causes(
+            diff_report(before, after, fail_on=fail_on), (base, question), titles, manifests, output
+        )
+    emit(document, output, verbosity, question.manifests)
+
+
+def _with_causes(
+    document: DiffReport,
+    questions: tuple[Question, Question],
+    titles: tuple[str, str],
+    manifests: ManifestFlags,
+    output: OutputFlags,
+) -> DiffReport:
+    """Return the differences with the manifests that cause that workloads wait."""
+    from msgspec.structs import replace
+
+    from kplan.cli.changes import pods_without, without_workload
+    from kplan.planner.diff import diff_report
+    from kplan.planner.diff_blame import waiting_rows, with_causes
+
+    base, question = questions
+    if question.manifests is None or not waiting_rows(document):
+        return document
+    parts = {
+        f"{workload.kind}/{workload.namespace}/{workload.name}": workload.sample
+        for workload in question.manifests.workloads
+    }
+
+    def ask_without(part: str) -> DiffReport:
+        assert question.manifests is not None  # noqa: S101 - else there are no parts
+        fewer = replace(
+            question,
+            pods=pods_without(question.pods, part),
+            manifests=without_workload(question.manifests, part, base.manifests),
+        )
+        return diff_report(*_answers((base, fewer), titles, manifests, output))
+
+    return with_causes(document, parts, ask_without, question.planner.world.node_by_name)
 
 
 def _without_manifests(question: Question) -> Question:

@@ -104,6 +104,24 @@ class WorkloadSide(Document, frozen=True, kw_only=True):
     nodes: dict[str, Count]
 
 
+class Blame(Document, frozen=True, kw_only=True):
+    """A part of the change without which a workload would not wait, or fewer of its pods.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME of the part
+    pods : how many pods more of it are on these nodes, where the workload would be without it; 0 where it takes no room
+    zone : of all of these nodes; empty where they are in several, or in none
+    took : what these pods request, as quantities
+    """
+
+    workload: str
+    pods: Count
+    nodes: tuple[str, ...] = ()
+    zone: str = ""
+    took: dict[str, str] = {}
+
+
 class WorkloadDifference(Document, frozen=True, kw_only=True):
     """A workload about which two answers differ; one whose pods are pending in both, as many of them, is none.
 
@@ -115,6 +133,7 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     message : what kube-scheduler writes about the first pod that is pending, where more are pending than before
     decision : about the same pod; null where the second answer does not hold it
     evicts : pods that only the second answer evicts, for pods of this workload
+    because : parts of the change that cause it to wait; each was taken away, and the question asked again
     origin : its place in the manifests of the second question; absent for a workload of the snapshot
     """
 
@@ -126,6 +145,7 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     message: str = ""
     decision: PodPlacement | None = None
     evicts: tuple[str, ...] = ()
+    because: tuple[Blame, ...] = ()
     origin: Origin | UnsetType = field(default=UNSET, name="from")
 
     @property

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from kplan.api.readable import readable
 from kplan.documents.base import Counted, Verdict
-from kplan.documents.diff import Cause, Difference, DiffReport, WorkloadDifference, WorkloadSide
+from kplan.documents.diff import Blame, Cause, Difference, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
@@ -134,9 +135,20 @@ def workload_reason(row: WorkloadDifference) -> str:
         parts.append(row.message)
     elif row.why:
         parts.append("; ".join(map(cause_text, row.why)))
+    parts += [f"{blame_text(blame)}." for blame in row.because]
     if row.evicts:
         parts.append(f"Evicts {listing(row.evicts, most=_MOST_NAMED)}.")
     return " ".join(parts)
+
+
+def blame_text(blame: Blame) -> str:
+    """Return which part of the change a workload waits for, in words."""
+    if not blame.took:
+        return f"Because of {name_of(blame.workload)}"
+    amounts = ", ".join(f"{readable(amount)} {resource}" for resource, amount in blame.took.items())
+    place = f"on {listing(blame.nodes, most=_MOST_NODES)}"
+    zone = f" in zone {blame.zone}" if blame.zone else ""
+    return f"Because {name_of(blame.workload)} took {amounts} {place}{zone}"
 
 
 def cause_text(cause: Cause) -> str:
@@ -218,7 +230,8 @@ def _message(row: WorkloadDifference) -> str:
     if row.decision is not None and isinstance(row.decision.diagnosis, str):
         reason = row.decision.diagnosis or reason
     evicts = f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
-    return "\n".join(part for part in (first, reason, evicts) if part)
+    because = " ".join(f"{blame_text(blame)}." for blame in row.because)
+    return "\n".join(part for part in (first, reason, because, evicts) if part)
 
 
 def _where(side: WorkloadSide | None) -> str:
