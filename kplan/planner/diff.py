@@ -40,6 +40,8 @@ COMPARED = (
     "CapacityReport",
     "HeadroomReport",
     "ShrinkReport",
+    "RemedyReport",
+    "RunbookReport",
     "DrainsReport",
     "OddsReport",
     "NodesReport",

@@ -20,6 +20,8 @@ from kplan.documents.nodes import NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
+from kplan.documents.remedies import RemedyReport
+from kplan.documents.runbook import RunbookReport
 from kplan.documents.shrink import ShrinkReport
 
 _WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "failed", "unhelped": True}
@@ -164,11 +166,26 @@ def _of_budgets(report: BudgetsReport) -> Iterator[tuple[tuple[str, str], Any]]:
         yield (budget.budget, "allowedAtBest"), budget.allowed_at_best
 
 
+def _of_remedy(report: RemedyReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    waiting = {*report.remedy.left, *(event.object for event in report.verdict.counted)}
+    for pod in report.pods:
+        yield (pod, "placed"), pod not in waiting
+    yield ("", "disturbance"), report.remedy.disturbance
+
+
+def _of_runbook(report: RunbookReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    stuck = {node.name for node in report.stuck}
+    for name in report.nodes:
+        yield (name, "mayGo"), name not in stuck
+
+
 _FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
     DrainsReport: _of_drains,
     ShrinkReport: _of_shrink,
+    RemedyReport: _of_remedy,
+    RunbookReport: _of_runbook,
     CapacityReport: _of_capacity,
     OddsReport: _of_odds,
     NodesReport: _of_nodes,

@@ -21,6 +21,8 @@ from kplan.planner.preemption_report import preemption_report
 from kplan.planner.queue_plan import queue_report
 from kplan.questions.checks import Check, Checks
 from kplan.questions.promises import Budgets, Surge
+from kplan.questions.remedy import Remedy
+from kplan.questions.runbook import Runbook
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
 from tests.planner.test_changed import SET, node, pod, replica_set, some_cluster
@@ -177,6 +179,8 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "NodesReport": lambda _: karpenter(),
     "ChecksReport": lambda planner: planner.ask(Checks((Check("surge", Surge()), Check("budgets", Budgets())))),
     "BudgetsReport": lambda planner: planner.ask(Budgets()),
+    "RemedyReport": lambda planner: planner.ask(Remedy(only=("uncordon",))),
+    "RunbookReport": lambda planner: planner.ask(Runbook(("spot-b-1",))),
 }
 
 
