@@ -39,9 +39,7 @@ def drain(
     ] = None,
     *,
     choice: NodeChoiceFlags,
-    lost: Annotated[
-        bool, typer.Option("--lost", help="The nodes fail at once, with all their pods; budgets do not count.")
-    ] = False,
+    lost: Annotated[bool, typer.Option("--lost", help="The nodes fail at once; budgets do not count.")] = False,
     one_by_one: Annotated[
         bool,
         typer.Option(
@@ -97,7 +95,7 @@ def drain(
         bool,
         typer.Option(
             "--runbook",
-            help="The order in which the nodes drain safely, and what must be changed before, as commands.",
+            help="The safe order, and changes it needs, as commands.",
         ),
     ] = False,
     save: SaveOption = "",

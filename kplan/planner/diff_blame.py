@@ -55,9 +55,9 @@ def with_causes(
 def _places(again: WorkloadDifference | None, row: WorkloadDifference) -> Sequence[str]:
     """Return the nodes of a workload without a part of the change, those first that it does not have with it."""
     side = row.before if again is None else again.after
-    taken = {} if row.after is None else row.after.nodes
+    present = {} if row.after is None else row.after.nodes
     places = () if side is None else tuple(side.nodes)
-    return [node for node in places if node not in taken] or places
+    return [node for node in places if node not in present] or places
 
 
 def _blame(
