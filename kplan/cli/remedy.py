@@ -64,7 +64,8 @@ def remedy(
     keys = None
     if what:
         named = pods_named(list(spelled_out(what)), namespace, planner.world)
-        waiting = [key for key in named if not planner.world.pod_by_key[key].spec.node_name]
+        known = planner.world.pod_by_key
+        waiting = [key for key in named if key not in known or not known[key].spec.node_name]
         planner.resolve(waiting or named)
         keys = waiting
     with busy("looking for what helps", quiet=verbosity.quiet) as tell:
