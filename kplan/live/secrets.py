@@ -73,13 +73,13 @@ class Secrets:
         """Return a text without what is a part of a secret, such as the halves of one that is broken in two."""
         if not self._pieces:
             return text
-        kept, end = [], 0
+        pieces, end = [], 0
         for start in range(len(text) - _PIECE + 1):
             if text[start : start + _PIECE] in self._pieces:
                 if start >= end:
-                    kept += [text[end:start], _HIDDEN]
+                    pieces += [text[end:start], _HIDDEN]
                 end = start + _PIECE
-        return "".join([*kept, text[end:]])
+        return "".join([*pieces, text[end:]])
 
 
 def _is_made_by_chance(text: str) -> bool:
