@@ -24,6 +24,10 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 _HIDDEN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI", "KPLAN_SNAPSHOT", "KUBECONFIG")
 
 
+#: Commands that are to be pasted stay whole: a terminal folds them, and gives them back in one piece.
+_TO_PASTE = re.compile(r" +kubectl ")
+
+
 class Screen(NamedTuple):
     """What a command wrote to a terminal."""
 
@@ -36,7 +40,7 @@ class Screen(NamedTuple):
         told = [
             f"{self.command}: {len(line)} wide: {line}"
             for line in self.lines
-            if len(line) > width or line.startswith("Traceback ")
+            if (len(line) > width and not _TO_PASTE.match(line)) or line.startswith("Traceback ")
         ]
         pairs = zip(self.lines, self.lines[1:], strict=False)
         if any(not first.strip() and not second.strip() for first, second in pairs):

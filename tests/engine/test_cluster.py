@@ -112,7 +112,11 @@ def test_the_log_tells_who_came_and_who_left():
     cluster.bind(other, 0)
     cluster.unbind(one)
 
-    assert cluster.log == [(one, 1, 1), (other, 0, 1), (one, 1, -1)]
+    assert [(change.pod, change.row, change.sign) for change in cluster.log] == [
+        (one, 1, 1),
+        (other, 0, 1),
+        (one, 1, -1),
+    ]
 
 
 def test_when_a_pod_leaves_the_last_one_takes_its_place():

@@ -20,7 +20,7 @@ OPTIONAL = {
     **{
         name: None
         for name, resource in BY_NAME.items()
-        if resource.group.startswith(("karpenter.", "cluster.x-k8s.io"))
+        if resource.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
     },
     **dict.fromkeys(("devicetaintrules", "podgroups")),
 }

@@ -35,7 +35,11 @@ def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
     asked_for = {resource for path in direct.paths if (resource := asked(path))}
     # The recorded server has neither the CRDs of Karpenter and Cluster API nor kinds whose gates are off by default.
     not_served = {("resource.k8s.io", "devicetaintrules"), ("scheduling.k8s.io", "podgroups")}
-    not_served |= {resource for resource in granted() if resource[0].startswith(("karpenter.", "cluster.x-k8s.io"))}
+    not_served |= {
+        resource
+        for resource in granted()
+        if resource[0].startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+    }
     assert asked_for == granted() - not_served
 
 

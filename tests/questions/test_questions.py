@@ -107,6 +107,8 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
     chosen = {name: document[name] for name in kept if name in document and "what" not in document[name]}
     if document["kind"] == "HeadroomReport":
         chosen["workloads"] = [(workload["workload"], workload["fits"]) for workload in document["workloads"]]
+    if document["kind"] == "DiffReport":
+        chosen["workloads"] = [(workload["workload"], workload["difference"]) for workload in document["workloads"]]
     chosen["pods"] = [(pod["pod"], pod.get("node"), pod["outcome"]) for pod in document.get("placements", ())]
     return chosen
 

@@ -30,8 +30,13 @@ def questions(planner: Planner) -> list[Any]:
     return [*nodes, methodcaller("place", "shop/voucher-api"), methodcaller("place", "ml/llm-eval")]
 
 
+def timeless(answers: list[Any]) -> list[Any]:
+    """Return answers without the moment at which they were made."""
+    return [{**answer, "generatedAt": ""} if isinstance(answer, dict) else answer for answer in answers]
+
+
 def plain(planner: Planner, questions: list[Any]) -> list[Any]:
-    return [question(planner).to_dict() for question in questions]
+    return timeless([question(planner).to_dict() for question in questions])
 
 
 def die_once(planner: Planner, marker: str) -> str:
@@ -62,7 +67,7 @@ def test_a_sweep_equals_its_questions_asked_one_by_one(planner: Planner, questio
 
     answers = kplan.sweep(planner, questions, workers=workers, progress=lambda *done: reports.append(done))
 
-    assert answers == plain(planner, questions)
+    assert timeless(answers) == plain(planner, questions)
     assert reports == sorted(reports)
     assert reports[-1] == (len(questions), len(questions))
 
@@ -83,7 +88,7 @@ def test_questions_of_a_process_that_is_lost_are_asked_again(planner: Planner, t
 
     answers = kplan.sweep(planner, [place, Dying(str(tmp_path / "died")), place], workers=2)
 
-    assert answers == [expected, "lived", expected]
+    assert timeless(answers) == [expected, "lived", expected]
 
 
 def test_processes_that_keep_getting_lost_are_an_error(planner: Planner) -> None:
@@ -164,7 +169,7 @@ def test_questions_that_take_long_are_left_to_processes(
 
     answers = kplan.sweep(planner, [*questions, who_answers], workers=None)
 
-    assert answers[:-1] == plain(planner, questions)
+    assert timeless(answers[:-1]) == plain(planner, questions)
     assert answers[-1] != os.getpid()
 
 
