@@ -11,7 +11,7 @@ from kplan.cli import signals
 signals.end_at_once()
 
 from kplan.cli import collector  # noqa: E402 - an interrupt while anything is imported shows no traceback
-from kplan.cli.streams import open_streams  # noqa: E402
+from kplan.cli.streams import open_streams  # noqa: E402 - likewise
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kplan.planner.odds import Drawn
     from kplan.planner.planner import Planner
     from kplan.planner.question_pods import QuestionPods
+    from kplan.questions.subjects import Subject
 
 
 class Place(Question, frozen=True):
@@ -43,17 +44,7 @@ class Place(Question, frozen=True):
         self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
     ) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
-        from kplan.questions.subjects import subject_of
-
-        self._check()
-        subject = subject_of(
-            planner,
-            self.pods,
-            self.manifests,
-            namespace=self.namespace,
-            replicas=self.replicas,
-            run_cron_jobs=self.run_cron_jobs,
-        )
+        subject = self._subject(planner)
         if subject.update is not None:
             from kplan.planner.change import carry_out
             from kplan.planner.change_report import change_report
@@ -64,18 +55,12 @@ class Place(Question, frozen=True):
         plan = subject.planner.plan(subject.pods, settle_preemption=self.settle_preemption)
         return plan.report(fail_on=fail_on)
 
-    def _check(self) -> None:
-        if not self.pods and not self.manifests:
-            raise UsageError("nothing to place", hint="name pods or manifests")
-
-    def drawn(self, planner: Planner) -> tuple[Planner, Drawn, QuestionPods | None]:
-        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
-        from kplan.planner.odds_of_changes import RolledOut
-        from kplan.planner.odds_of_pods import InOrder
+    def _subject(self, planner: Planner) -> Subject:
         from kplan.questions.subjects import subject_of
 
-        self._check()
-        subject = subject_of(
+        if not self.pods and not self.manifests:
+            raise UsageError("nothing to place", hint="name pods or manifests")
+        return subject_of(
             planner,
             self.pods,
             self.manifests,
@@ -83,6 +68,13 @@ class Place(Question, frozen=True):
             replicas=self.replicas,
             run_cron_jobs=self.run_cron_jobs,
         )
+
+    def drawn(self, planner: Planner) -> tuple[Planner, Drawn, QuestionPods | None]:
+        """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.ManyRuns`."""
+        from kplan.planner.odds_of_changes import RolledOut
+        from kplan.planner.odds_of_pods import InOrder
+
+        subject = self._subject(planner)
         if subject.update is not None:
             return subject.update.planner, RolledOut(tuple(subject.update.workloads), self.rollout), None
         question = InOrder(tuple(subject.pods), self.settle_preemption)

@@ -44,11 +44,21 @@ def read_questions(source: str) -> list[Question]:
         problems += map(document.locate, wrong)
         if question is not None:
             questions.append(question)
-    if not problems and not questions:
-        problems.append(Problem("no question", path=source, hint=f"expected {_EXPECTED}"))
+    refuse(source, problems, "" if questions else "no question", _EXPECTED)
+    return questions
+
+
+def refuse(source: str, problems: list[Problem], missing: str, expected: str) -> None:
+    """Raise InputError for a file with problems, or one without anything to read.
+
+    Parameters
+    ----------
+    missing : what a file without any problem lacks; empty for nothing
+    """
+    if missing and not problems:
+        problems.append(Problem(missing, path=source, hint=f"expected {expected}"))
     if problems:
         raise InputError(problems)
-    return questions
 
 
 def documents_of(source: str, problems: list[Problem], expected: str) -> Iterator[tuple[Document, Any]]:

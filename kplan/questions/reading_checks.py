@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kplan.errors import InputError, Problem
+from kplan.errors import Problem
 from kplan.questions.checks import Check, Checks
-from kplan.questions.reading import API_VERSION, converted, documents_of
+from kplan.questions.reading import API_VERSION, converted, documents_of, refuse
 
 _EXPECTED = "checks, with apiVersion: kplan/v1 and kind: Checks"
 _SHORT = ("drain", "lose", "headroom", "capacity", "surge", "autoscalersAtMax", "budgets", "poolRoom")
@@ -33,10 +33,7 @@ def read_checks(source: str) -> list[Check]:
         read, wrong = checks_of(content)
         checks += read
         problems += map(document.locate, wrong)
-    if not problems and not checks:
-        problems.append(Problem("no check", path=source, hint=f"expected {_EXPECTED}"))
-    if problems:
-        raise InputError(problems)
+    refuse(source, problems, "" if checks else "no check", _EXPECTED)
     return checks
 
 

@@ -6,6 +6,7 @@ Upstream: cluster-autoscaler estimator/binpacking_estimator.go, decreasing_pod_o
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -113,7 +114,7 @@ def _by_score(groups: Sequence[PodGroup], template: Template) -> list[PodGroup]:
     return sorted(groups, key=score, reverse=True)
 
 
-class _Packer:
+class _Packer(ABC):
     """Places pods on the nodes added so far, and adds nodes."""
 
     def __init__(self, limiter: Limiter) -> None:
@@ -121,17 +122,17 @@ class _Packer:
         self.scheduled: list[Pod] = []
         self.on_node: dict[str, list[Pod]] = {}
 
+    @abstractmethod
     def fill(self, group: PodGroup) -> list[Pod]:
         """Put pods on any of the added nodes, and return those after the first that fits none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, group: PodGroup, pods: list[Pod]) -> bool:
         """Put pods on the last node, adding nodes; return whether nodes may still be added."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:
         """Add a node, and return how many of the pods fit it."""
-        raise NotImplementedError
 
     def multiply(self, group: PodGroup, pods: list[Pod]) -> bool:
         """Fill one node, and count nodes for the other pods by the same ratio; tryFastPath."""

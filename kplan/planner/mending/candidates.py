@@ -154,7 +154,7 @@ class Candidates:
             for remedy, changed in changed_pods(self._simulation.session, result):
                 patch = patch_of(infos[row].pod, changed, template) if is_patched(remedy) else {}
                 if patch:
-                    yield Patch(target, msgspec.json.encode(patch).decode(), remedy)  # type: ignore[arg-type]
+                    yield Patch(target, msgspec.json.encode(patch).decode(), remedy)  # type: ignore[arg-type] # as is_patched says
 
     def _groups(self, pods: Sequence[ObservedPod]) -> list[Acts]:
         """Return groups of pods of one node whose room, with what is free there, is enough for a waiting pod."""
