@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from msgspec import field
 
-from kplan.api.base import ApiObject, Int32, KubeStruct
+from kplan.api.base import ApiObject, Int32, Int64, KubeStruct
 from kplan.api.core import PodTemplateSpec
-from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta
+from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta, controller_of
 from kplan.api.volumes import PersistentVolumeClaimSpec
 
 
@@ -199,3 +199,37 @@ class DaemonSet(ApiObject, frozen=True):
     metadata: PlainMeta = PlainMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
+
+
+class RevisionSpec(KubeStruct, frozen=True):
+    """What a revision restores of a workload's spec."""
+
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class RevisionData(KubeStruct, frozen=True):
+    """The patch that restores a revision."""
+
+    spec: RevisionSpec = RevisionSpec()
+
+
+class ControllerRevision(ApiObject, frozen=True):
+    """A pod template that a stateful set or a daemon set has or had; their pods are labelled with its revision.
+
+    Other programs store data of their own in such objects.
+    """
+
+    api_version: ClassVar[str] = "apps/v1"
+    kind: ClassVar[str] = "ControllerRevision"
+
+    metadata: PlainMeta = PlainMeta()
+    data: RevisionData = RevisionData()
+    revision: Int64 = 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to neither a stateful set nor a daemon set."""
+        owner = controller_of(self.metadata)
+        return owner is not None and (
+            owner.kind not in ("StatefulSet", "DaemonSet") or owner.api_version.partition("/")[0] not in ("apps", "")
+        )

@@ -39,6 +39,7 @@ class Kind(NamedTuple):
     is_namespaced: bool
     versions: tuple[str, ...] = ("v1",)
     names: tuple[str, ...] = ()  #: only objects of these names are read, in `kube-system`; empty for all
+    is_open: bool = False  #: objects may hold data of other programs, of any shape: those are left out
 
     @property
     def api_version(self) -> str:
@@ -86,6 +87,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("apps", "StatefulSet", apps.StatefulSet, "stateful_sets", "statefulsets", is_namespaced=True),
     Kind("apps", "Deployment", apps.Deployment, "deployments", "deployments", is_namespaced=True),
     Kind("apps", "DaemonSet", apps.DaemonSet, "daemon_sets", "daemonsets", is_namespaced=True),
+    Kind(
+        "apps",
+        "ControllerRevision",
+        apps.ControllerRevision,
+        "controller_revisions",
+        "controllerrevisions",
+        is_namespaced=True,
+        is_open=True,
+    ),
     Kind("batch", "Job", batch.Job, "jobs", "jobs", is_namespaced=True),
     Kind("batch", "CronJob", batch.CronJob, "cron_jobs", "cronjobs", is_namespaced=True),
     Kind(

@@ -195,7 +195,7 @@ class _Collector:
             path,
             selector=resource.selector,
             page_size=self._options.page_size,
-            decode=page_decoder(resource.type, path),
+            decode=page_decoder(resource.type, path, is_open=resource.kind.is_open),
             decoder=decoder,
             progress=lambda n_read, total: self._progress(resource.plural, n_read, total),
         )

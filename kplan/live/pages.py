@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kplan.api.decode import DecodeError, convert
+from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError
 from kplan.live.lists import PageDecoder
 
@@ -19,13 +20,29 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
     items: tuple[T, ...] = ()
 
 
-def page_decoder(kind: Any, path: str) -> PageDecoder:
+def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
     """Return the decoder of a page of a list, for objects of the struct `kind`.
 
-    The decoder raises ApiError when an object does not match its kind.
+    The decoder raises ApiError when an object does not match its kind; if `is_open`, such objects are left out.
     """
     decoder = _page_decoder(kind)
-    return lambda body: _decode(body, decoder, _Page[kind], path).items
+
+    def decode_page(body: bytes) -> tuple[Any, ...]:
+        try:
+            return tuple(_decode(body, decoder, _Page[kind], path).items)
+        except ApiError:
+            if not is_open:
+                raise
+        return tuple(_matching(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items, kind))
+
+    return decode_page
+
+
+def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
+    """Yield the objects that match their kind."""
+    for item in items:
+        with contextlib.suppress(DecodeError):
+            yield decode(item, kind)
 
 
 def prepare(kinds: Iterable[Any]) -> None:

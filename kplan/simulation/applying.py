@@ -140,6 +140,11 @@ class Applying:
         """Return the name of a template's revision; a template that comes back has the name it had before."""
         self._revisions.setdefault((update.key, self._before_of[update.key]), current)
         templates, obj = self._workloads.templates, update.obj
+        if not after.endswith(AGAIN):
+            ref = WorkloadRef(type(obj).__name__, obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+            present = self._workloads.revision_of(ref, obj.spec.template, obj.spec.selector)
+            if present is not None:
+                return self._revisions.setdefault((update.key, after), present)
         name = f"{obj.metadata.name}-{templates.digest(after)}"
         if isinstance(obj, StatefulSet) and update.is_whole and not after.endswith(AGAIN):
             name = templates.stateful_revision(
@@ -233,6 +238,7 @@ class Applying:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
             state.nodes = eligible_nodes(obj.spec.template, self._nodes)
+            state.generation += 1
         state.wanted = wanted_daemon_set(obj, revision)
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=False), state)
 

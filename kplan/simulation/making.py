@@ -20,6 +20,7 @@ from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.simulation.revisions import REVISION_LABEL
 from kplan.simulation.set_claims import SetClaims
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
@@ -28,7 +29,6 @@ from kplan.workloads.claims import generated_claims
 from kplan.workloads.daemons import pinned, with_tolerations
 
 GENERATION_LABEL = "pod-template-generation"
-REVISION_LABEL = "controller-revision-hash"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -121,10 +121,12 @@ class PodMaker:
         """Tell whether a pod counts as created from the current template of a daemon set.
 
         So does every pod with the label of its template's generation (upstream IsPodUpdated), which is 1 for a new set.
-        The hash of a template is not known here; a pod with the fields of a new one counts as having it.
+        Where its revisions are not known, a pod with the fields of a new one counts as having the same hash.
         """
         if info.labels.get(GENERATION_LABEL) == str(owner.generation):
             return True
+        if owner.has_revision:
+            return info.labels.get(REVISION_LABEL) == owner.wanted.revision
         model = self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod
         return REVISION_LABEL in info.labels and _looks_like(info.pod.spec, model.spec)
 

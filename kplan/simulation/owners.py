@@ -157,7 +157,7 @@ class StatefulSetState(Owner):
     """A stateful set."""
 
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
-    has_revision: bool = False  #: its status names its revisions
+    has_revision: bool = False  #: its status or the snapshot names its revisions
     deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
@@ -195,6 +195,7 @@ class DaemonSetState(Owner):
     """A daemon set."""
 
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
+    has_revision: bool = False  #: the snapshot names its revisions
     generation: int = 1  #: of its template; pods with its label count as current whatever their template
     nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should run its pod
     by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods on it or meant for it

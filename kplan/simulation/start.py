@@ -17,6 +17,7 @@ from kplan.simulation.loop import Simulation
 from kplan.simulation.making import PodMaker
 from kplan.simulation.observing import latest, observe
 from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.revisions import Revisions
 from kplan.simulation.templates import Templates
 from kplan.simulation.updates import whole_specs
 from kplan.simulation.world import Workloads
@@ -106,7 +107,7 @@ def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -
 
 
 def _workloads(world: Snapshot, is_on: IsOn) -> Workloads:
-    workloads = Workloads(Templates(whole_specs(world)), is_on)
+    workloads = Workloads(Templates(whole_specs(world)), is_on, Revisions(world))
     for deployment in world.deployments:
         workloads.add_deployment(deployment)
     for replica_set in sorted(

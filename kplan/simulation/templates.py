@@ -17,6 +17,7 @@ from kplan.admission.decoding import decode_object
 from kplan.admission.whole import WholeTemplate
 from kplan.admission.workload_defaults import default_template
 from kplan.api.core import PodSpec, PodTemplateSpec
+from kplan.api.decode import convert
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.simulation.owners import WorkloadRef
 from kplan.workloads.expansion import TEMPLATE_HASH
@@ -52,7 +53,11 @@ class Templates:
         """Remember the whole template of a workload, where the snapshot has it."""
         written = self.full.get(key, {}).get("template")
         if isinstance(written, Mapping):
-            self._whole[id(template.spec)] = (template.spec, written)
+            self.note_whole(template, written)
+
+    def note_whole(self, template: PodTemplateSpec, written: Mapping[str, Any]) -> None:
+        """Remember a whole template."""
+        self._whole[id(template.spec)] = (template.spec, written)
 
     def whole(self, template: PodTemplateSpec) -> WholeTemplate | None:
         """Return a whole template; None where the snapshot does not have it."""
@@ -70,22 +75,20 @@ class Templates:
 
     def completed_identity(self, key: str, template: PodTemplateSpec) -> bytes:
         """Return the identity of a template as the API server stores it, with its defaults."""
-        stored = self._stored(key)
+        stored = self.stored(key)
         return self.identity(key, template) if stored is None else _identity(stored)
 
-    def _stored(self, key: str) -> dict[str, Any] | None:
+    def stored(self, key: str) -> dict[str, Any] | None:
         """Return a workload's whole template with the API server's defaults; None where it is not known whole."""
         written = self.full.get(key, {}).get("template")
-        if not isinstance(written, Mapping):
-            return None
-        return default_template(copy.deepcopy(decode_object(dict(written), _TEMPLATE).content))
+        return _with_defaults(written) if isinstance(written, Mapping) else None
 
     def stateful_revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
         """Return the name that the controller of a stateful set gives to the revision of its template.
 
         Upstream: pkg/controller/history/controller_history.go HashControllerRevision, statefulset getPatch.
         """
-        stored = self._stored(ref.key)
+        stored = self.stored(ref.key)
         if stored is None:
             return self.revision(ref, template)
         fields = {field: stored[field] for field in ("metadata", "spec") if field in stored}
@@ -104,6 +107,25 @@ class Templates:
         """Return a short hash of a template, in the letters that Kubernetes uses for hashes."""
         checksum = hashlib.sha256(identity).digest()
         return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in checksum[:_DIGITS])
+
+
+def default_identity(written: Mapping[str, Any]) -> bytes:
+    """Return bytes that are equal for whole templates that the API server stores alike."""
+    return _identity(_with_defaults(written))
+
+
+def lean_identity(template: PodTemplateSpec, stored: Mapping[str, Any] | None) -> bytes:
+    """Return bytes that are equal for templates with equal fields of those that scheduling reads.
+
+    Parameters
+    ----------
+    stored : the whole template with its defaults; None where it is not known
+    """
+    return _identity(msgspec.to_builtins(template if stored is None else convert(dict(stored), PodTemplateSpec)))
+
+
+def _with_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
+    return default_template(copy.deepcopy(decode_object(dict(written), _TEMPLATE).content))
 
 
 def _identity(template: Mapping[str, Any]) -> bytes:

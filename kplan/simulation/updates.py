@@ -176,6 +176,8 @@ def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
     """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
     specs: dict[str, Mapping[str, Any]] = {}
     for key in snapshot.whole:
+        if key.startswith("ControllerRevision/"):
+            continue
         whole = whole_object(snapshot, key)
         spec = whole.get("spec") if whole is not None else None
         if isinstance(spec, Mapping):

@@ -19,9 +19,10 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
-from kplan.simulation.making import GENERATION_LABEL, REVISION_LABEL
+from kplan.simulation.making import GENERATION_LABEL
 from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef, compiled
+from kplan.simulation.revisions import REVISION_LABEL, Revision, Revisions, equal_revision
 from kplan.simulation.templates import Templates
 from kplan.simulation.wanted import (
     count,
@@ -45,11 +46,13 @@ class Workloads:
     Parameters
     ----------
     is_on : tells whether a feature gate is on
+    revisions : those of the snapshot
     """
 
-    def __init__(self, templates: Templates, is_on: IsOn) -> None:
+    def __init__(self, templates: Templates, is_on: IsOn, revisions: Revisions) -> None:
         self.templates = templates
         self.is_on = is_on
+        self.revisions = revisions
         self._owners: dict[str, Owner] = {}
         self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
@@ -59,7 +62,7 @@ class Workloads:
 
     def fork(self) -> Workloads:
         """Return an independent copy, which copies each workload when it is first looked up."""
-        forked = Workloads(self.templates.copy(), self.is_on)
+        forked = Workloads(self.templates.copy(), self.is_on, self.revisions)
         forked._ages = self._ages
         forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
         forked._original = self
@@ -171,30 +174,55 @@ class Workloads:
         """Add a stateful set."""
         ref = _ref("StatefulSet", obj)
         self.templates.note(ref.key, obj.spec.template)
-        update = obj.status.update_revision or self.templates.stateful_revision(ref, obj.spec.template)
-        current = obj.status.current_revision or update
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        update = (
+            self.revision_of(ref, obj.spec.template, obj.spec.selector)
+            or obj.status.update_revision
+            or self.templates.stateful_revision(ref, obj.spec.template)
+        )
+        current = obj.status.current_revision
+        if not current or (known and current not in {revision.name for revision in known}):
+            current = update
         state = StatefulSetState(
             ref,
-            {update: obj.spec.template},
+            {**self._templates_of(known), update: obj.spec.template},
             wanted=wanted_stateful_set(obj, current, update, self.is_on),
-            has_revision=bool(obj.status.update_revision),
+            has_revision=bool(known or obj.status.update_revision),
             deletes_claims=deletes_claims(obj),
-            selector=compiled(obj.spec.selector),
+            selector=selector,
             min_ready=obj.spec.min_ready_seconds,
         )
         self._owners[ref.key] = state
         return state
 
+    def revision_of(self, ref: WorkloadRef, template: PodTemplateSpec, selector: LabelSelector | None) -> str | None:
+        """Return the name of the revision that a stateful set or daemon set has for a template; None for a new one."""
+        revisions = self.revisions.of(ref, compiled(selector))
+        revision = equal_revision(revisions, template, self.templates.stored(ref.key) if revisions else None)
+        return None if revision is None else revision.name
+
+    def _templates_of(self, revisions: Iterable[Revision]) -> dict[str, PodTemplateSpec]:
+        for revision in revisions:
+            if revision.whole is not None:
+                self.templates.note_whole(revision.template, revision.whole)
+        return {revision.name: revision.template for revision in revisions}
+
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
-        """Add a daemon set; `name_revisions` reads its revision from its pods."""
+        """Add a daemon set; `name_revisions` reads its revision from its pods where the snapshot has none of it."""
         ref = _ref("DaemonSet", obj)
         self.templates.note(ref.key, obj.spec.template)
-        revision = self.templates.revision(ref, obj.spec.template)
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        revision = self.revision_of(ref, obj.spec.template, obj.spec.selector) or self.templates.revision(
+            ref, obj.spec.template
+        )
         state = DaemonSetState(
             ref,
-            {revision: obj.spec.template},
+            {**self._templates_of(known), revision: obj.spec.template},
             wanted=wanted_daemon_set(obj, revision),
-            selector=compiled(obj.spec.selector),
+            has_revision=bool(known),
+            selector=selector,
             min_ready=obj.spec.min_ready_seconds,
         )
         state.nodes = eligible_nodes(obj.spec.template, nodes)
@@ -288,8 +316,9 @@ class Workloads:
             highest = max(generation for generation, _ in revisions)
             _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
             if isinstance(owner, DaemonSetState):
-                owner.templates = {revision: owner.templates[owner.wanted.revision]}
                 owner.generation = highest
+            if isinstance(owner, DaemonSetState) and not owner.has_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.revision]}
                 owner.wanted = replace(owner.wanted, revision=revision)
             elif isinstance(owner, StatefulSetState) and not owner.has_revision:
                 owner.templates = {revision: owner.templates[owner.wanted.update]}

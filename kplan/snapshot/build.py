@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core
+from kplan.api.apps import ControllerRevision
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.documents.base import ClusterChange, MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
@@ -96,6 +97,8 @@ class SnapshotBuilder:
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Add an object; with `completes`, the defaults of an API server are filled in."""
+        if isinstance(obj, ControllerRevision) and obj.is_foreign:
+            return
         wrong = [*self._quantities.problems(obj), *time_problems(obj), *node_pool_problems(obj)]
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))

@@ -138,7 +138,9 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
     return loader.loaded()
 
 
-WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
+WORKLOADS = frozenset(
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController", "ControllerRevision"}
+)
 """Kinds whose objects a snapshot holds with all fields while it is in memory."""
 
 
@@ -178,7 +180,7 @@ class _Loader:
         try:
             obj = item.decode(kind.type)
         except DecodeError as error:
-            self._note(error, place)
+            self._note(error, place, kind)
         else:
             self._add(obj, kind, place)
             if kind.name in WORKLOADS:
@@ -198,7 +200,7 @@ class _Loader:
         try:
             converted = convert(obj, kind.type)
         except DecodeError as error:
-            self._note(error, place)
+            self._note(error, place, kind)
         else:
             self._add(converted, kind, place)
             if kind.name in WORKLOADS:
@@ -263,7 +265,10 @@ class _Loader:
         self._read[api_version, name] = kind
         return kind
 
-    def _note(self, error: DecodeError, place: Place) -> None:
+    def _note(self, error: DecodeError, place: Place, kind: Kind | None = None) -> None:
+        if kind is not None and kind.is_open:
+            self._skipped[kind.name] += 1
+            return
         self.builder.problems += [place.locate(problem) for problem in error.problems]
 
     def _take_own(self, item: Item, place: Place) -> None:

@@ -41,8 +41,8 @@ class Snapshot:
     source : where it comes from
     skipped : number of objects of other kinds, by kind
     missing : kinds that could not be read
-    whole : workloads with all their fields, by ``Kind/namespace/name``, where the source has more than scheduling
-        reads; they tell whether a manifest changes anything, and are never written
+    whole : workloads and their revisions with all fields, by ``Kind/namespace/name``, where the source has more than
+        scheduling reads; they tell whether a manifest changes anything, and are never written
     versions : resource versions of pods by ``namespace/name``, which give the order of their last changes
     unredacted : what redacting left as it is; empty where nothing was redacted
     changes : what was changed on paper, in order
@@ -58,6 +58,7 @@ class Snapshot:
     stateful_sets: tuple[apps.StatefulSet, ...] = ()
     deployments: tuple[apps.Deployment, ...] = ()
     daemon_sets: tuple[apps.DaemonSet, ...] = ()
+    controller_revisions: tuple[apps.ControllerRevision, ...] = ()
     jobs: tuple[batch.Job, ...] = ()
     cron_jobs: tuple[batch.CronJob, ...] = ()
     horizontal_pod_autoscalers: tuple[autoscaling.HorizontalPodAutoscaler, ...] = ()

@@ -138,6 +138,8 @@ def metadata_rule(kind: str) -> Rule:
             "uid": words.uid(metadata.uid),
             "labels": words.labels(metadata.labels),
         }
+        if kind == "ControllerRevision":
+            changes["name"] = _revision(words, metadata.name)
         if kind == "Node":
             words.note_node_labels(metadata.labels)
         if isinstance(metadata, meta.ObjectMeta):
