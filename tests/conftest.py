@@ -1,10 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
+
+from kplan.snapshot import load
 
 #: What a test says is true or false; how long a busy machine takes to draw examples is neither.
 settings.register_profile("kplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +27,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the tests that need a browser out unless they are asked for."""
     return True if collection_path.name == "browser" and not config.getoption("--browser") else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _read_once() -> Iterator[None]:
+    """Keep what a process of a user reads and builds once, and the tests in their one process hundreds of times."""
+    load_files = load._load_files
+
+    @cache
+    def demo() -> Any:
+        return load_files(load._DEMO_FILE, load.DEMO, None, None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "_load_files", lambda *args: demo() if args[1] == load.DEMO else load_files(*args))
+        patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
-import gzip
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import kplan
+from tests.recorded import read_lines
 
 CONFORMANCE = Path(__file__).parent / "conformance"
+AREAS = sorted(path.name.removesuffix(".jsonl.gz") for path in CONFORMANCE.glob("*.jsonl.gz"))
 
 
 @cache
 def scenarios(area: str) -> tuple[dict[str, Any], ...]:
     """Return all scenarios of an area; not to be changed."""
-    with gzip.open(CONFORMANCE / f"{area}.jsonl.gz", "rt") as lines:
-        return tuple(json.loads(line) for line in lines)
+    return tuple(read_lines(CONFORMANCE / f"{area}.jsonl.gz"))
 
 
 def planner(scenario: dict[str, Any], objects: list[dict[str, Any]] | None = None) -> kplan.Planner:

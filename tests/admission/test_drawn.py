@@ -8,7 +8,6 @@ are manifests that differ only in whether a list is empty or absent, which kplan
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from functools import cache
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import kplan
+from tests.recorded import read_lines
 
 Object = dict[str, Any]
 
@@ -23,18 +23,13 @@ _RECORDED = Path(__file__).parent / "recorded"
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def _lines(name: str) -> list[Object]:
-    with gzip.open(_RECORDED / name, "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
-
-
 @cache
 def _planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot(_lines("cases.jsonl.gz")[0]["environment"]))
+    return kplan.Planner(kplan.load_snapshot(read_lines(_RECORDED / "cases.jsonl.gz")[0]["environment"]))
 
 
 def _drawn(status: int) -> list[Object]:
-    found = [case for case in _lines("drawn.jsonl.gz") if case["status"] == status]
+    found = [case for case in read_lines(_RECORDED / "drawn.jsonl.gz") if case["status"] == status]
     assert len(found) >= 80
     return found
 

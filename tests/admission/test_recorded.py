@@ -7,7 +7,6 @@ times, the suffix of the token volume, a label of a node that the recording does
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.recorded import read_lines
 
 Object = dict[str, Any]
 
@@ -27,9 +27,8 @@ _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @cache
 def _recorded() -> tuple[list[Object], list[Object]]:
-    with gzip.open(_FILE, "rt") as stream:
-        environment = json.loads(stream.readline())["environment"]
-        return environment, [json.loads(line) for line in stream]
+    head, *cases = read_lines(_FILE)
+    return head["environment"], cases
 
 
 @cache

@@ -4,15 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from kplan import load_snapshot
-from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 from tests.cli.processes import kplan
 from tests.cli.test_place import POD, WEB
+from tests.schemas import assert_keeps_to_its_schema
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_the_exit_code_says_whether_as_many_fit_as_are_wanted(web: Path) -> None
 
 @pytest.mark.parametrize("options", [(), ("--replicas", "30"), ("--max", "2"), ("--preempt",), ("--explain",)])
 def test_documents_follow_their_schema(web: Path, options: tuple[str, ...]) -> None:
-    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(report(web, *options))
+    assert_keeps_to_its_schema(report(web, *options))
 
 
 def test_says_which_nodes_to_add(web: Path) -> None:
@@ -173,7 +172,7 @@ def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
     path.write_text(POD.replace("100m", "500m"))
     text, found = invoke("capacity", path, "--zones").stdout, report(path, "--zones")
 
-    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(found)
+    assert_keeps_to_its_schema(found)
     survival = found["survival"]
     assert (survival["lose"], survival["by"], survival["losses"]) == (1, "zone", 3)
     assert 0 < found["summary"]["fits"] < survival["fitsBefore"] == report(path)["summary"]["fits"]
@@ -241,7 +240,7 @@ def test_what_to_add_in_every_format(web: Path, shapes: Path, tmp_path: Path) ->
 def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:
     found = report(web, "--replicas", "30", "--shapes", shapes)
 
-    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(found)
+    assert_keeps_to_its_schema(found)
     offers = found["offers"]
     assert offers["isCheapest"]
     assert [each["price"] for each in offers["offers"]] == sorted(each["price"] for each in offers["offers"])

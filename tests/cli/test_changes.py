@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 import kplan
-from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
+from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation import clusters
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -57,7 +56,7 @@ def test_an_image_is_rolled_within_what_may_be_missing(tmp_path: Path) -> None:
     found = place(tmp_path, with_image(manifest(INFERENCE, strategy=rolling)), "-o", "json")
 
     document = json.loads(found.stdout)
-    jsonschema.validate(document, load_schema("PlanReport"))
+    assert_keeps_to_its_schema(document)
     workload = document["workloads"][0]
     assert (found.exit_code, workload["change"], workload["state"]) == (0, "rollout", "complete")
 
@@ -318,7 +317,7 @@ def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) 
     found = invoke("place", both, "-s", cluster, "-o", "json", "--max-listed", "3")
 
     document = json.loads(found.stdout)
-    jsonschema.validate(document, load_schema("PlanReport"))
+    assert_keeps_to_its_schema(document)
     assert (len(document["changes"]), document["maxListed"]) == (3, 3)
     assert [document["placements"][each["attempt"]]["node"] for each in document["changes"]] == [
         each["to"] for each in document["changes"]

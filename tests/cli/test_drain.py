@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
+from tests.schemas import assert_keeps_to_its_schema
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -31,7 +30,7 @@ def test_every_format_shows_drains_of_each_node(output: str) -> None:
 def test_the_document_keeps_to_its_schema(args: tuple[str, ...]) -> None:
     document = json.loads(invoke("drain", *args, "-o", "json").stdout)
 
-    jsonschema.validate(document, load_schema(document["kind"]))
+    assert_keeps_to_its_schema(document)
     assert document["verdict"]["exitCode"] == 1
 
 

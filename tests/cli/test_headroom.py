@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from kplan.documents.schemas import load_schema
 from tests.cli.commands import invoke
 from tests.cli.test_capacity import in_every_format
 from tests.cli.test_place import POD, WEB
+from tests.schemas import assert_keeps_to_its_schema
 
 
 def report(*args: str | Path) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def demo() -> dict[str, Any]:
 
 
 def test_every_workload_of_the_cluster_has_a_line(demo: dict[str, Any]) -> None:
-    jsonschema.Draft202012Validator(load_schema("HeadroomReport")).validate({**demo, "generatedAt": ""})
+    assert_keeps_to_its_schema({**demo, "generatedAt": ""})
     told = {each["workload"]: each["fits"] for each in demo["workloads"]}
     assert (told["Deployment/shop/cart"], told["StatefulSet/data/postgres"]) == (18, 0)
     assert list(told.values()) == sorted(told.values())

@@ -3,14 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 from tests.cli.processes import kplan
 from tests.cli.test_place import POD, WEB
+from tests.schemas import assert_keeps_to_its_schema
 
 QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]
 CHANGES = [
@@ -94,7 +93,7 @@ def test_names_say_what_becomes_of_each_pod() -> None:
 def test_documents_follow_their_schema(options: tuple[str, ...]) -> None:
     document = json.loads(invoke("plan", "-o", "json", *options).stdout)
 
-    jsonschema.Draft202012Validator(load_schema(document["kind"])).validate(document)
+    assert_keeps_to_its_schema(document)
     assert document["kind"] == ("QueueReport" if options == ("--queue",) else "PlanReport")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
-from kplan.documents.schemas import load_schema
 from tests.cli.commands import invoke
+from tests.schemas import assert_keeps_to_its_schema
 
 WEB = """\
 apiVersion: apps/v1
@@ -79,7 +78,7 @@ def test_other_formats(web: Path, cluster: Path) -> None:
     ]
     assert invoke("pods", web, "-s", cluster, "-o", "name").stdout == "pod/default/web-0\n"
     document = json.loads(invoke("pods", web, "-s", cluster, "-o", "json").stdout)
-    jsonschema.validate(document, load_schema("PodsReport"))
+    assert_keeps_to_its_schema(document)
     assert document["summary"] == {"pods": 3, "refused": 1}
 
 

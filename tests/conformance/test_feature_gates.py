@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.conformance.test_conformance import actual, expected, failing_plugins, read
+from tests.conformance.test_conformance import actual, expected, failing_plugins
+from tests.recorded import read_lines
 
 HERE = Path(__file__).parent / "feature_gates"
 AREAS = sorted(path.name.removesuffix(".jsonl.gz") for path in HERE.glob("*.jsonl.gz"))
@@ -28,7 +29,7 @@ def placements(scenario: dict[str, Any], gates: dict[str, bool]) -> list[dict[st
 
 @pytest.mark.parametrize("area", AREAS)
 def test_decides_as_kube_scheduler_with_its_gates(area: str) -> None:
-    scenarios = list(read(HERE / f"{area}.jsonl.gz"))
+    scenarios = read_lines(HERE / f"{area}.jsonl.gz")
     assert len(scenarios) > 10
     for scenario in scenarios:
         wanted = [expected(result) for result in scenario["expect"]]
@@ -41,7 +42,7 @@ def test_decides_as_kube_scheduler_with_its_gates(area: str) -> None:
 
 
 def test_the_gates_matter() -> None:
-    scenario = next(each for each in read(HERE / "taintcompare.jsonl.gz") if each["gateMatters"] == "placement")
+    scenario = next(each for each in read_lines(HERE / "taintcompare.jsonl.gz") if each["gateMatters"] == "placement")
     wanted = [expected(result) for result in scenario["expect"]]
 
     decided = placements(scenario, {})

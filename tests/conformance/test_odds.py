@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import kplan
+from tests.recorded import read_lines
 
 HERE = Path(__file__).parent / "odds"
 MOSTLY = 0.9
@@ -17,8 +16,7 @@ MOSTLY = 0.9
 
 @cache
 def cases() -> tuple[dict[str, Any], ...]:
-    with gzip.open(HERE / "cases.jsonl.gz", "rt") as lines:
-        return tuple(json.loads(line) for line in lines)
+    return tuple(read_lines(HERE / "cases.jsonl.gz"))
 
 
 def planner(case: dict[str, Any], **options: Any) -> kplan.Planner:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jsonschema
 import pytest
 
 import kplan
@@ -13,9 +12,9 @@ from kplan.api.core import Node, NodeMeta
 from kplan.autoscaling import settings
 from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
 from kplan.documents.nodes import AutoscalerName
-from kplan.documents.schemas import load_schema
 from kplan.snapshot import Snapshot
 from tests.planner.test_queue_plan import node, pod
+from tests.schemas import assert_keeps_to_its_schema
 
 
 class Generous:
@@ -64,7 +63,7 @@ def test_the_advice_of_an_autoscaler_is_reported(planner: kplan.Planner) -> None
     assert report.stays["n2"].pod == "default/a"
     assert report.unhelped == {"default/x": {"general": ("too big",)}}
     assert report.detail == {"now": 1768478400000000, "loops": [0, 10]}
-    jsonschema.Draft202012Validator(load_schema("NodesReport")).validate(report.to_dict())
+    assert_keeps_to_its_schema(report.to_dict())
 
 
 def test_detail_is_left_out_unless_it_is_wanted(planner: kplan.Planner) -> None:

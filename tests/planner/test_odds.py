@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
 
 import kplan
-from kplan.documents.schemas import load_schema
 from kplan.errors import UsageError
 from kplan.planner.odds_report import wilson
 from kplan.planner.tally import PENDING
 from tests.planner.test_queue_plan import node, pod
 from tests.scenarios import scenarios
+from tests.schemas import assert_keeps_to_its_schema
 
 AREAS = ("resources", "spread", "podaffinity", "mixed", "settle")
 
@@ -150,7 +149,7 @@ def test_intervals_are_wilsons(hits: int, runs: int, low: float, high: float) ->
 def test_the_document_is_as_its_schema_says() -> None:
     document = of(*TWO_NODES).odds(PODS, runs=100).to_dict()
 
-    jsonschema.Draft202012Validator(load_schema("OddsReport")).validate(document)
+    assert_keeps_to_its_schema(document)
     assert document["scheduler"]["ties"] == "even"
     assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]
     assert [workload["allPlaced"]["share"] for workload in document["workloads"]] == [1, 1, 0]

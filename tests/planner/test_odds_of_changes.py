@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import jsonschema
 import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.documents.schemas import load_schema
 from kplan.errors import NotFoundError
 from kplan.planner.odds_report import Odds
 from kplan.simulation.draining import DrainOptions
 from kplan.sweeps import ask_all as ask_all_side_by_side
+from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation.clusters import Object, budget, deployment, node, running, template
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -265,7 +264,7 @@ def test_turns_are_drawn_only_among_runs() -> None:
 def test_the_document_is_as_its_schema_says() -> None:
     document = kplan.Planner(kplan.load_snapshot("demo")).odds_of_drain(["spot-a-1"], runs=10).to_dict()
 
-    jsonschema.Draft202012Validator(load_schema("OddsReport")).validate(document)
+    assert_keeps_to_its_schema(document)
     assert document["command"] == "drain"
     assert {pod["pod"] for pod in document["pods"]} >= {"batch/archive-ghjxt"}
     assert any(example["messages"] for example in document["examples"])

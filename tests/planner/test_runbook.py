@@ -5,11 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import jsonschema
 import msgspec
 
 from kplan.documents.runbook import RunbookReport
-from kplan.documents.schemas import load_schema
 from kplan.planner.change import drain
 from kplan.planner.changed import changed
 from kplan.planner.on_paper import Settle, With, cordoned, parse_add_nodes, parse_scale
@@ -17,6 +15,7 @@ from kplan.planner.planner import Planner
 from kplan.planner.runbook import runbook_report
 from kplan.planner.settling import snapshot_of
 from tests.planner.mending.test_report import budget, deployment, node, planner_of
+from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
 
@@ -61,7 +60,7 @@ def actions(report: RunbookReport) -> list[tuple[str, str]]:
 
 def test_all_nodes_are_cordoned_before_the_first_is_drained() -> None:
     report = runbook(node("a"), node("b"), node("c"), deployment("web", "1", ("a", "a", "b")), nodes=("a", "b"))
-    jsonschema.validate(report.to_dict(), load_schema("RunbookReport"))
+    assert_keeps_to_its_schema(report.to_dict())
 
     assert actions(report) == [("cordon", ""), ("drain", "b"), ("drain", "a")]
     assert [place.goes_to for step in report.steps for place in step.moved] == ["c", "c", "c"]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.documents.schemas import load_schema
 from kplan.documents.shrink import ShrinkReport
 from kplan.planner.shrink import _Shrinking, shrink_report
 from kplan.simulation.draining import LOCAL_STORAGE, DrainOptions
 from tests.planner.test_queue_plan import node, pod
+from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
 
@@ -64,7 +63,7 @@ def test_the_emptiest_go_first_as_long_as_their_pods_find_places() -> None:
     assert report.frees["cpu"] == "6"
     assert (report.usage["cpu"].percent_before, report.usage["cpu"].percent_after) == (42.9, 75.0)
     assert report.stays[0].because.startswith("0/4 nodes are available: ")
-    jsonschema.Draft202012Validator(load_schema("ShrinkReport")).validate(report.to_dict())
+    assert_keeps_to_its_schema(report.to_dict())
 
 
 def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:

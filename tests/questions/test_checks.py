@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 import kplan
-from kplan.documents.schemas import load_schema
 from kplan.errors import UsageError
 from kplan.questions.checks import STANDARD, Check, Checks, Expect, Least, outcome_of
 from kplan.questions.drain import Drain
@@ -21,6 +19,7 @@ from kplan.questions.plan import Plan
 from kplan.questions.promises import AtMaximum, Budgets, PoolRoom, Surge
 from kplan.questions.reading_checks import checks_of
 from tests.cli.commands import invoke
+from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
 POOL = "cloud.google.com/gke-nodepool"
@@ -192,7 +191,7 @@ def test_the_questions_of_promises_have_documents_that_match_their_schemas() -> 
     planner = kplan.Planner(kplan.load_snapshot(objects))
     for question in (Surge(), AtMaximum(), AtMaximum(how="together"), Budgets(), PoolRoom(), Checks()):
         document = planner.ask(question).to_dict()
-        jsonschema.Draft202012Validator(load_schema(document["kind"])).validate(document)
+        assert_keeps_to_its_schema(document)
 
 
 def test_expectations_bound_what_an_answer_may_say() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import jsonschema
 import msgspec
 import pytest
 
 from kplan.documents.base import Report
-from kplan.documents.schemas import load_schema
 from kplan.planner.capacity import Template
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
@@ -15,6 +13,7 @@ from kplan.report.plan import attempts_in_full
 from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, scenarios
+from tests.schemas import assert_keeps_to_its_schema
 
 AREAS = ("mixed", "volumes", "dra", "preemption", "settle", "gates", "podaffinity")
 OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
@@ -23,7 +22,7 @@ OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), Rep
 def check_formats(document: Report) -> None:
     """Hold a document against its schema, and write it in all formats."""
     written = document.to_dict()
-    jsonschema.Draft202012Validator(load_schema(document.kind)).validate(written)
+    assert_keeps_to_its_schema(written)
     assert msgspec.convert(written, type(document)) == document
     for output in FORMATS:
         for options in OPTIONS:

@@ -6,8 +6,6 @@ go, or land, in another order. Cases whose outcome hangs on such a lot are named
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.recorded import read_lines
 
 _FOLDER = Path(__file__).parent / "recorded"
 #: rollouts: drawn at random; special: made by hand, of claims, orphans, autoscalers, quotas, deletions and options
@@ -45,15 +44,7 @@ Row = tuple[str, bool, str, str]
 """Workload, is new, node, message."""
 
 
-def _cases() -> list[dict[str, Any]]:
-    cases = []
-    for path in _FILES:
-        with gzip.open(path, "rt") as file:
-            cases += [json.loads(line) for line in file]
-    return cases
-
-
-CASES = {case["id"]: case for case in _cases()}
+CASES = {case["id"]: case for path in _FILES for case in read_lines(path)}
 
 
 def _owner(pod: dict[str, Any], objects: list[dict[str, Any]]) -> str:

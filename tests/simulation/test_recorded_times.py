@@ -6,7 +6,6 @@ succeeded and were gone, when, in order; the lowest number of ready pods; and wh
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.recorded import read_lines
 
 _FILE = Path(__file__).parent / "recorded" / "clock.jsonl.gz"
 _COMPARED = ("bound", "ready", "gone", "succeeded")
@@ -36,12 +36,7 @@ Events = list[tuple[float, str, str]]
 """Seconds, what happens, KIND/NAME of the workload."""
 
 
-def _cases() -> list[dict[str, Any]]:
-    with gzip.open(_FILE, "rt") as file:
-        return [json.loads(line) for line in file]
-
-
-CASES = {case["id"]: case for case in _cases() if not case["differs"] and case["id"] not in LOTS}
+CASES = {case["id"]: case for case in read_lines(_FILE) if not case["differs"] and case["id"] not in LOTS}
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.recorded import read_lines
 
 HERE = Path(__file__).parent / "recorded"
 
@@ -32,8 +31,7 @@ DOWN = ("result", "unneeded", "unremovable", "utilization", "deleted", "softTain
 
 @cache
 def records(direction: str) -> dict[str, dict[str, Any]]:
-    with gzip.open(HERE / f"{direction}.jsonl.gz", "rt") as lines:
-        return {record["name"]: record for record in map(json.loads, lines)}
+    return {record["name"]: record for record in read_lines(HERE / f"{direction}.jsonl.gz")}
 
 
 def decide(case: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import lzma
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +9,16 @@ import pytest
 
 import kplan
 from kplan.api.quantity import parse
+from tests.recorded import read_lines, sample
 
 HERE = Path(__file__).parent
-_ALL = "KPLAN_ALL_RECORDED"
-_SAMPLE = 12
+_ONE_OF = 12
 _RANDOM = "*"
 
 
 def cases(kind: str) -> list[Any]:
-    return list(_cases(kind))
-
-
-def _cases(kind: str) -> Iterator[Any]:
-    step = 1 if os.environ.get(_ALL) else _SAMPLE
-    with lzma.open(HERE / f"{kind}.jsonl.xz", "rt") as lines:
-        for number, line in enumerate(lines):
-            if number % step == 0:
-                case = json.loads(line)
-                yield pytest.param(case, id=case["name"])
+    chosen = sample(read_lines(HERE / f"{kind}.jsonl.xz"), _ONE_OF)
+    return [pytest.param(case, id=case["name"]) for case in chosen]
 
 
 def decided(case: dict[str, Any]) -> dict[str, Any]:

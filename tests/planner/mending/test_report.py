@@ -6,7 +6,6 @@ import shlex
 from itertools import permutations
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.documents import remedies as d
-from kplan.documents.schemas import load_schema
 from kplan.errors import UsageError
 from kplan.planner.change import begin, roll_out
 from kplan.planner.changed import changed
@@ -23,6 +21,7 @@ from kplan.planner.mending.playing import Goal, Playing, movable, waiting_of
 from kplan.planner.mending.report import remedy_report
 from kplan.planner.on_paper import Settle, Without, cordoned, parse_add_nodes, parse_scale
 from kplan.planner.references import parse_reference
+from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
 
@@ -179,7 +178,7 @@ def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
 
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
     assert (report.remedy.runs, report.remedy.of, report.remedy.is_least) == (1, 1, True)
-    jsonschema.validate(report.to_dict(), load_schema("RemedyReport"))
+    assert_keeps_to_its_schema(report.to_dict())
     assert report.remedy.actions[0].achieves == ("default/web-abc-1",)
     assert [type(action) for other in report.alternatives for action in other.actions].count(d.AddNodes) == 1
 

@@ -1,0 +1,26 @@
+"""Recorded sets: a sample of the large ones by default, and all of them where KPLAN_ALL_RECORDED is set, as in CI."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+IS_WHOLE = bool(os.environ.get("KPLAN_ALL_RECORDED"))
+
+
+def read_lines(path: Path) -> list[Any]:
+    """Return the records of a compressed file, of which every line is a JSON document."""
+    with (lzma if path.suffix == ".xz" else gzip).open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def sample(records: Sequence[T], one_of: int, first: int = 0) -> Sequence[T]:
+    """Return one of so many records, or all in CI; other tests may take others as their first."""
+    return records if IS_WHOLE else records[first % one_of :: one_of]
