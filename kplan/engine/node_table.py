@@ -166,6 +166,11 @@ class NodeTable:
         return frozenset(name for node in self.nodes for name in node.status.allocatable if is_counted(name))
 
     @property
+    def all_rows(self) -> RowArray:
+        """All rows, ascending; do not write to it."""
+        return self.derived("all rows", lambda: np.arange(len(self.nodes)))
+
+    @property
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 

@@ -23,6 +23,13 @@ class Recent(Generic[V]):
         """Return all values."""
         return self._values.values()
 
+    def find(self, key: Hashable) -> V | None:
+        """Return the value of a key, or None when it is missing."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
     def get(self, key: Hashable, build: Callable[[], V]) -> V:
         """Return the value of a key, built when it is missing."""
         value = self._values.get(key)

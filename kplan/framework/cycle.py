@@ -164,7 +164,8 @@ def _run_cycle(
     start = session.sampling.start_index
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
     result.filter = outcome
-    (feasible,) = outcome.feasible.nonzero()
+    n_feasible = np.count_nonzero(outcome.feasible)
+    feasible = session.cluster.nodes.all_rows if n_feasible == outcome.n_nodes else outcome.feasible.nonzero()[0]
     if len(feasible) == 0:
         if looks_for_victims and framework.post_filter_plugins:
             result.post_filter = framework.run_post_filter(cycle, outcome)

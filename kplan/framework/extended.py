@@ -51,6 +51,8 @@ def scores_of(
     if not framework.score_plugins and not session.extenders:
         return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
     scores = framework.run_scores(cycle, feasible, entry)
+    if not session.extenders:
+        return scores
     nodes = session.cluster.nodes
     drawn = np.zeros(len(nodes), np.bool_)
     for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):

@@ -6,6 +6,7 @@ See `kplan.framework.interface` for what plugins guarantee, and `kplan.framework
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,9 @@ from kplan.framework.interface import (
     Status,
     plugins_with,
 )
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScorePart
+from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
 from kplan.framework.shape_cache import (
+    MAX_ONCE,
     CachedPreFilters,
     CachedScores,
     CachedVerdicts,
@@ -76,7 +78,9 @@ class PluginCache:
         self._normalizers = normalizers
         self._shapes = shape_cache()
         self._commons = common_cache()
+        self._occurred_once: Recent[bool] = Recent(MAX_ONCE)
         self._constant_parts: Recent[ScorePart] = Recent(MAX_CONSTANTS)
+        self._everywhere = NodeView(cluster)
 
         extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
@@ -87,6 +91,7 @@ class PluginCache:
         self._readers: list[Callable[[PodInfo], Hashable]] = [plugin.reads for plugin in keyed]
         self._is_keyed = frozenset(plugin.name for plugin in keyed)
         lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
+        self._filters = filters
         self._common_filters = [plugin for plugin in filters if plugin.name in lasting]
         self._own_filters = [
             plugin for plugin in filters if plugin.name not in lasting and self._is_cached[plugin.name]
@@ -101,8 +106,22 @@ class PluginCache:
         self._commons = common_cache()
 
     def entry(self, pod: PodInfo) -> ShapeEntry:
-        """Return the cache entry of a pod's shape."""
-        return self._shapes.get(pod.shape, lambda: ShapeEntry(self._common(pod)))
+        """Return the cache entry of a pod's shape.
+
+        Filling a cache for a shape costs as much as answering. So where it shares all that lasts with shapes before it,
+        its first pod gets an entry that caches nothing.
+        """
+        shape = pod.shape
+        entry = self._shapes.find(shape)
+        if entry is not None:
+            return entry
+        common = self._common(pod)
+        if common.is_complete and self._occurred_once.find(shape) is None:
+            self._occurred_once.get(shape, lambda: True)
+            if common.single is None:
+                common.single = ShapeEntry(common, keeps_own=False)
+            return common.single
+        return self._shapes.get(shape, lambda: ShapeEntry(common))
 
     def _common(self, pod: PodInfo) -> CommonEntry:
         return self._commons.get(tuple(reads(pod) for reads in self._readers), CommonEntry)
@@ -117,18 +136,19 @@ class PluginCache:
             return None
         n_cached = len(cached.results)
         cycle.states.update(cached.all_states)
-        skipped = cached.skipped
+        also_skipped: list[str] = []
         for plugin in cached.per_cycle:
-            result = self.pre_filter(plugin, cycle, entry)
+            result = self.pre_filter(plugin, cycle, entry) if entry.keeps_own else plugin.pre_filter(cycle)
             if result is None:
                 continue
             if not result.skip:
                 cycle.states.clear()
                 return None
-            skipped |= {plugin.name}
+            also_skipped.append(plugin.name)
+        outcome = PreFilterOutcome(skipped=cached.skipped_with(also_skipped))
         if len(cached.results) > n_cached:
             self._finish(cached)
-        return PreFilterOutcome(skipped=skipped)
+        return outcome
 
     def pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
         """Return the result of one plugin, from the cache if it is there."""
@@ -139,7 +159,7 @@ class PluginCache:
             return cached.results[name]
         n_known = len(cycle.states)
         result = plugin.pre_filter(cycle)
-        if self._is_cached[name] or (result is not None and result.skip and result.for_shape):
+        if entry.keeps_own and (self._is_cached[name] or (result is not None and result.skip and result.for_shape)):
             states = _written_since(cycle, n_known)
             cached.add(name, result, states)
             if name in self._is_keyed:
@@ -154,6 +174,29 @@ class PluginCache:
     def _finish(self, cached: CachedPreFilters) -> None:
         if all(result is None or result.skip for result in cached.results.values()):
             cached.finish(self._pre_filters)
+
+    def verdicts_once(
+        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]
+    ) -> tuple[list[tuple[str, Verdicts]], BoolArray]:
+        """Return the verdicts of all filters on all nodes, in order, and which nodes pass; nothing is cached."""
+        passes = common.passes
+        assert passes is not None  # noqa: S101 - a shape occurs once only where everything common is known
+        lineup = common.lineups.get(skipped)
+        if lineup is None:
+            known = common.verdicts
+            lineup = common.lineups[skipped] = [
+                (plugin, (plugin.name, known[plugin.name]) if plugin.name in known else None)
+                for plugin in self._filters
+                if plugin.name not in skipped
+            ]
+        verdicts: list[tuple[str, Verdicts]] = []
+        for plugin, named in lineup:
+            if named is None:
+                verdict = plugin.filter(cycle, self._everywhere)
+                passes = passes & (verdict.bits == 0)
+                named = plugin.name, verdict
+            verdicts.append(named)
+        return verdicts, passes
 
     def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedVerdicts:
         """Return the current verdicts over all nodes of the filters that look at one node at a time."""
@@ -195,7 +238,7 @@ class PluginCache:
         """Run the PreScore plugins whose result is not cached, and return the plugins whose score is left out."""
         cached = entry.pre_scores
         cycle.states.update(cached.all_states)
-        skipped = cached.skipped
+        also_skipped: list[str] = []
         n_cached = len(cached.results)
         for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:
             name = plugin.name
@@ -204,12 +247,15 @@ class PluginCache:
             if isinstance(result, Status):
                 raise PluginError(f'running PreScore plugin "{name}": {result.message}')
             if result is not None:
-                skipped |= {name}
+                also_skipped.append(name)
+            if not entry.keeps_own:
+                continue
             if self._is_cached[name] or result is PreScoreResult.SKIP_SHAPE:
                 states = _written_since(cycle, n_known)
                 cached.add(name, result, states)
                 if name in self._is_keyed:
                     entry.common.pre_scores.add(name, result, states)
+        skipped = cached.skipped_with(also_skipped)
         if cached.per_cycle is None:
             entry.common.pre_scores.finish(self._pre_scores)
         if cached.per_cycle is None or len(cached.results) > n_cached:
@@ -230,6 +276,42 @@ class PluginCache:
         for rank, plugin in self._own_scores:
             self._add_scores(cycle, cached, rank, plugin, skipped)
         return cached
+
+    def scores_once(
+        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str], feasible: NodeView
+    ) -> ScoreOutcome:
+        """Return the scores of the feasible nodes, nothing of which is cached."""
+        cached = common.scores
+        assert cached is not None  # noqa: S101 - a shape occurs once only where everything common is known
+        parts = cached.parts.copy()
+        full, over_feasible = cached.lasting, None
+        is_crowd = len(feasible) * 2 > len(self._cluster)
+        for rank, plugin in chain(cached.per_cycle, self._own_scores):
+            name = plugin.name
+            if name in skipped:
+                continue
+            weight = self._weights[name]
+            constant = self._constants[name].constant_score(cycle) if name in self._constants else None
+            if constant is not None:
+                part, value = self._constant_part(cycle, rank, name, constant)
+                full = full + weight * value if value else full
+                parts.append(part)
+                continue
+            normalizer = self._normalizers.get(name)
+            if is_crowd and normalizer is None and self._follows_pods[name]:
+                scores = plugin.score(cycle, self._everywhere)
+                parts.append(ScorePart(rank, name, weight, scores, is_full=True))
+                full = full + (scores if weight == 1 else weight * scores)
+                continue
+            scores = feasible.take(cached.raw[name]) if name in cached.raw else plugin.score(cycle, feasible)
+            if normalizer is not None:
+                scores = normalizer.normalize_score(cycle, scores)
+            parts.append(ScorePart(rank, name, weight, scores, is_full=False))
+            weighted = scores if weight == 1 else weight * scores
+            over_feasible = weighted if over_feasible is None else over_feasible + weighted
+        total = feasible.take(full)
+        rows = feasible.rows if feasible.rows is not None else self._cluster.nodes.all_rows
+        return ScoreOutcome(rows, total if over_feasible is None else total + over_feasible, parts)
 
     def _add_scores(
         self, cycle: CycleState, cached: CachedScores, rank: int, plugin: ScorePlugin, skipped: frozenset[str]
@@ -257,19 +339,20 @@ class PluginCache:
 
     def _add_constant(self, cycle: CycleState, cached: CachedScores, rank: int, name: str, raw: int) -> None:
         """Add scores that are the same on all nodes, whichever of them are feasible."""
+        part, value = self._constant_part(cycle, rank, name, raw)
+        cached.add_constant(part, value)
+
+    def _constant_part(self, cycle: CycleState, rank: int, name: str, raw: int) -> tuple[ScorePart, int]:
+        """Return scores that are the same on all nodes, as a read-only view of one element, and that score."""
         value = raw
         if name in self._normalizers:
             value = int(self._normalizers[name].normalize_score(cycle, np.full(1, raw, np.int64))[0])
-        cached.add_constant(
-            self._constant_parts.get(
-                (name, value), lambda: ScorePart(rank, name, self._weights[name], self._everywhere(value), is_full=True)
-            ),
-            value,
-        )
 
-    def _everywhere(self, value: int) -> Int64Array:
-        """Return a value for every node, as a read-only view of one element."""
-        return np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
+        def part() -> ScorePart:
+            column = np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
+            return ScorePart(rank, name, self._weights[name], column, is_full=True)
+
+        return self._constant_parts.get((name, value), part), value
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:

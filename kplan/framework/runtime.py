@@ -156,6 +156,8 @@ class Framework:
         verdicts : (plugin, verdicts) in order
         passes : bool array of shape (n_nodes,)
         """
+        if not entry.keeps_own:
+            return self._cache.verdicts_once(cycle, entry.common, skipped)
         cached = self._cache.verdicts(cycle, entry, skipped)
         passes = cached.passes
         verdicts: list[tuple[str, Verdicts]] = []
@@ -231,6 +233,11 @@ class Framework:
         everywhere = len(rows) == len(self.cluster)
         feasible = NodeView(self.cluster, None if everywhere else rows)
         skipped = self._cache.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
+        if entry is not None and not entry.keeps_own:
+            outcome = self._cache.scores_once(cycle, entry.common, skipped, feasible)
+            if self._out_of_tree:
+                self._check_scores(outcome)
+            return outcome
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
             per_cycle: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))

@@ -29,6 +29,9 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import ScorePart
 
+MAX_ONCE = 4096
+"""How many shapes are remembered that occurred once."""
+
 MAX_SHAPES = 64
 """How many shapes are cached: a shape costs a few hundred bytes a node."""
 
@@ -48,6 +51,7 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
     per_cycle: Sequence[P] | None = None  #: plugins that run in every cycle; None until `finish`
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     all_states: dict[type, Any] = {}  #: the states of all plugins together
+    _skips: dict[tuple[str, ...], frozenset[str]] = {}
 
     def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
         """Cache a plugin's result and the states it wrote."""
@@ -59,6 +63,14 @@ class CachedResults(msgspec.Struct, Generic[P, R]):
         self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
+
+    def skipped_with(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the plugins with a cached skip, and some more."""
+        key = tuple(names)
+        skipped = self._skips.get(key)
+        if skipped is None:
+            skipped = self._skips[key] = self.skipped.union(names)
+        return skipped
 
     def copy(self) -> CachedResults[P, R]:
         """Return a copy to which results can be added."""
@@ -187,17 +199,32 @@ class CommonEntry(msgspec.Struct):
     #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
     passes: BoolArray | None = None
     scores: CachedScores | None = None  #: scores of such plugins; None until they ran
+    #: skipped plugins -> the filters in their order: with verdicts that shapes share, or to be asked
+    lineups: dict[frozenset[str], list[tuple[FilterPlugin, tuple[str, Verdicts] | None]]] = {}
+    single: ShapeEntry | None = None  #: the entry of all shapes that occur once; None until everything above is known
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that shapes share is known."""
+        known = self.pre_filters.per_cycle is not None and self.pre_scores.per_cycle is not None
+        return known and self.passes is not None and self.scores is not None
 
 
 class ShapeEntry:
-    """Cached results for one shape; it starts with those that it shares with other shapes."""
+    """Cached results for one shape; it starts with those that it shares with other shapes.
 
-    __slots__ = ("common", "pre_filters", "pre_scores", "scores", "verdicts")
+    Parameters
+    ----------
+    keeps_own : cache what other shapes do not share; worth its while only for a shape that occurs again
+    """
 
-    def __init__(self, common: CommonEntry | None = None) -> None:
+    __slots__ = ("common", "keeps_own", "pre_filters", "pre_scores", "scores", "verdicts")
+
+    def __init__(self, common: CommonEntry | None = None, *, keeps_own: bool = True) -> None:
         self.common = CommonEntry() if common is None else common
-        self.pre_filters = self.common.pre_filters.copy()
-        self.pre_scores = self.common.pre_scores.copy()
+        self.keeps_own = keeps_own
+        self.pre_filters = self.common.pre_filters.copy() if keeps_own else self.common.pre_filters
+        self.pre_scores = self.common.pre_scores.copy() if keeps_own else self.common.pre_scores
         self.verdicts: CachedVerdicts | None = None
         self.scores: CachedScores | None = None
 
