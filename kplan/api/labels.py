@@ -97,6 +97,7 @@ class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 NOTHING = Selector(is_nothing=True)
+EVERYTHING = Selector()
 
 
 def selector_from(selector: LabelSelector | None) -> Selector:

@@ -62,6 +62,7 @@ class NodeTable:
         self.row_of = {name: row for row, name in enumerate(self.names)}  #: name -> row
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
+        self._least_allocatable: dict[str, int] = {}
         self._derived: Recent[Any] = Recent(MAX_DERIVED)
 
         taint_code: dict[tuple[Taint, ...], int] = {}
@@ -149,7 +150,10 @@ class NodeTable:
 
     def least_allocatable(self, resource: str) -> int:
         """Return the smallest allocatable amount of a resource on any node; 0 without nodes."""
-        return self.derived(("least", resource), lambda: min(self.allocatable(resource).tolist(), default=0))
+        least = self._least_allocatable.get(resource)
+        if least is None:
+            least = self._least_allocatable[resource] = min(self.allocatable(resource).tolist(), default=0)
+        return least
 
     def forget_derived(self) -> None:
         """Compute the derived values anew when they are used."""
@@ -165,12 +169,12 @@ class NodeTable:
         """Names of all counted resources that some node lists as allocatable."""
         return frozenset(name for node in self.nodes for name in node.status.allocatable if is_counted(name))
 
-    @property
+    @cached_property
     def all_rows(self) -> RowArray:
         """All rows, ascending; do not write to it."""
-        return self.derived("all rows", lambda: np.arange(len(self.nodes)))
+        return np.arange(len(self.nodes))
 
-    @property
+    @cached_property
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 
@@ -179,9 +183,6 @@ class NodeTable:
         The tree adds nodes as the scheduler's cache receives them; here that is the order of their names.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
-        return self.derived("zone order", self._zone_order)
-
-    def _zone_order(self) -> RowArray:
         zones: dict[str, list[int]] = {}
         for row, node in enumerate(self.nodes):
             zones.setdefault(_zone_key(node.metadata.labels), []).append(row)
@@ -189,12 +190,9 @@ class NodeTable:
         longest = max((len(rows) for rows in lists), default=0)
         return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
 
-    @property
+    @cached_property
     def zone_places(self) -> RowArray:
         """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
-        return self.derived("zone places", self._zone_places)
-
-    def _zone_places(self) -> RowArray:
         places = np.empty(len(self.nodes), np.intp)
         places[self.zone_order] = np.arange(len(self.nodes))
         return places

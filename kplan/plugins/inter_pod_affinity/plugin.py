@@ -43,6 +43,8 @@ class InterPodAffinity:
         self._required: Recent[RequiredTerms] = Recent(MAX_CACHED)
         self._preferred: Recent[PreferredTerms] = Recent(MAX_CACHED)
         self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
+        self._last_running: tuple[PodInfo, RunningTerms] | None = None
+        self._last_key: tuple[PodInfo, bytes] | None = None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts; skip when the pod has no required terms and no running pod's anti-affinity matches it."""
@@ -51,7 +53,7 @@ class InterPodAffinity:
             return PreFilterResult(status=Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
         required: RequiredTerms | None = None
         if pod.affinity.required_affinity or pod.affinity.required_anti_affinity:
-            required = self._required.get(_key(pod), lambda: RequiredTerms(self._cluster, pod, self._listers))
+            required = self._required.get(self._key(pod), lambda: RequiredTerms(self._cluster, pod, self._listers))
         running = self._running_terms(pod)
         if required is None and not running.n_rejecting:
             return SKIP
@@ -78,7 +80,7 @@ class InterPodAffinity:
             return Status.error(f"failed to parse pod: {pod.affinity_error}")
         contributions = list(self._running_terms(pod).contributions())
         if prefers:
-            own = self._preferred.get(_key(pod), lambda: PreferredTerms(self._cluster, pod, self._listers))
+            own = self._preferred.get(self._key(pod), lambda: PreferredTerms(self._cluster, pod, self._listers))
             contributions += own.contributions()
         state = score_state(contributions)
         if state is None:
@@ -103,14 +105,23 @@ class InterPodAffinity:
         return [] if state is None else score_lines(state, self._cluster, row)
 
     def _running_terms(self, pod: PodInfo) -> RunningTerms:
-        running = self._running.get(
-            (pod.namespace, frozenset(pod.labels.items())),
-            lambda: RunningTerms(
-                self._cluster, pod, self._listers.namespace_labels(pod.namespace), self._hard_affinity_weight
-            ),
-        )
+        if self._last_running is None or self._last_running[0] is not pod:
+            running = self._running.get(
+                (pod.namespace, frozenset(pod.labels.items())),
+                lambda: RunningTerms(
+                    self._cluster, pod, self._listers.namespace_labels(pod.namespace), self._hard_affinity_weight
+                ),
+            )
+            self._last_running = pod, running
+        running = self._last_running[1]
         running.refresh()
         return running
+
+    def _key(self, pod: PodInfo) -> bytes:
+        """Return the key of a pod, made once a cycle."""
+        if self._last_key is None or self._last_key[0] is not pod:
+            self._last_key = pod, _key(pod)
+        return self._last_key[1]
 
 
 def _has_preferred(part: PodAffinity | PodAntiAffinity | None) -> bool:

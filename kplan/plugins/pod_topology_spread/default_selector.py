@@ -5,7 +5,7 @@ Upstream: plugins/helper/spread.go.
 
 from __future__ import annotations
 
-from kplan.api.labels import InvalidSelector, Selector, selector_from, selector_from_map
+from kplan.api.labels import EVERYTHING, InvalidSelector, Selector, selector_from, selector_from_map
 from kplan.api.meta import LabelSelector
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
@@ -19,7 +19,7 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
         if all(pod.labels.get(key) == value for key, value in selector_labels.items()):
             labels.update(selector_labels)
     if pod.controller is None:
-        return selector_from_map(labels)
+        return selector_from_map(labels) if labels else EVERYTHING
     api_version, kind, name = pod.controller
     key = (pod.namespace, name)
     if (api_version, kind) == ("v1", "ReplicationController"):

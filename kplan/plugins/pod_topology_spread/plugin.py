@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from kplan.api.labels import InvalidSelector
+from kplan.api.labels import EVERYTHING, InvalidSelector
 from kplan.api.tolerations import COMPARISON_GATE
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
@@ -62,6 +62,7 @@ class PodTopologySpread:
         self._compares = handle.release.is_on(COMPARISON_GATE)
         self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
+        self._last_key: tuple[PodInfo, bytes] | None = None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""
@@ -70,7 +71,7 @@ class PodTopologySpread:
         if self._absent is not self._cluster.nodes.absent:
             self._absent = self._cluster.nodes.absent
             self._filter_states = Recent(MAX_CACHED)
-        state = self._filter_states.get(_key(cycle.pod), lambda: self._filter_state(cycle.pod))
+        state = self._filter_states.get(self._key(cycle.pod), lambda: self._filter_state(cycle.pod))
         if isinstance(state, Status):
             return PreFilterResult(status=state)
         if not state.constraints:
@@ -93,9 +94,12 @@ class PodTopologySpread:
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
-        if not self._may_have(cycle.pod, SCHEDULE_ANYWAY):
+        pod = cycle.pod
+        if not self._may_have(pod, SCHEDULE_ANYWAY):
             return PreScoreResult.SKIP_SHAPE
-        state = self._score_states.get(_key(cycle.pod), lambda: self._score_state(cycle.pod))
+        if not pod.pod.spec.topology_spread_constraints and default_selector(pod, self._listers) is EVERYTHING:
+            return PreScoreResult.SKIP_SHAPE
+        state = self._score_states.get(self._key(pod), lambda: self._score_state(pod))
         if isinstance(state, Status):
             return state
         if not state.constraints:
@@ -131,6 +135,12 @@ class PodTopologySpread:
         """Return what each soft constraint counts in a node's domain, a line each."""
         state = cycle.find(WeightedState)
         return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
+
+    def _key(self, pod: PodInfo) -> bytes:
+        """Return the key of a pod, made once a cycle."""
+        if self._last_key is None or self._last_key[0] is not pod:
+            self._last_key = pod, _key(pod)
+        return self._last_key[1]
 
     def _may_have(self, pod: PodInfo, action: str) -> bool:
         constraints = pod.pod.spec.topology_spread_constraints or self._defaults
