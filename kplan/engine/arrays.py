@@ -28,7 +28,10 @@ k * 2**-53, which is less than 1 / divisor while k * divisor, hardly more than t
 def round_half_away(values: FloatArray) -> Int64Array:
     """Round to the nearest integer, halves away from zero, as Go's ``math.Round`` (``np.rint``: to even)."""
     whole = np.trunc(values)
-    return (whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)).astype(np.int64)
+    rest = values - whole
+    whole += rest >= 0.5
+    whole -= rest <= -0.5
+    return whole.astype(np.int64)
 
 
 def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:

@@ -75,6 +75,7 @@ class Cluster:
         self.n_terminations = 0
         self._requested: dict[str, Int64Array] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
+        self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
 
     @classmethod
     def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
@@ -338,9 +339,16 @@ class Cluster:
         return counts.per_node
 
     def rows_with(self, match: PodMatch) -> RowArray:
-        """Return the node of every matching pod that runs, intp, in no particular order."""
+        """Return the node of every matching pod that runs, intp, in no particular order; do not write to it.
+
+        The last answer is cached: the terms or constraints of a pod often select the same pods, per host and per zone.
+        """
+        state = (len(self.log), len(self.pods), self.n_terminations)
+        if self._last_rows is not None and self._last_rows[0] == state and self._last_rows[1] == match:
+            return self._last_rows[2]
         rows: RowArray = self._node_rows[self.pods.rows_matching(match)]
         running: RowArray = rows[rows != NOWHERE]
+        self._last_rows = state, match, running
         return running
 
     def _count(self, match: PodMatch) -> Int64Array:

@@ -49,7 +49,10 @@ class HardConstraint:
         self._change_match = constraint.change_match(pod.namespace)
         self.self_match = int(constraint.selector.matches(pod.labels))
         self._is_domain: BoolArray = np.zeros(n_slots, np.bool_)
-        self._is_domain[self.column.slots[counted]] = True
+        if counted.all():
+            self._is_domain[:-1] = True  # every value is that of some node
+        else:
+            self._is_domain[self.column.slots[counted]] = True
         self._domains = np.flatnonzero(self._is_domain)
 
     @property

@@ -6,6 +6,7 @@ Upstream: plugins/podtopologyspread/scoring.go.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -46,10 +47,17 @@ class SoftConstraint:
         """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
         if self.is_per_node:
             return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+        if nodes.rows is None and ignored is None:
+            return self._n_domains_of_all
         slots = nodes.take(self._slots)
         is_domain = np.zeros(self._n_slots, np.bool_)
         is_domain[slots if ignored is None else slots[~ignored]] = True
         return int(np.count_nonzero(is_domain))
+
+    @cached_property
+    def _n_domains_of_all(self) -> int:
+        """In how many domains the nodes of the cluster are."""
+        return len(self.column.values) + (self._n_slots > len(self.column.values) and not self._is_everywhere)
 
     def counts(self, nodes: NodeView) -> Int64Array:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
