@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Verdicts
@@ -190,12 +190,13 @@ class PluginCache:
                 if plugin.name not in skipped
             ]
         verdicts: list[tuple[str, Verdicts]] = []
-        for plugin, named in lineup:
-            if named is None:
-                verdict = plugin.filter(cycle, self._everywhere)
-                passes = passes & (verdict.bits == 0)
-                named = plugin.name, verdict
-            verdicts.append(named)
+        for plugin, shared in lineup:
+            if shared is not None:
+                verdicts.append(shared)
+                continue
+            verdict = plugin.filter(cycle, self._everywhere)
+            passes = passes & (verdict.bits == 0)
+            verdicts.append((plugin.name, verdict))
         return verdicts, passes
 
     def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedVerdicts:

@@ -101,6 +101,33 @@ def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, d
             assert asked(made, kept, rows) == asked(made, ShapeEntry(), rows)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 5), max_size=12), st.sets(st.integers(0, 5), min_size=1))
+def test_a_shape_that_occurs_once_is_told_the_same_as_one_whose_answers_are_kept(binds, rows):
+    everyone = plugins()
+    for each in everyone:
+        if each.scope is Scope.NODE_OBJECT:
+            type(each).reads = lambda *_: "the same of all pods"
+    made = session(
+        everyone, "abcdef", [pod(f"p{number}", cpu=str(number)) for number in range(len(binds) + 2)], weights=WEIGHTS
+    )
+    framework = made.frameworks[SCHEDULER]
+    once = 0
+    for number, row in enumerate([*binds, 0]):
+        info = made.cluster.pods.infos[number]
+        entry = framework.shape(info)
+        for known in (entry, ShapeEntry()):
+            framework.run_pre_filter(CycleState(info, number, made.cluster), known)
+        once += not entry.keeps_own
+        assert asked(made, entry, sorted(rows)) == asked(made, ShapeEntry(), sorted(rows))
+        made.cluster.bind(number, row)
+
+    assert once == len(binds)
+    again = framework.shape(made.cluster.pods.infos[len(binds)])
+    assert again.keeps_own is True
+    assert framework.shape(made.cluster.pods.infos[len(binds)]) is again
+
+
 @pytest.mark.parametrize("share", [0, 100], ids=["row by row", "all rows"])
 def test_a_node_that_has_room_again_passes_again(share, monkeypatch):
     monkeypatch.setattr(shape_cache, "_REFRESH_SHARE", share)
