@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from kplan.answers.placement import Placement
+    from kplan.answers.plan import Plan
     from kplan.autoscaling.settings import ClusterAutoscaler, Karpenter
     from kplan.config import load_scheduler_config
     from kplan.errors import (
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
         UnreachableError,
         UsageError,
     )
-    from kplan.planner.placement import Placement
-    from kplan.planner.plan import Plan
     from kplan.planner.planner import Planner
     from kplan.simulation.draining import DrainOptions
     from kplan.snapshot import Snapshot, load_snapshot
@@ -80,8 +80,8 @@ _HOMES = {
     "ClusterAutoscaler": "kplan.autoscaling.settings",
     "Karpenter": "kplan.autoscaling.settings",
     "Planner": "kplan.planner.planner",
-    "Plan": "kplan.planner.plan",
-    "Placement": "kplan.planner.placement",
+    "Plan": "kplan.answers.plan",
+    "Placement": "kplan.answers.placement",
     "sweep": "kplan.sweeps",
 }
 _ERRORS = "kplan.errors"

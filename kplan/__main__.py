@@ -1,5 +1,5 @@
 """``python -m kplan``: the command line."""
 
-from kplan.cli.start import run
+from kplan.program.start import run
 
 run()

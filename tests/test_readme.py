@@ -10,8 +10,8 @@ import pytest
 import typer.main
 
 import kplan
-from kplan.cli.main import app
-from kplan.planner.verdict import CONDITIONS
+from kplan.answers.verdict import CONDITIONS
+from kplan.program.main import app
 from kplan.report.options import OutputFormat
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,6 @@ from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerF
 from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.on_paper import ChangedClusterFlags, requested_changes
 from kplan.cli.pipelines import (
     add_to_step_summary,
     command_line,
@@ -26,18 +25,19 @@ from kplan.cli.pipelines import (
     repository_around,
     working_directory,
 )
+from kplan.cli.what_if import ChangedClusterFlags, requested_changes
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.base import PodLike
     from kplan.config.model import SchedulerConfiguration
+    from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
     from kplan.framework.extenders import Extender
-    from kplan.planner.base import PodLike
-    from kplan.planner.explanation import Shown
-    from kplan.planner.incoming import Incoming
     from kplan.planner.planner import Planner
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
+    from kplan.subjects.incoming import Incoming
     from kplan.workloads import Manifests
 
 _MOST_ON_PAGE = 200
@@ -111,7 +111,7 @@ def ask(
         extenders=_extenders(config, scheduler, verbosity),
     )
     if changes:
-        from kplan.planner.changed import changed
+        from kplan.effects.what_if import changed
 
         planner = changed(planner, changes)
     loaded = _manifests(files, manifests, cluster, planner, verbosity)
@@ -131,13 +131,13 @@ def ask(
 
 def _pods_of(name: str, planner: Planner, namespace: str, verbosity: VerbosityFlags) -> tuple[Planner, list[PodLike]]:
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
-    from kplan.planner.naming import object_named
+    from kplan.subjects.names import object_named
 
     meant = object_named(name, namespace, planner.world)
     if meant.kind == "Pod":
         return planner, [meant.key]
-    from kplan.planner.own_workloads import next_pod
-    from kplan.planner.workload_pods import living_pods
+    from kplan.capacity.own_workloads import next_pod
+    from kplan.subjects.workload_pods import living_pods
 
     pods = living_pods(planner.world, *meant)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
@@ -186,7 +186,7 @@ def _manifests(
 
 
 def _incoming(manifests: Manifests, planner: Planner) -> Incoming:
-    from kplan.planner.incoming import admit_manifests
+    from kplan.subjects.incoming import admit_manifests
 
     return admit_manifests(manifests, planner.snapshot, minor=planner.release.number)
 
@@ -215,14 +215,14 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     """Return the conditions of ``--fail-on``, by default the command's; raises UsageError for an unknown one."""
-    from kplan.planner.verdict import DEFAULT_FAIL_ON, parse_fail_on
+    from kplan.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
 
 
 def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Shown:
     """Return the nodes that a document covers: all with `--explain`, else those that a table shows."""
-    from kplan.planner.explanation import Shown
+    from kplan.diagnosis.explanation import Shown
 
     top = None if output.explain else _top(output)
     if top is not None and "html" in formats_of(output):
@@ -281,7 +281,7 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
 
     Pods of `manifests` are shown with their lines. Raises KplanError when a report cannot be written.
     """
-    from kplan.planner.places import with_lines
+    from kplan.cluster.field_lines import with_lines
     from kplan.report.registry import HUMAN_FORMATS, render
     from kplan.writing import write_file
 

@@ -73,7 +73,7 @@ def _is_name(argument: str, namespace: str) -> bool:
 
 
 def _kind(text: str) -> str:
-    from kplan.planner.workload_pods import kind_named
+    from kplan.subjects.workload_pods import kind_named
 
     return kind_named(text)
 

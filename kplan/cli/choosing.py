@@ -89,7 +89,7 @@ class NodeChoiceFlags:
         NotFoundError
             When there is no such node.
         """
-        from kplan.planner.not_found import no_node
+        from kplan.subjects.not_found import no_node
 
         known = sorted(world.node_by_name)
         chosen: list[str] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kplan.cli.faults import say
 
 if TYPE_CHECKING:
-    from kplan.planner.base import Base
+    from kplan.cluster.base import Base
 
 _PATIENCE_SECONDS = 1.0
 _BETWEEN_SECONDS = 0.1

@@ -7,25 +7,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import Question
-from kplan.cli.changes import RolloutMode, update_of
 from kplan.cli.flags import SchedulerFlags, TieRule, VerbosityFlags
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
+from kplan.cli.updates import RolloutMode, update_of
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.odds import OddsReport
-    from kplan.planner.odds import Drawn
-    from kplan.planner.odds_of_pods import InOrder, InQueue
-    from kplan.planner.odds_report import Command
+    from kplan.odds.of_pods import InOrder, InQueue
+    from kplan.odds.report import Command
+    from kplan.odds.runs import Drawn
     from kplan.planner.planner import Planner
-    from kplan.planner.question_pods import QuestionPods
+    from kplan.subjects.question_pods import QuestionPods
 
 
 def seed_of_runs(scheduler: SchedulerFlags) -> int:
     """Return the seed of many runs; raises UsageError where ``--ties`` excludes draws."""
-    from kplan.planner.limits import DEFAULT_SEED
+    from kplan.cluster.limits import DEFAULT_SEED
 
     if scheduler.ties not in (None, TieRule.EVEN):
         hint = "leave out --ties, or --runs"
@@ -47,7 +47,7 @@ def question_of_runs(
     change = update_of(question, replicas)
     if change is None:
         return question.planner, plain, plain.resolve(question.planner)
-    from kplan.planner.odds_of_changes import RolledOut
+    from kplan.odds.of_changes import RolledOut
 
     planner, written = change
     return planner, RolledOut(tuple(written), rollout.value), None
@@ -71,7 +71,7 @@ def odds_document(
     ----------
     pods : the pods of the question; None for a change
     """
-    from kplan.planner.odds_report import odds_of
+    from kplan.odds.report import odds_of
 
     seed = seed_of_runs(scheduler)
     with busy("carrying runs out", quiet=verbosity.quiet) as tell:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 import typer
 
 from kplan.cli.answer import Question, formats_of, shown_nodes, wants_map
-from kplan.cli.changes import decisions_for, update_of
 from kplan.cli.flags import OutputFlags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
+from kplan.cli.updates import decisions_for, update_of
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.plan import PlanReport
-    from kplan.planner.base import Base
-    from kplan.planner.decisions import Decisions
-    from kplan.planner.timeline import TimelinePlan
+    from kplan.effects.decisions import Decisions
+    from kplan.effects.timeline import TimelinePlan
     from kplan.simulation.applying import Rollout
     from kplan.simulation.durations import Durations
 
@@ -114,7 +114,7 @@ class TimelineFlags:
 
     def durations(self, base: Base) -> Durations:
         """Return the durations of pods: given here, learned from the cluster, or assumed."""
-        from kplan.planner.timeline import durations_for
+        from kplan.effects.timeline import durations_for
 
         return durations_for(base, *(_read(*option) for option in self._options()))
 
@@ -164,7 +164,7 @@ def seconds_of(text: str, option: str) -> float:
 
 def _read(option: str, values: Sequence[str]) -> dict[str, float]:
     """Return the durations by KIND/NAMESPACE/NAME, ``*`` for all."""
-    from kplan.planner.references import parse_reference
+    from kplan.whatif.references import parse_reference
 
     seconds: dict[str, float] = {}
     for value in values:
@@ -200,7 +200,7 @@ def timed_change(
     quiet: bool,
 ) -> PlanReport:
     """Return the report about manifests and pending pods, with a clock."""
-    from kplan.planner.timeline import Apply, carry_out_in_time
+    from kplan.effects.timeline import Apply, carry_out_in_time
 
     update = update_of(question, replicas, even_new=True)
     base, written = (question.planner, []) if update is None else update
@@ -231,7 +231,7 @@ def timed_report(
     quiet: bool,
 ) -> PlanReport:
     """Return the report about a change with a clock."""
-    from kplan.planner.change_report import change_report
+    from kplan.effects.report import change_report
 
     if not quiet:
         for option, which in flags.unused(plan):

@@ -11,10 +11,10 @@ from kplan.documents.base import Head, Report
 from kplan.documents.pods import PodsReport
 from kplan.errors import InputError, KplanError, Problem, UsageError
 from kplan.planner.planner import Planner
+from kplan.questions.pods.view import render_table
 from kplan.questions.reading import question_of
 from kplan.questions.schemas import question_schema
 from kplan.report.options import ReportOptions
-from kplan.report.pods import render_table
 from kplan.report.registry import render
 
 #: How long the text of an answer may be: some ten thousand tokens.

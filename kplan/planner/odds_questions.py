@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kplan.planner.base import Base, PodLike
-from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
+from kplan.cluster.base import Base, PodLike
+from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.reading.several import listed
 
 if TYPE_CHECKING:
-    from kplan.planner.odds import AskAll
-    from kplan.planner.odds_report import Odds
+    from kplan.odds.report import Odds
+    from kplan.odds.runs import AskAll
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
-    from kplan.workloads.changes import Manifest
+    from kplan.workloads.applied import Manifest
 
 
 class OddsQuestions(Base):
@@ -47,8 +47,8 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `place`, and when the number of runs is less than 1 or too large.
         """
-        from kplan.planner.odds_of_pods import InOrder
-        from kplan.planner.odds_report import odds_of
+        from kplan.odds.of_pods import InOrder
+        from kplan.odds.report import odds_of
 
         question = InOrder(tuple(listed(pods)), settle_preemption)
         return odds_of(
@@ -81,8 +81,8 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `odds`.
         """
-        from kplan.planner.odds_of_pods import InQueue
-        from kplan.planner.odds_report import odds_of
+        from kplan.odds.of_pods import InQueue
+        from kplan.odds.report import odds_of
 
         question = InQueue(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
         return odds_of(
@@ -114,8 +114,8 @@ class OddsQuestions(Base):
         ManifestError, UsageError
             As for `roll_out` and `odds`.
         """
-        from kplan.planner.odds_of_changes import rolled_out
-        from kplan.planner.odds_report import odds_of
+        from kplan.odds.of_changes import rolled_out
+        from kplan.odds.report import odds_of
 
         base, question = rolled_out(self, manifests, namespace, rollout, run_cron_jobs=run_cron_jobs)
         return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=ask_all)
@@ -145,8 +145,8 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `drain` and `odds`.
         """
-        from kplan.planner.odds_of_changes import Drained
-        from kplan.planner.odds_report import odds_of
+        from kplan.odds.of_changes import Drained
+        from kplan.odds.report import odds_of
 
         question = Drained(tuple(listed(nodes)), lost, one_by_one, rolling, replace, options)
         return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=ask_all)

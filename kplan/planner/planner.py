@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from kplan.planner.base import PodLike
-from kplan.planner.limits import DEFAULT_MAX_ROUNDS
+from kplan.answers.placement import Placement
+from kplan.answers.plan import Plan
+from kplan.cluster.base import PodLike
+from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.planner.odds_questions import OddsQuestions
-from kplan.planner.placement import Placement
-from kplan.planner.plan import Plan
 from kplan.planner.room import RoomQuestions
-from kplan.planner.sequence import run_in_order
 from kplan.reading.several import listed
+from kplan.subjects.sequence import run_in_order
 
 AskAll = Callable[..., Any]
 """Answers many questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
@@ -24,15 +24,15 @@ AskAll = Callable[..., Any]
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Head
     from kplan.documents.drains import DrainsReport
-    from kplan.planner.change import ChangePlan
-    from kplan.planner.on_paper import WhatIf
-    from kplan.planner.pods import StoredPod
-    from kplan.planner.queue_plan import QueuePlan
-    from kplan.planner.timeline import TimelinePlan
+    from kplan.effects.change import ChangePlan
+    from kplan.effects.queue_plan import QueuePlan
+    from kplan.effects.timeline import TimelinePlan
     from kplan.planner.wave_run import WaveRun
+    from kplan.questions.pods.created import StoredPod
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
-    from kplan.workloads.changes import Manifest
+    from kplan.whatif.edits import WhatIf
+    from kplan.workloads.applied import Manifest
     from kplan.workloads.manifests import Strictness
     from kplan.workloads.sources import Source
 
@@ -55,7 +55,7 @@ class Planner(RoomQuestions, OddsQuestions):
     def ask(
         self, question: Asked, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
     ) -> Head:
-        """Return the document that answers a question, such as ``kplan.questions.drain.Drain(nodes=("n1",))``.
+        """Return the document that answers a question, such as ``kplan.questions.drain.question.Drain(nodes=("n1",))``.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Planner(RoomQuestions, OddsQuestions):
         ManifestError
             With every object that the API server would refuse, except pods that are forbidden.
         """
-        from kplan.planner.pods import stored_pods
+        from kplan.questions.pods.created import stored_pods
         from kplan.workloads.manifests import load_manifests
 
         minor = self.release.number
@@ -153,8 +153,8 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
-        from kplan.planner.missing import telling_missing
-        from kplan.planner.queue_plan import plan_queue
+        from kplan.effects.missing import telling_missing
+        from kplan.effects.queue_plan import plan_queue
 
         question = self.queue_of(pods, with_pending=with_pending)
         plan = plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
@@ -200,7 +200,7 @@ class Planner(RoomQuestions, OddsQuestions):
         ManifestError
             With all problems of the manifests.
         """
-        from kplan.planner.change import roll_out
+        from kplan.effects.change import roll_out
 
         return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
 
@@ -238,7 +238,7 @@ class Planner(RoomQuestions, OddsQuestions):
         UsageError
             For times, durations and fields that make no sense.
         """
-        from kplan.planner.timeline import timeline
+        from kplan.effects.timeline import timeline
 
         return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
 
@@ -267,7 +267,7 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError
             When the snapshot has no such node.
         """
-        from kplan.planner.change import drain
+        from kplan.effects.change import drain
 
         return drain(
             self, listed(nodes), lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
@@ -295,8 +295,8 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
-        from kplan.planner.change import check_nodes
-        from kplan.planner.drains import drains_report, label_of, together
+        from kplan.effects.change import check_nodes
+        from kplan.questions.in_turn.drains import drains_report, label_of, together
 
         label = None if by is None else label_of(self, by)
         chosen = sorted(self.world.node_by_name) if nodes is None else listed(nodes)
@@ -342,10 +342,10 @@ class Planner(RoomQuestions, OddsQuestions):
         SnapshotError
             When a file cannot be used.
         """
-        from kplan.planner.changed import changed
-        from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
-        from kplan.planner.references import parse_reference
-        from kplan.planner.resizing import VPA, of_autoscalers, of_krr
+        from kplan.effects.what_if import changed
+        from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
+        from kplan.whatif.references import parse_reference
+        from kplan.whatif.resizing import VPA, of_autoscalers, of_krr
 
         changes: list[WhatIf] = [
             *map(With.of, listed(with_)),

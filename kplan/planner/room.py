@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from kplan.cluster.base import Base
 from kplan.errors import UsageError
-from kplan.planner.base import Base
 
 if TYPE_CHECKING:
+    from kplan.capacity.counting import Template
+    from kplan.capacity.headroom import AskAll
+    from kplan.capacity.measure import Capacity
+    from kplan.capacity.shape_list import PricedShape
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.nodes import NodesReport
     from kplan.documents.shrink import ShrinkReport
-    from kplan.planner.capacity import Template
-    from kplan.planner.capacity_plan import Capacity
-    from kplan.planner.headroom import AskAll
-    from kplan.planner.shape_list import PricedShape
     from kplan.simulation.draining import DrainOptions
     from kplan.workloads.manifests import Manifests
     from kplan.workloads.sources import Source
@@ -65,9 +65,9 @@ class RoomQuestions(Base):
         UsageError
             When there is nothing to count, or there are too many combinations of lost nodes.
         """
-        from kplan.planner.capacity import Template
-        from kplan.planner.capacity_plan import measure, measure_outlasting
-        from kplan.planner.shape_list import read_shapes
+        from kplan.capacity.counting import Template
+        from kplan.capacity.measure import measure, measure_outlasting
+        from kplan.capacity.shape_list import read_shapes
 
         ready = [template for template in templates if isinstance(template, Template)]
         sources = [template for template in templates if not isinstance(template, Template)]
@@ -98,7 +98,7 @@ class RoomQuestions(Base):
         limit: int | None,
     ) -> tuple[Self, list[Template]]:
         """Return a planner whose cluster holds the objects of manifests, and their workloads."""
-        from kplan.planner.templates import templates_of
+        from kplan.capacity.templates import templates_of
 
         workloads = templates_of(
             self.single_replicas(sources, namespace),
@@ -143,7 +143,7 @@ class RoomQuestions(Base):
         UsageError
             When there is no workload.
         """
-        from kplan.planner.headroom import base_of_manifests, headroom_report
+        from kplan.capacity.headroom import base_of_manifests, headroom_report
 
         if manifests is None:
             return headroom_report(self, wanted=wanted, limit=limit, ask_all=ask_all)
@@ -160,7 +160,7 @@ class RoomQuestions(Base):
         ----------
         options : pods that are deleted in any case; None for none
         """
-        from kplan.planner.shrink import shrink_report
+        from kplan.capacity.shrink import shrink_report
 
         return shrink_report(self, options=options)
 
@@ -180,6 +180,6 @@ class RoomQuestions(Base):
         InputError
             With all problems of the file that the settings name.
         """
-        from kplan.planner.nodes import nodes_report
+        from kplan.questions.nodes.document import nodes_report
 
         return nodes_report(self, full=full, loops=loops)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.cluster.base import Base
 from kplan.documents.placement import Outcome
 from kplan.documents.waves import GroupCondition, WaveGroup, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
@@ -14,7 +15,6 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
-from kplan.planner.base import Base
 from kplan.simulation.waves import PodState, Waves
 
 _GROUP = "PodGroup:"

@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 from kplan.questions.registry import QUESTIONS, question_type
 
 if TYPE_CHECKING:
-    from kplan.questions.capacity import Capacity, Headroom, Shapes, Shrink
-    from kplan.questions.diff import Diff
-    from kplan.questions.drain import Drain
-    from kplan.questions.explain import Explain
-    from kplan.questions.in_turn import InTurn
-    from kplan.questions.many_runs import ManyRuns
-    from kplan.questions.nodes import Nodes
-    from kplan.questions.place import Place
-    from kplan.questions.plan import Plan, Queue
-    from kplan.questions.pods import Pods
-    from kplan.questions.preempt import Preempt
-    from kplan.questions.remedy import Remedy
-    from kplan.questions.runbook import Runbook
-    from kplan.questions.what_if import WhatIf
+    from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
+    from kplan.questions.diff.question import Diff
+    from kplan.questions.drain.question import Drain
+    from kplan.questions.explain.question import Explain
+    from kplan.questions.in_turn.question import InTurn
+    from kplan.questions.many_runs.question import ManyRuns
+    from kplan.questions.nodes.question import Nodes
+    from kplan.questions.place.question import Place
+    from kplan.questions.plan.question import Plan, Queue
+    from kplan.questions.pods.question import Pods
+    from kplan.questions.preempt.question import Preempt
+    from kplan.questions.remedy.question import Remedy
+    from kplan.questions.runbook.question import Runbook
+    from kplan.questions.what_if.question import WhatIf
 
 __all__ = [
     "Capacity",

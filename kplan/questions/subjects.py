@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kplan.planner.base import PodLike
-from kplan.planner.incoming import admit_manifests
-from kplan.planner.updating import Update, requested_update
+from kplan.cluster.base import PodLike
+from kplan.effects.updating import Update, requested_update
 from kplan.questions.base import Manifest, PodName
+from kplan.subjects.incoming import admit_manifests
 from kplan.workloads.manifests import Manifests, load_manifests
 from kplan.workloads.started import started
 

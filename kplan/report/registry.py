@@ -28,21 +28,21 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 """Formats that show warnings themselves, so that standard error need not."""
 
 _MODULES: Mapping[str, str] = {
-    "PlacementReport": "kplan.report.placement",
-    "PreemptionReport": "kplan.report.preemption",
+    "PlacementReport": "kplan.questions.place.view",
+    "PreemptionReport": "kplan.questions.preempt.view",
     "PlanReport": "kplan.report.plan",
     "QueueReport": "kplan.report.queue",
-    "CapacityReport": "kplan.report.capacity",
-    "HeadroomReport": "kplan.report.headroom",
-    "ShrinkReport": "kplan.report.shrink",
+    "CapacityReport": "kplan.questions.capacity.view",
+    "HeadroomReport": "kplan.questions.capacity.headroom_view",
+    "ShrinkReport": "kplan.questions.capacity.shrink_view",
     "DrainsReport": "kplan.report.drains",
-    "OddsReport": "kplan.report.odds",
-    "RunbookReport": "kplan.report.runbook",
-    "RemedyReport": "kplan.report.remedy",
-    "DiffReport": "kplan.report.diff",
-    "BudgetsReport": "kplan.report.budgets",
-    "ChecksReport": "kplan.report.promises",
-    "NodesReport": "kplan.report.nodes",
+    "OddsReport": "kplan.questions.many_runs.view",
+    "RunbookReport": "kplan.questions.runbook.view",
+    "RemedyReport": "kplan.questions.remedy.view",
+    "DiffReport": "kplan.questions.diff.view",
+    "BudgetsReport": "kplan.questions.check.budgets_view",
+    "ChecksReport": "kplan.questions.check.view",
+    "NodesReport": "kplan.questions.nodes.view",
 }
 KINDS = tuple(_MODULES)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from kplan.documents.change import StepEvent
 from kplan.rules.pod_info import PodInfo
+from kplan.simulation.cluster_state import Course
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.course import Course
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.observing import claimed_by, ordinal_of
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled

@@ -20,11 +20,7 @@ from kplan.documents.change import Change, StepEvent
 from kplan.simulation.adoption import offer_pod, offer_set
 from kplan.simulation.bounds import bounds_of
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.simulation.jobs import JobState
-from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
-from kplan.simulation.updates import Update
-from kplan.simulation.wanted import (
+from kplan.simulation.desired import (
     count,
     deletes_claims,
     progress_deadline,
@@ -33,7 +29,11 @@ from kplan.simulation.wanted import (
     wanted_job,
     wanted_stateful_set,
 )
-from kplan.simulation.world import eligible_nodes, selector_of_controller
+from kplan.simulation.jobs import JobState
+from kplan.simulation.loop import Simulation
+from kplan.simulation.objects import eligible_nodes, selector_of_controller
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
+from kplan.simulation.updates import Update
 
 Rollout = Literal["auto", "always", "never"]
 """When a workload that is in the cluster rolls out: if its template is new, always, or never."""

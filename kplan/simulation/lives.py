@@ -19,18 +19,18 @@ from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
+from kplan.simulation.cluster_state import Course
 from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.course import Course
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
 from kplan.simulation.hints import PodDeleted
 from kplan.simulation.job_sync import BATCH_SECONDS
 from kplan.simulation.jobs import Ended, JobState
-from kplan.simulation.making import PodMaker, share
+from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.pod_creation import PodMaker, share
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT
-from kplan.simulation.world import Workloads
 
 FIRST_RETRY = 0.005
 LAST_RETRY = 1000.0

@@ -32,9 +32,9 @@ from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.job_sync import sync
 from kplan.simulation.jobs import JobState
 from kplan.simulation.lives import Lives
-from kplan.simulation.making import PodMaker
+from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner, StatefulSetState
-from kplan.simulation.world import Workloads
+from kplan.simulation.pod_creation import PodMaker
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 MAX_STEPS = 2_000_000

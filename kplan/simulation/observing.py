@@ -15,8 +15,8 @@ from kplan.api.time import to_micros
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
-from kplan.simulation.making import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
+from kplan.simulation.pod_creation import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL
 from kplan.simulation.revisions import REVISION_LABEL
 from kplan.workloads.expansion import TEMPLATE_HASH
 

@@ -14,13 +14,13 @@ from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import Durations
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.loop import Simulation
-from kplan.simulation.making import PodMaker
+from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
 from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.revisions import Revisions
 from kplan.simulation.templates import Templates
 from kplan.simulation.updates import whole_specs
-from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Snapshot
 
 QUIET = 3.25

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.batch import CronJob, Job
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.model import object_name
-from kplan.workloads.changes import WrittenWorkload
+from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.manifests import Manifests, job_of_run
 
 MAKES_PODS_LATER: Mapping[str, str] = {

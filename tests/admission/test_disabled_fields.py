@@ -11,7 +11,7 @@ import kplan
 from kplan.admission.disabled_fields import FIELDS, structs_in, structs_of, without_disabled_fields
 from kplan.api.kinds import KINDS
 from kplan.config.releases import release_of
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 from tests.scenarios import scenarios
 
 

@@ -51,7 +51,7 @@ class Run:
 
 def run(snapshot: Path, manifest: Path, replicas: int) -> Run:
     """Count replicas in a process of its own, which must find room for all."""
-    start = "from kplan.cli.start import run; run()"
+    start = "from kplan.program.start import run; run()"
     command = [sys.executable, "-c", start, "capacity", str(manifest), "-s", str(snapshot), "-o", "name"]
     began = time.perf_counter()
     # Compiled once, as an installed package is, and not into the checkout.

@@ -9,7 +9,7 @@ import sys
 import time
 
 import kplan
-from kplan.questions.checks import STANDARD, outcome_of
+from kplan.questions.check.question import STANDARD, outcome_of
 from tests.benchmarks.clusters import Object, node, pod
 
 REPLICAS = 50

@@ -17,9 +17,9 @@ from scheduler_perf import Workload
 import kplan
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
-from kplan.planner.sequence import run_in_order
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
+from kplan.subjects.sequence import run_in_order
 
 GOAL = 12
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import clusters
 
 import kplan
-from kplan.planner.drains import drains_report, together
+from kplan.questions.in_turn.drains import drains_report, together
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import kplan
-from kplan.planner.timeline import carry_out_in_time, durations_for
+from kplan.effects.timeline import carry_out_in_time, durations_for
 
 N_NODES = 500
 N_CRON_JOBS = 70

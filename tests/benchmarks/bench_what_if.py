@@ -15,7 +15,7 @@ from typing import Any
 import clusters
 
 import kplan
-from kplan.planner.drains import drains_report, together
+from kplan.questions.in_turn.drains import drains_report, together
 from kplan.sweeps import ask_all
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import kplan
-from kplan.planner.compared import ComparedAnswer
-from kplan.planner.diff import diff_report
-from kplan.planner.drains import drains_report
+from kplan.questions.diff.compared import ComparedAnswer
+from kplan.questions.diff.document import diff_report
+from kplan.questions.in_turn.drains import drains_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import node, pod

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from kplan.cli.main import app
+from kplan.program.main import app
 
 
 def invoke(*args: str | Path, stdin: str | None = None, **environment: str) -> Result:

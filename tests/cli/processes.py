@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = [sys.executable, "-c", "from kplan.cli.start import run; run()"]
+PROGRAM = [sys.executable, "-c", "from kplan.program.start import run; run()"]
 
 
 def kplan(*args: str | Path, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:

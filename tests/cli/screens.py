@@ -90,7 +90,7 @@ def read(terminal: int) -> bytes:
 
 
 def _run(commands: Sequence[Sequence[str]]) -> None:
-    from kplan.cli.main import app
+    from kplan.program.main import app
 
     for command in commands:
         with contextlib.suppress(SystemExit):

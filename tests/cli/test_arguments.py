@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.commands import invoke
-from tests.cli.test_place import WEB
+from tests.questions.place.test_command import WEB
 from tests.report.documents import node, pod
 
 

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import Result
 
 from kplan.snapshot.redact import KEPT
+from tests.effects.test_queue_plan import node, pod
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
 from tests.live.server import Answer, Cluster, Request, kubeconfig, status
-from tests.planner.test_queue_plan import node, pod
 
 from .commands import invoke
 

@@ -11,7 +11,7 @@ def collections(ending: str = "") -> list[int]:
     """Run the program; return how many objects each of its collections goes through."""
     script = (
         "import gc, sys\n"
-        "from kplan.cli.start import run\n"
+        "from kplan.program.start import run\n"
         "def note(phase, info): phase == 'start' and print(len(gc.get_objects()), file=sys.stderr)\n"
         "gc.callbacks.append(note)\n"
         "sys.argv = ['kplan', 'place', 'shop/voucher-api', '-q', '--snapshot', 'demo']\n"

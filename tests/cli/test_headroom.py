@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke
-from tests.cli.test_capacity import in_every_format
-from tests.cli.test_place import POD, WEB
+from tests.questions.capacity.test_command import in_every_format
+from tests.questions.place.test_command import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
 
 

@@ -13,9 +13,9 @@ import pytest
 import typer.main
 
 from kplan.cli.help import examples_of
-from kplan.cli.main import app
+from kplan.program.main import app
 from tests.cli.commands import invoke
-from tests.cli.test_place import WEB
+from tests.questions.place.test_command import WEB
 
 #: The second waits for an agent; tests/mcp talks to it.
 NEEDS_A_CLUSTER = ("kplan snapshot save", "kplan mcp")

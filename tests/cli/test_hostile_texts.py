@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 
 from .commands import invoke
 

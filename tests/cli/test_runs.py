@@ -11,7 +11,7 @@ import yaml
 
 import kplan
 from tests.cli.commands import invoke
-from tests.cli.test_place import WEB
+from tests.questions.place.test_command import WEB
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 import kplan
 from kplan.live.extenders import http_extenders
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 
 Reply = Callable[[dict[str, Any]], Any]
 

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from kplan.cli.main import app
+from kplan.program.main import app
 
 from .conftest import Start
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kplan.capacity.counting import Template
+from kplan.cluster import base
 from kplan.documents.plan import Action
 from kplan.framework import shape_cache
-from kplan.planner import base
-from kplan.planner.capacity import Template
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, replica, scenarios
 

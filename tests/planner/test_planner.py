@@ -8,8 +8,8 @@ from msgspec import UNSET
 import kplan
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
-from kplan.planner.incoming import IncomingPod
 from kplan.snapshot.objects import decode_pod
+from kplan.subjects.incoming import IncomingPod
 from tests.preemption.scenes import node, planner, pod
 
 WORLD = [node("a", cpu="2"), node("b", cpu="2"), pod("web", on="a"), pod("web-1", cpu="2"), pod("web-2", cpu="2")]

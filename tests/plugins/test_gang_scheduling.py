@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.errors import NotFoundError, UsageError
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 

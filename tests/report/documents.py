@@ -9,11 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 
 import kplan
+from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
-from kplan.planner.explanation import Shown
-from kplan.planner.preemption_report import follow_victims, pending_in_turn, preemption_report, without_room
-from kplan.planner.whereabouts import explain_pod
+from kplan.questions.explain.document import explain_pod
+from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 
 WHEN = "2026-03-01T10:00:00Z"
 

@@ -8,12 +8,12 @@ from functools import cache
 import msgspec
 import pytest
 
+from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.details import OtherFacts
 from kplan.documents.placement import PlacementReport
 from kplan.documents.preemption_report import PreemptionReport
-from kplan.planner.explanation import Shown
-from kplan.planner.preemption_report import preemption_report
+from kplan.questions.preempt.document import preemption_report
 from kplan.report.details import detail_text
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render

@@ -12,7 +12,7 @@ import pytest
 
 from kplan.report.markdown import escape_markdown
 from tests.cli.commands import invoke
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 from tests.report.github import calls, tags
 
 CALLING = [

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
+from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
-from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.plan import VIEW, attempts_in_full
 from kplan.report.registry import render

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kplan.capacity.counting import Template
+from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
-from kplan.planner.capacity import Template
-from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.plan import attempts_in_full
 from kplan.report.registry import FORMATS, render

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.documents.plan import PlanReport
-from kplan.planner.change_report import change_report
+from kplan.effects.report import change_report
 from kplan.report.blocks import Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.timeline import seconds_text, timeline_blocks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
-from kplan.planner.preemption_report import preemption_report
+from kplan.questions.preempt.document import preemption_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import demo_document, node, pod

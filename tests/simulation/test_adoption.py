@@ -4,7 +4,7 @@ from typing import Any
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from tests.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set, template
 
 NODES = ["n0", "n1", "n2"]

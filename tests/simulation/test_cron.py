@@ -11,7 +11,7 @@ import pytest
 import kplan
 from kplan.admission.validation.schedule import parse_schedule
 from kplan.documents.change import StepEvent
-from kplan.planner.timeline import TimelinePlan, carry_out_in_time, durations_for
+from kplan.effects.timeline import TimelinePlan, carry_out_in_time, durations_for
 from tests.simulation.clusters import node
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import WorkloadState
-from kplan.planner.change_report import change_report
+from kplan.effects.report import change_report
 from kplan.simulation import owners
 
 from .clusters import Object, deployment, node, running, stateful_set, template

@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from tests.simulation.clusters import Object, node, template
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}

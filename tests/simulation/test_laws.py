@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from tests.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2", "n3"]

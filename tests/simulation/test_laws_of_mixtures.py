@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from kplan.simulation.owners import Owner
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 from tests.simulation.test_adoption import orphan, replica_set

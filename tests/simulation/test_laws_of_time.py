@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.planner.timeline import TimelinePlan
+from kplan.effects.timeline import TimelinePlan
 from tests.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2", "n3"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import kplan
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 
 from .clusters import Object, deployment, node, running, stateful_set
 
@@ -118,7 +118,7 @@ def test_quotas_count_replica_sets_that_deployments_make() -> None:
 
 
 def test_pods_that_are_forbidden_fail_the_verdict() -> None:
-    from kplan.planner.change_report import change_report
+    from kplan.effects.report import change_report
 
     base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
     change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
 from tests.simulation.clusters import Object, daemon_set, node, stateful_set

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
-from kplan.planner.change import ChangePlan
+from kplan.effects.change import ChangePlan
 from tests.simulation.clusters import Object, node, stateful_set
 
 NODES = ["n0", "n1", "n2"]

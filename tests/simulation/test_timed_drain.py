@@ -7,7 +7,7 @@ from typing import Any
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.planner.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
+from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
 from kplan.simulation.node_upgrade import Upgrade
 from tests.simulation.clusters import budget, deployment, node, running
 

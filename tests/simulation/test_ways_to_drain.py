@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.planner.change import lose
+from kplan.effects.change import lose
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.start import start
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running

@@ -12,7 +12,7 @@ import kplan
 from kplan.api.core import PersistentVolumeClaim
 from kplan.errors import ManifestError
 from kplan.workloads import Manifests, load_manifests
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 
 Object = dict[str, Any]
 

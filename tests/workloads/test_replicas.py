@@ -15,7 +15,7 @@ import kplan
 from kplan.workloads import replicas
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke
-from tests.planner.test_queue_plan import node
+from tests.effects.test_queue_plan import node
 
 MOST = 2**31 - 1
 LABELS = {"app": "w"}
@@ -142,7 +142,7 @@ def test_two_thousand_million_replicas_are_answered_in_seconds_and_in_little_mem
     path.write_text(yaml.safe_dump(workload("Deployment", MOST)))
     program = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); sys.argv[0] = 'kplan'\n"
-        "from kplan.cli.main import app\n"
+        "from kplan.program.main import app\n"
         "try: app()\n"
         "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, file=sys.stderr)"
     )

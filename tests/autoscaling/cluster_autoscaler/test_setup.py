@@ -9,7 +9,7 @@ import pytest
 
 import kplan
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
-from tests.planner.test_queue_plan import node
+from tests.effects.test_queue_plan import node
 
 NODES = [node("general-1"), node("general-2"), node("gpu-1")]
 

@@ -9,7 +9,7 @@ import pytest
 import kplan
 from kplan.autoscaling.karpenter.catalogue import plain_entries
 from kplan.autoscaling.karpenter.learned import learned_catalogue
-from tests.planner.test_node_pools import LABELS, NOW, READY, TRUE, pool
+from tests.whatif.test_node_pools import LABELS, NOW, READY, TRUE, pool
 
 SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
 TYPES: list[dict[str, Any]] = [

@@ -11,7 +11,7 @@ import pytest
 import kplan
 from kplan.config import releases
 from kplan.config.defaults import default_configuration
-from tests.planner.test_queue_plan import node, pod
+from tests.effects.test_queue_plan import node, pod
 
 MODULE = '''
 """Kubernetes 1.38, by how it differs from 1.36."""

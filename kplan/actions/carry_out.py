@@ -1,0 +1,280 @@
+"""Carry out a set of actions as a whole, and tell which pods wait at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, in_order
+from kplan.actions.patches import Deleted, delete_spreads, without_deletions
+from kplan.api.decode import convert
+from kplan.api.kinds import POD_MAKERS
+from kplan.api.meta import controller_of
+from kplan.cluster.base import Base
+from kplan.documents.change import StepEvent
+from kplan.effects.change import begin
+from kplan.simulation.applying import Applying
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.draining import is_cordoned
+from kplan.simulation.loop import Simulation
+from kplan.simulation.merging import merged
+from kplan.simulation.owners import DaemonSetState
+from kplan.simulation.updates import Update, update_of
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import with_objects
+from kplan.whatif.edits import AddNodes, rewritten
+
+Waiting = Mapping[str, frozenset[str]]
+"""KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""
+
+_GONE = (StepEvent.EVICTED, StepEvent.DELETED)
+_NEW_WITH_POD = ("Pod", "Job")
+"""Kinds whose pods cannot be changed in place: they are created again."""
+
+
+class Played(msgspec.Struct, frozen=True):
+    """The end of a set of actions that was carried out."""
+
+    simulation: Simulation
+    base: Base  #: of the cluster with new nodes and new pods
+    waiting: Waiting
+    moved_to: Mapping[str, str]  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
+    disturbed: tuple[str, ...]  #: NAMESPACE/NAME of pods that ran and were deleted, in order
+    refused: str = ""  #: why an action cannot be carried out; empty where all were
+
+
+class Goal:
+    """Pods that are to run, while no other pod loses its node.
+
+    Parameters
+    ----------
+    start : what waits before
+    anyway : what waits without any action when the scheduler has tried all pods again
+    targets : NAMESPACE/NAME of the pods that are to run
+    """
+
+    def __init__(self, start: Waiting, anyway: Waiting, targets: Iterable[str]) -> None:
+        named = frozenset(targets)
+        self.start = {
+            workload: max(len(start.get(workload, ())), len(anyway.get(workload, ())))
+            for workload in dict.fromkeys((*start, *anyway))
+        }
+        waiting = {
+            workload: start.get(workload, frozenset()) | anyway.get(workload, frozenset()) for workload in self.start
+        }
+        self.wanted = {
+            workload: min(len(pods & named), self.start[workload]) for workload, pods in waiting.items() if pods & named
+        }
+        self.of = sum(self.wanted.values())
+
+    def runs(self, played: Played) -> int:
+        """Return how many of the pods run at the end; -1 where an action is refused or another pod waits then."""
+        if played.refused or played.simulation.circle:
+            return -1
+        number = 0
+        for workload in {*self.start, *played.waiting}:
+            before, after = self.start.get(workload, 0), len(played.waiting.get(workload, ()))
+            if after > before:
+                return -1
+            number += min(before - after, self.wanted.get(workload, 0))
+        return number
+
+    def left(self, played: Played) -> list[str]:
+        """Return the pods of the workloads in question that wait at the end."""
+        return sorted(pod for workload in self.wanted for pod in played.waiting.get(workload, ()))
+
+
+class Playing:
+    """Carries out sets of actions, each from the same start.
+
+    Parameters
+    ----------
+    progress : called with the number of sets that were tried
+    """
+
+    def __init__(self, base: Base, progress: Callable[[int], None] | None = None) -> None:
+        self.base = base
+        self.n_tried = 0
+        self._progress = progress
+        self._bases: dict[Acts, Base] = {(): base}
+        self._last: tuple[Acts, Played] | None = None
+
+    def play(self, acts: Acts) -> Played:
+        """Carry out actions in their order; between two of them the cluster comes to rest."""
+        if self._last is None or self._last[0] != acts:
+            self._last = acts, self._play(acts)
+        return self._last[1]
+
+    def _play(self, acts: Acts) -> Played:
+        self.n_tried += 1
+        if self._progress is not None:
+            self._progress(self.n_tried)
+        ordered = in_order(acts)
+        base = self._base_of(tuple(act for act in ordered if _is_of_world(act)))
+        simulation = begin(base)
+        simulation.retry_pending()
+        simulation.run()
+        applying = Applying(simulation, base.world.nodes)
+        moved_to: dict[str, str] = {}
+        refused = ""
+        for node, group in groupby((act for act in ordered if not _is_of_world(act)), key=_node_of_move):
+            if refused:
+                break
+            if node:
+                refused = _move(simulation, node, [act.pod for act in group if isinstance(act, Move)], moved_to)
+                continue
+            for act in group:
+                refused = refused or _carry_out(base, simulation, applying, act)
+        return Played(simulation, base, waiting_of(simulation), moved_to, _disturbed(base, simulation), refused)
+
+    def _base_of(self, acts: Acts) -> Base:
+        if acts not in self._bases:
+            before = self._base_of(acts[:-1])
+            self._bases[acts] = before.with_snapshot(_changed(before.snapshot, acts[-1]))
+        return self._bases[acts]
+
+
+def waiting_of(simulation: Simulation) -> Waiting:
+    """Return the pods that wait for a node, by workload."""
+    waiting: dict[str, set[str]] = {}
+    for row, pod in simulation.pods.items():
+        if not pod.node and not pod.is_terminating:
+            waiting.setdefault(workload_of(simulation, row), set()).add(pod.key)
+    return {workload: frozenset(pods) for workload, pods in waiting.items()}
+
+
+def workload_of(simulation: Simulation, row: int) -> str:
+    """Return KIND/NAMESPACE/NAME of what owns a pod, or the pod's own."""
+    owner = simulation.owner(row)
+    return f"Pod/{simulation.pods[row].key}" if owner is None else owner.workload.key
+
+
+def movable(simulation: Simulation) -> list[ObservedPod]:
+    """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name."""
+    infos = simulation.session.cluster.pods.infos
+    pods = []
+    for row, pod in simulation.pods.items():
+        owner = simulation.owner(row)
+        reference = controller_of(infos[row].pod.metadata)
+        if not pod.node or pod.is_new or pod.is_terminating or owner is None or reference is None:
+            continue
+        if isinstance(owner, DaemonSetState) or reference.kind in ("DaemonSet", "Node"):
+            continue
+        if infos[row].pod.metadata.annotations.mirror is None:
+            pods.append(pod)
+    return sorted(pods, key=lambda pod: pod.key)
+
+
+def _is_of_world(act: Act) -> bool:
+    """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
+    return isinstance(act, NewNodes) or (isinstance(act, Patch) and act.target.partition("/")[0] in _NEW_WITH_POD)
+
+
+def _node_of_move(act: Act) -> str:
+    return act.node if isinstance(act, Move) else ""
+
+
+def _carry_out(base: Base, simulation: Simulation, applying: Applying, act: Act) -> str:
+    """Carry out an action other than a move; return why the API server refuses it, empty where it does not."""
+    refused = ""
+    match act:
+        case UncordonNode(node=node):
+            simulation.uncordon(node)
+        case Patch(target=target):
+            spec, deleted = without_deletions(act.spec)
+            update = _update(base, target, {"template": {"spec": spec}})
+            if deleted:
+                update = _without_spreads(update, deleted)
+            refused = applying.apply(update).update.refused
+        case Fewer(workload=workload, to=to):
+            refused = applying.apply(_update(base, workload, {"replicas": to})).update.refused
+        case _:
+            raise TypeError(type(act).__name__)
+    simulation.run()
+    return refused
+
+
+def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
+    """Return the update that changes the ``spec`` of a workload."""
+    kind, namespace, name = workload.split("/", 2)
+    content = {"metadata": {"namespace": namespace, "name": name}, "spec": spec}
+    update = update_of(POD_MAKERS[kind].type, content, base.world, is_on=base.release.is_on)
+    return replace(update, obj=base.as_stored(update.obj))
+
+
+def _without_spreads(update: Update, deleted: Deleted) -> Update:
+    """Return an update that also deletes topology spread constraints of the template."""
+    template = update.spec["template"]
+    changed = {**template, "spec": delete_spreads(template["spec"], deleted)}
+    obj = update.obj
+    decoded = delete_spreads(msgspec.to_builtins(obj.spec.template.spec), deleted)
+    pods = replace(obj.spec.template, spec=convert(decoded, type(obj.spec.template.spec)))
+    return replace(
+        update, spec={**update.spec, "template": changed}, obj=replace(obj, spec=replace(obj.spec, template=pods))
+    )
+
+
+def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict[str, str]) -> str:
+    """Delete pods of a node, one after another, while it is cordoned."""
+    was_cordoned = is_cordoned(simulation, node)
+    if not was_cordoned:
+        simulation.cordon([node])
+    for key in pods:
+        pod = next((known for known in simulation.pods.values() if known.key == key and known.node == node), None)
+        if pod is None:
+            return f"{key} is not on {node} any more"
+        refusal = simulation.disruptions.refusal(pod)
+        if refusal:
+            return refusal
+        owner, known = workload_of(simulation, pod.row), set(simulation.pods)
+        n_waiting = sum(not other.node for other in simulation.pods.values())
+        simulation.remove(pod, StepEvent.DELETED, f"moved away from {node}")
+        simulation.run()
+        if sum(not other.node for other in simulation.pods.values()) > n_waiting:
+            return f"the pod after {key} finds no node"
+        for row in simulation.pods.keys() - known:
+            if workload_of(simulation, row) == owner and simulation.pods[row].node:
+                moved_to[key] = simulation.pods[row].node
+    if not was_cordoned:
+        simulation.uncordon(node)
+        simulation.run()
+    return ""
+
+
+def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
+    world = base.world.pod_by_key
+    gone = (step.pod for step in simulation.steps if step.event in _GONE and step.pod)
+    return tuple(dict.fromkeys(key for key in gone if key in world and world[key].spec.node_name))
+
+
+def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
+    if isinstance(act, NewNodes):
+        return rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
+    if not isinstance(act, Patch):
+        raise TypeError(type(act).__name__)
+    kind, namespace, name = act.target.split("/", 2)
+    if kind == "Pod":
+        return with_objects(snapshot, [_patched(snapshot.pod_by_key[f"{namespace}/{name}"], act.spec)])
+    changed: list[Any] = []
+    for job in snapshot.jobs:
+        if (job.metadata.namespace, job.metadata.name) == (namespace, name):
+            template = _patched(job.spec.template, act.spec)
+            changed.append(replace(job, spec=replace(job.spec, template=template)))
+    for pod in snapshot.pods:
+        owner = controller_of(pod.metadata)
+        if owner is None or (owner.kind, pod.metadata.namespace, owner.name) != (kind, namespace, name):
+            continue
+        if not pod.spec.node_name:
+            changed.append(_patched(pod, act.spec))
+    return with_objects(snapshot, changed)
+
+
+def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:
+    """Return a pod or a template of pods with its ``spec`` changed."""
+    changed, deleted = without_deletions(spec)
+    after = delete_spreads(merged(msgspec.to_builtins(obj.spec), changed), deleted)
+    return replace(obj, spec=convert(after, type(obj.spec)))

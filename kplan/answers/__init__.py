@@ -1,0 +1,1 @@
+"""Parts that the answers of several questions share."""

@@ -1,0 +1,222 @@
+"""One pod's placement, as the contract describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.diagnosis.diagnosis import Diagnosis, diagnose
+from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
+from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
+from kplan.documents.placement import NodeScore, Origin, Outcome, PodField, PodPlacement, PodRef, ReasonCount, Rejection
+from kplan.documents.preemption import Preemption, Victim
+from kplan.documents.remedy import Remedy
+from kplan.framework.cycle import CycleResult, stored_message_of
+from kplan.framework.interface import PostFilterFindings
+from kplan.framework.session import Session
+
+NodesShown = Iterable[str] | Shown | None
+"""The nodes that an explanation covers: those with these names, those that a table shows, or all."""
+
+Explain = Callable[[NodesShown], Explanation]
+Diagnose = Callable[[], Diagnosis]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A decision about one pod.
+
+    In a large cluster, `explain(nodes)` explains the decision for a few nodes; the properties cover all nodes and are
+    computed on first use.
+
+    Attributes
+    ----------
+    node : the chosen node; None if the pod is not scheduled
+    message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled,
+        and the text of the PreEnqueue plugin for a gated pod
+    stored_message : what that condition says instead for a pod with scheduling gates; empty for others
+    nominated_node : the node that preemption nominates, or None
+    post_filter_message : the status message of the PostFilter plugins; None if they did not run
+    findings : candidates and victims of preemption; None if it was not tried
+    diagnose : returns why the pod has no node, and what would help
+    """
+
+    pod: PodRef
+    outcome: Outcome
+    node: str | None
+    message: str
+    explain: Explain = field(repr=False, compare=False)
+    stored_message: str = ""
+    nominated_node: str | None = None
+    post_filter_message: str | None = None
+    findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
+    diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
+
+    @cached_property
+    def _diagnosis(self) -> Diagnosis:
+        return self.diagnose()
+
+    @property
+    def diagnosis(self) -> str:
+        """Why the pod has no node, in one sentence; empty when it is scheduled."""
+        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.text
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The least changes that would let the pod run, the smallest first; none when it is scheduled."""
+        return () if self.outcome is Outcome.SCHEDULED else self._diagnosis.remedies
+
+    @property
+    def at_fault(self) -> str:
+        """JSON path of the field of the pod that is at fault; empty when it is scheduled, or it is not one field."""
+        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.at_fault
+
+    @cached_property
+    def victims(self) -> tuple[Victim, ...]:
+        """Pods that would be evicted; computed faster than the whole `preemption`."""
+        return () if self.findings is None else self.findings.victims()
+
+    @cached_property
+    def preemption(self) -> Preemption | None:
+        """The result of preemption, complete for all nodes; None if PostFilter did not run."""
+        if self.post_filter_message is None:
+            return None
+        if self.findings is None:
+            return Preemption(eligible=False, message=self.post_filter_message, why_not="not-tried")
+        return self.findings.to_document(self.post_filter_message)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The decision explained for all nodes."""
+        return self.explain(None)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Every node with the best total score, by name."""
+        return self.explanation.ties
+
+    @property
+    def feasible_nodes(self) -> tuple[str, ...]:
+        """Nodes that passed all filters, by name."""
+        return self.explanation.feasible_nodes
+
+    @property
+    def not_evaluated(self) -> tuple[str, ...]:
+        """Nodes that the scheduler would not have looked at."""
+        return self.explanation.not_evaluated
+
+    @property
+    def rejections(self) -> Mapping[str, Rejection]:
+        """Why each rejected node was rejected."""
+        return self.explanation.rejections
+
+    @property
+    def rejection_summary(self) -> tuple[ReasonCount, ...]:
+        """How many nodes were rejected for what."""
+        return self.explanation.rejection_summary
+
+    @property
+    def scores(self) -> Mapping[str, NodeScore]:
+        """Scores of the feasible nodes; empty when one or none is feasible."""
+        return self.explanation.scores
+
+    def to_outline(self) -> PodPlacement:
+        """Return pod, outcome, node and message only, for tables that explain a few of many placements."""
+        return PodPlacement(
+            pod=self.pod,
+            outcome=self.outcome,
+            node=self.node,
+            message=self.message,
+            stored_message=self.stored_message or UNSET,
+        )
+
+    def to_document(self, nodes: NodesShown = None) -> PodPlacement:
+        """Return the decision as a document, for all nodes or only some of them."""
+        explanation = self.explanation if nodes is None else self.explain(nodes)
+        return PodPlacement(
+            pod=self.pod,
+            outcome=self.outcome,
+            node=self.node,
+            ties=explanation.ties,
+            message=self.message,
+            stored_message=self.stored_message or UNSET,
+            feasible_count=explanation.feasible_count,
+            feasible_nodes=explanation.feasible_nodes,
+            not_evaluated_count=explanation.not_evaluated_count,
+            not_evaluated=explanation.not_evaluated,
+            rejections=dict(explanation.rejections),
+            rejection_summary=tuple(
+                replace(count, closest=count.closest[:CLOSEST]) for count in explanation.rejection_summary
+            ),
+            scores=dict(explanation.scores),
+            score_details={node: dict(plugins) for node, plugins in explanation.score_details.items()},
+            preemption=self.preemption,
+            diagnosis=self.diagnosis or UNSET,
+            remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
+            at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
+        )
+
+    def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
+        """Return the JSON form of `to_document`."""
+        return self.to_document(nodes).to_dict()
+
+
+def last_placement(
+    session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas | None = None
+) -> Placement:
+    """Return the placement of a decision after which its session never changes.
+
+    Parameters
+    ----------
+    origin : the manifest of the pod
+    replicas : pods like it that wait with it; None for those of its controller, where it has no manifest
+    """
+    origins = {} if origin is None else {result.pod: origin}
+    names = session.cluster.nodes.names
+    if replicas is None:
+        replicas = owned_replicas(session, result.pod) if origin is None else ALONE
+    return placement_of(
+        session,
+        result,
+        lambda nodes: explain(result, names, nodes),
+        origins,
+        lambda: diagnose(session, result, replicas=replicas),
+    )
+
+
+def placement_of(
+    session: Session, result: CycleResult, explain_nodes: Explain, origins: Mapping[int, Origin], diagnose_pod: Diagnose
+) -> Placement:
+    """Return the placement of a decision.
+
+    Parameters
+    ----------
+    explain_nodes, diagnose_pod : called when somebody reads the explanation, or the diagnosis
+    """
+    info = session.cluster.pods.infos[result.pod]
+    names = session.cluster.nodes.names
+    post_filter = result.post_filter
+    return Placement(
+        PodRef(
+            info.namespace,
+            info.name,
+            info.uid,
+            info.priority,
+            info.pod.spec.scheduler_name,
+            origins.get(result.pod, UNSET),
+        ),
+        result.outcome,
+        None if result.row is None else names[result.row],
+        result.message,
+        explain_nodes,
+        stored_message_of(session, result),
+        None if post_filter is None or post_filter.nominated_row is None else names[post_filter.nominated_row],
+        None if post_filter is None else post_filter.status.message,
+        None if post_filter is None else post_filter.findings,
+        diagnose_pod,
+    )

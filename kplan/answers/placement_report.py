@@ -1,0 +1,94 @@
+"""The PlacementReport, and parts of it that other reports about placements share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.answers.listing import abridged, not_tried, unlisted, with_more
+from kplan.answers.placement import NodesShown, Placement
+from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.documents.base import Condition, Context
+from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
+
+NodesOf = Mapping[int, NodesShown]
+"""Index of a placement -> the nodes that its explanation covers; a placement without an entry has only an outline."""
+
+
+def summary(placements: Sequence[Placement]) -> Summary:
+    """Count the last outcome of each pod, and each victim once, whichever pods would evict it."""
+    last = {placement.pod.key: placement for placement in placements}
+    outcomes = [placement.outcome for placement in last.values()]
+    victims = {(victim.key, victim.pdb_violation) for placement in placements for victim in placement.victims}
+    return Summary(
+        pods=len(last),
+        scheduled=outcomes.count(Outcome.SCHEDULED),
+        unschedulable=outcomes.count(Outcome.UNSCHEDULABLE),
+        gated=outcomes.count(Outcome.GATED),
+        errors=outcomes.count(Outcome.ERROR),
+        victims=len({key for key, _ in victims}),
+        pdb_violations=sum(violates for _, violates in victims),
+    )
+
+
+def placement_report(
+    context: Context,
+    placements: Sequence[Placement],
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes_of: NodesOf | None = None,
+    more: Mapping[str, int] | None = None,
+    max_listed: int | None = None,
+) -> PlacementReport:
+    """Return the report about placements.
+
+    Parameters
+    ----------
+    fail_on : what makes the verdict a failure; None for the defaults of `place`
+    nodes_of : None explains all nodes of all placements
+    more : NAMESPACE/NAME -> number of further replicas with the outcome of this pod
+    max_listed : the number of placements in the report; the others are counted; None for all
+    """
+    others = unlisted(placements, more or {}, max_listed)
+    warnings = (*context.warnings, *not_tried(others))
+    verdict = judge(placements, warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
+    return PlacementReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=abridged(verdict, placements, more or {}, max_listed),
+        summary=with_more(summary(placements), placements, more or {}),
+        warnings=warnings,
+        placements=placement_documents(placements[:max_listed], nodes_of),
+        max_listed=UNSET if max_listed is None else max_listed,
+        unlisted=others,
+    )
+
+
+def placement_documents(placements: Sequence[Placement], nodes_of: NodesOf | None) -> tuple[PodPlacement, ...]:
+    """Return placements as documents; `nodes_of` as in `placement_report`."""
+    if nodes_of is None:
+        return tuple(placement.to_document() for placement in placements)
+    documents = {
+        index: placements[index].to_document(nodes_of[index]) for index in range(len(placements)) if index in nodes_of
+    }
+    alike = {_end_of(placements[index]): document for index, document in documents.items()}
+    return tuple(
+        documents[index] if index in documents else _outlined(placement, alike.get(_end_of(placement)))
+        for index, placement in enumerate(placements)
+    )
+
+
+def _end_of(placement: Placement) -> Hashable:
+    """Return a key that replicas of a workload with the same outcome share."""
+    pod = placement.pod
+    return pod.namespace, pod.origin or pod.name, placement.outcome, placement.message
+
+
+def _outlined(placement: Placement, alike: PodPlacement | None) -> PodPlacement:
+    """Return the outline of a placement, with the diagnosis of a replica with the same outcome."""
+    outline = placement.to_outline()
+    if alike is None or placement.outcome is Outcome.SCHEDULED:
+        return outline
+    return replace(outline, diagnosis=alike.diagnosis, remedies=alike.remedies, at_fault=alike.at_fault)

@@ -1,0 +1,54 @@
+"""Decisions about pods in order, and their report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from kplan.answers.answer import Answer
+from kplan.answers.cluster_map import cluster_map
+from kplan.answers.placement import Placement
+from kplan.answers.placement_report import NodesOf, placement_report
+from kplan.documents.base import Condition
+from kplan.documents.placement import PlacementReport
+from kplan.engine.cluster import Cluster
+from kplan.framework.session import Session
+
+
+@dataclass(frozen=True)
+class Plan(Answer):
+    """Decisions in order.
+
+    Attributes
+    ----------
+    placements : the decisions; a pod that is tried again after its preemption has two in a row
+    before : the cluster before the plan; not to be changed
+    session : the cluster after the plan; not to be changed
+    more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
+    """
+
+    placements: tuple[Placement, ...]
+    before: Cluster = field(repr=False)
+    session: Session = field(repr=False)
+    more: Mapping[str, int] = field(default_factory=dict)
+
+    def report(
+        self,
+        *,
+        fail_on: Sequence[Condition] | None = None,
+        nodes_of: NodesOf | None = None,
+        max_listed: int | None = None,
+        with_map: bool = False,
+    ) -> PlacementReport:
+        """Return the PlacementReport; parameters as for `placement_report`.
+
+        Parameters
+        ----------
+        with_map : list every node before and after
+        """
+        report = placement_report(
+            self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of, more=self.more, max_listed=max_listed
+        )
+        return replace(report, cluster=cluster_map(self.before, self.session.cluster)) if with_map else report

@@ -1,0 +1,131 @@
+"""Pass or fail: whether anything that `--fail-on` lists happened."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kplan.answers.placement import Placement
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.placement import Outcome
+from kplan.errors import UsageError
+
+UNSCHEDULABLE: Final = "unschedulable"
+PREEMPTION: Final = "preemption"
+PDB_VIOLATION: Final = "pdb-violation"
+GATED: Final = "gated"
+PENDING: Final = "pending"
+UNAVAILABLE: Final = "unavailable"
+NEW_NODES: Final = "new-nodes"
+WARNING: Final = "warning"
+NONE: Final = "none"
+CONDITIONS: tuple[Condition, ...] = (
+    UNSCHEDULABLE,
+    PREEMPTION,
+    PDB_VIOLATION,
+    GATED,
+    PENDING,
+    UNAVAILABLE,
+    NEW_NODES,
+    WARNING,
+    NONE,
+)
+
+DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
+    "place": (UNSCHEDULABLE, PREEMPTION, GATED),
+    "capacity": (UNSCHEDULABLE, PREEMPTION, GATED),
+    "preempt": (UNSCHEDULABLE, PDB_VIOLATION),
+    "plan": (UNSCHEDULABLE, PDB_VIOLATION),
+    "drain": (UNSCHEDULABLE, PDB_VIOLATION),
+    "remedy": (UNSCHEDULABLE,),
+    "explain": (NONE,),
+    "nodes": (NONE,),
+    "diff": (NONE,),
+}
+"""The default of `--fail-on`, by command."""
+
+
+def parse_fail_on(text: str) -> tuple[Condition, ...]:
+    """Read a comma-separated list of conditions.
+
+    Raises UsageError for a word that is not a condition, or `none` beside others.
+    """
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    unknown = [word for word in words if word not in CONDITIONS]
+    if unknown or not words:
+        raise UsageError(
+            f"unknown condition in --fail-on: {', '.join(unknown) or text!r}",
+            hint=f"choose from {', '.join(CONDITIONS)}",
+        )
+    if NONE in words and len(words) > 1:
+        raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")
+    return tuple(condition for word in words for condition in CONDITIONS if condition == word)
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """Something that counts if --fail-on lists its condition."""
+
+    condition: Condition
+    counted: Counted
+    is_old: bool = False  #: caused by pods that were pending before the change
+
+    def counts(self, fail_on: Sequence[Condition]) -> bool:
+        """Return whether it counts; old events count only if `fail_on` holds ``pending``."""
+        return self.condition in fail_on and (not self.is_old or PENDING in fail_on)
+
+
+def judge(
+    placements: Sequence[Placement],
+    warnings: Sequence[InputWarning],
+    fail_on: Sequence[Condition],
+    *,
+    accepts_preemption: bool = False,
+    besides: Container[str] = (),
+) -> Verdict:
+    """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
+
+    Parameters
+    ----------
+    accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
+    besides : pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    """
+    happened = [*_outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)]
+    for placement in placements:
+        key, is_old = placement.pod.key, placement.pod.key in besides
+        if placement.nominated_node is None:
+            continue
+        if accepts_preemption or UNSCHEDULABLE not in fail_on:
+            happened.append(Happened(PREEMPTION, Counted(key, "Preemption", node=placement.nominated_node), is_old))
+        happened += [
+            Happened(PDB_VIOLATION, Counted(key, "PdbViolation", victim=victim.key), is_old)
+            for victim in placement.victims
+            if victim.pdb_violation
+        ]
+    return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
+
+
+def _outcomes(
+    placements: Sequence[Placement], *, accepts_preemption: bool, besides: Container[str]
+) -> Iterator[Happened]:
+    """Yield the pods that have no node in the end."""
+    last = {placement.pod.key: placement for placement in placements}
+    for key, placement in last.items():
+        gets_in = accepts_preemption and placement.nominated_node is not None
+        if placement.outcome is Outcome.SCHEDULED or gets_in:
+            continue
+        counted = Counted(key, placement.outcome.value)
+        condition: Condition = GATED if placement.outcome is Outcome.GATED else UNSCHEDULABLE
+        yield Happened(condition, counted, key in besides)
+        yield Happened(PENDING, counted)
+
+
+def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:
+    """Return what counts, without duplicates."""
+    return list(dict.fromkeys(event.counted for event in happened if event.counts(fail_on)))
+
+
+def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:
+    """Return the warnings if `fail_on` holds ``warning``."""
+    return [Counted(warning.object, warning.code) for warning in warnings] if WARNING in fail_on else []

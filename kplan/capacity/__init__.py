@@ -1,0 +1,1 @@
+"""How many replicas fit, and which nodes to add."""

@@ -1,0 +1,177 @@
+"""Place replicas until one does not fit, and count them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from kplan.admission.quota import QuotaLedger
+from kplan.admission.rejection import Rejection
+from kplan.capacity.at_once import fill_at_once
+from kplan.documents.placement import Origin, Outcome
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.subjects.sequence import nominates, settle
+
+_PROGRESS_EVERY = 256
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A pod to place again and again, or a list of pods to place in turn."""
+
+    name: str  #: for reports
+    replicas: tuple[PodInfo, ...]  #: the pods; one that stands for all replicas unless `are_distinct`
+    share: int = 1  #: how many are placed in a row before it is the next template's turn
+    refused: str = ""  #: why the API server refuses such a pod; empty when it accepts it
+    are_distinct: bool = False  #: the replicas differ from each other, and there are no more than `replicas` holds
+    origin: Origin | None = None  #: the manifest that they come from
+
+    def replica(self, index: int) -> PodInfo | None:
+        """Return the pod of the replica with this index, or None when there are no more."""
+        if not self.are_distinct:
+            return self.replicas[0]
+        return self.replicas[index] if index < len(self.replicas) else None
+
+
+class Fit(msgspec.Struct):
+    """The replicas that fit, and what stops the next one."""
+
+    #: (template, node row) -> number of replicas
+    placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
+    counts: list[int] = []  #: number of placed replicas of each template
+    evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
+    #: the decision about the first replica that does not fit; live, see `kplan.subjects.sequence`; None when all fit
+    stop: CycleResult | None = None
+    stopped_template: int | None = None  #: the template of that replica
+    exhausted_template: int | None = None  #: the template whose last distinct replica fits, which ends the count
+
+    @property
+    def total(self) -> int:
+        """Number of placed replicas of all templates."""
+        return sum(self.counts)
+
+
+def fill_from(
+    start: Session,
+    templates: Sequence[Template],
+    *,
+    limit: int | None = None,
+    sequential_limit: int | None = None,
+    preempt: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Session, Fit]:
+    """Place replicas in a fork until one does not fit, many at a time where that gives the same answer.
+
+    Parameters
+    ----------
+    start : forked, not changed
+    limit, preempt, progress : as for `fill`
+    sequential_limit : replaces a `limit` of None where the replicas have to be placed one by one
+    """
+    session = start.fork()
+    fit = None if preempt or len(templates) > 1 else _fill_at_once(session, templates[0], limit)
+    if fit is None:
+        session = start.fork()
+        stop_at = sequential_limit if limit is None else limit
+        fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    return session, fit
+
+
+def _fill_at_once(session: Session, template: Template, limit: int | None) -> Fit | None:
+    info = template.replicas[0]
+    if template.are_distinct or template.refused or _quotas(session, [template]) is not None:
+        return None
+    placed = fill_at_once(session, info, limit)
+    if placed is None:
+        return None
+    total = sum(placed.values())
+    fit = Fit(Counter({(0, row): n for row, n in placed.items()}), [total])
+    if limit is None or total < limit:
+        fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
+    return fit
+
+
+def fill(
+    session: Session,
+    templates: Sequence[Template],
+    *,
+    limit: int | None = None,
+    preempt: bool = False,
+    progress: Callable[[int], None] | None = None,
+    course: list[tuple[int, int]] | None = None,
+) -> Fit:
+    """Place replicas one by one until one does not fit; changes the session.
+
+    Parameters
+    ----------
+    limit : stop after this many replicas
+    preempt : evict pods of lower priority to make room; nothing recreates them
+    progress : called now and then with the number of replicas placed so far
+    course : the template and the node row of each placed replica are appended to it, in order
+    """
+    fit = Fit(counts=[0] * len(templates))
+    quotas = _quotas(session, templates)
+    for n_placed, index in enumerate(_turns(templates)):
+        if limit is not None and n_placed >= limit:
+            break
+        info = templates[index].replica(fit.counts[index])
+        if info is None:
+            fit.exhausted_template = index
+            break
+        pod = session.cluster.add_pod(info)
+        refused = templates[index].refused or ("" if quotas is None else _charge(quotas, info))
+        if refused:
+            session.refused[pod] = refused
+        result = _place_replica(session, pod, fit, preempt=preempt)
+        if result.outcome is not Outcome.SCHEDULED or result.row is None:
+            fit.stop, fit.stopped_template = result, index
+            break
+        fit.placed[index, result.row] += 1
+        if course is not None:
+            course.append((index, result.row))
+        fit.counts[index] += 1
+        if progress is not None and n_placed % _PROGRESS_EVERY == 0:
+            progress(n_placed)
+    return fit
+
+
+def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
+    """Return the quotas that the replicas count against; None when their namespaces have none."""
+    world = session.listers.snapshot
+    namespaces = {template.replicas[0].namespace for template in templates}
+    has_any = any(quota.metadata.namespace in namespaces for quota in world.resource_quotas)
+    return QuotaLedger(world) if has_any else None
+
+
+def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
+    """Count a replica against the quotas; return the API server's message when they forbid it, else ``""``."""
+    try:
+        quotas.charge(info.pod)
+    except Rejection as rejection:
+        return f'pods "{info.name}" is forbidden: {rejection}'
+    return ""
+
+
+def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> CycleResult:
+    result = schedule_pod(session, pod)
+    if result.outcome is Outcome.SCHEDULED and result.row is not None:
+        session.bind(pod, result.row)
+    elif preempt and nominates(result) and result.post_filter is not None:
+        leaving = result.post_filter.victims
+        settle(session, result)
+        retry = schedule_pod(session, pod)
+        if retry.outcome is Outcome.SCHEDULED:
+            fit.evicted += leaving
+            settle(session, retry)
+            return retry
+    return result
+
+
+def _turns(templates: Sequence[Template]) -> Iterator[int]:
+    while True:
+        for index, template in enumerate(templates):
+            for _ in range(template.share):
+                yield index

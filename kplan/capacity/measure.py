@@ -1,0 +1,305 @@
+"""The answer of `kplan capacity`."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from msgspec import UNSET, structs
+
+from kplan.answers.answer import Answer
+from kplan.answers.cluster_map import cluster_map
+from kplan.answers.placement import NodesShown, Placement, last_placement
+from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
+from kplan.api.volumes import Volume
+from kplan.api.wellknown import ZONE
+from kplan.capacity.additions import additions
+from kplan.capacity.counting import Fit, Template, fill_from
+from kplan.capacity.losses import outlast, possible_losses
+from kplan.capacity.offers import offers
+from kplan.capacity.shape_list import PricedShape
+from kplan.cluster.base import Base
+from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.documents.capacity import (
+    Addition,
+    CapacityReport,
+    CapacitySummary,
+    Offers,
+    Stop,
+    Survival,
+    TemplateFit,
+    ZoneFit,
+)
+from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.placement import Outcome
+from kplan.engine.cluster import Cluster
+from kplan.errors import UsageError
+from kplan.framework.session import Session
+from kplan.rules.resources import quantity_text, resource_order
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.not_found import no_node
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Capacity(Answer):
+    """How many replicas fit, where, what stops the next one, and what to add for more."""
+
+    templates: tuple[Template, ...]
+    fit: Fit = field(repr=False)
+    wanted: int | None  #: the number of replicas that has to fit, or None for as many as fit
+    limit: int | None  #: the number at which the count stops in any case, or None
+    stop: Placement | None  #: the decision about the first replica that does not fit, or None
+    session: Session = field(repr=False)
+    #: nodes to add so that all wanted replicas fit; empty when they fit, or when no number is wanted
+    additions: tuple[Addition, ...] = ()
+    shapes_not_tried: int = 0  #: number of further node shapes that might help and are not tried
+    survival: Survival | None = None  #: the losses that the replicas survive; None where none are tried
+    #: the pod of the cluster that `stop` is about; empty where it is about a replica
+    stopped_pod: str = ""
+    offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether all wanted replicas fit."""
+        return self.wanted is None or self.fit.total >= self.wanted
+
+    @property
+    def sets(self) -> int | None:
+        """Number of complete sets of several templates in their ratio; None for a single template."""
+        if len(self.templates) == 1:
+            return None
+        return min(n // template.share for template, n in zip(self.templates, self.fit.counts, strict=True))
+
+    def per_node(self) -> dict[str, dict[str, int]]:
+        """Return node name -> template name -> number of replicas, sorted by node; nodes without any are absent."""
+        names = self.session.cluster.nodes.names
+        replicas: dict[str, dict[str, int]] = {}
+        for (template, row), count in sorted(self.fit.placed.items(), key=lambda item: (item[0][1], item[0][0])):
+            on_node = replicas.setdefault(names[row], {})
+            name = self.templates[template].name
+            on_node[name] = on_node.get(name, 0) + count
+        return replicas
+
+    def per_zone(self) -> dict[str, ZoneFit]:
+        """Return zone -> number of replicas and of nodes that have any; nodes without a zone are under ``""``."""
+        zones = self.session.cluster.nodes.label(ZONE)
+        replicas: Counter[str] = Counter()
+        rows: dict[str, set[int]] = {}
+        for (_, row), count in self.fit.placed.items():
+            code = int(zones.codes[row])
+            zone = zones.values[code] if code >= 0 else ""
+            replicas[zone] += count
+            rows.setdefault(zone, set()).add(row)
+        return {zone: ZoneFit(replicas=replicas[zone], nodes=len(rows[zone])) for zone in sorted(replicas)}
+
+    @cached_property
+    def context(self) -> Context:
+        """Cluster, scheduler and warnings; among these whether the count ended because replicas ran out."""
+        context = self.make_context()
+        if self.fit.exhausted_template is None:
+            return context
+        template = self.templates[self.fit.exhausted_template]
+        message = f"each replica has its own claims, so no more than {len(template.replicas)} are tried"
+        return structs.replace(
+            context, warnings=(*context.warnings, InputWarning("ReplicaBound", template.name, message))
+        )
+
+    def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
+        """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
+        default = (NONE,) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
+        chosen = default if fail_on is None else fail_on
+        because: list[str] = []
+        if not self.is_enough and UNSCHEDULABLE in chosen:
+            because.append(f"{self.fit.total} of {self.wanted} replicas fit")
+        if self.fit.evicted and PREEMPTION in chosen:
+            n_evicted = len(self.fit.evicted)
+            because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
+        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in chosen
+        gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
+        return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
+
+    def _map(self, before: Cluster) -> ClusterMap:
+        """Return every node without and with the replicas, which get their numbers here: the count has none."""
+        changed = cluster_map(before, self.session.cluster)
+        numbers = [itertools.count() for _ in self.templates]
+        coming: dict[int, list[str]] = {}
+        for (template, row), n in sorted(self.fit.placed.items()):
+            own = (f"{self.templates[template].name}-{next(numbers[template])}" for _ in range(n))
+            coming.setdefault(row, []).extend(own)
+        nodes = (structs.replace(node, arriving=tuple(coming.get(row, ()))) for row, node in enumerate(changed.nodes))
+        return structs.replace(changed, nodes=tuple(nodes))
+
+    def report(
+        self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
+    ) -> CapacityReport:
+        """Return the CapacityReport.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of `verdict`
+        nodes : the nodes to describe where the next replica does not fit; None for all
+        before : the cluster without the replicas, to list every node without and with them; None for no such list
+        """
+        infos = self.session.cluster.pods.infos
+        stopped = self.fit.stopped_template
+        stop_name = self.stopped_pod if stopped is None else self.templates[stopped].name
+        return CapacityReport(
+            snapshot=self.context.snapshot,
+            scheduler=self.context.scheduler,
+            verdict=self.verdict(fail_on),
+            summary=CapacitySummary(
+                fits=self.fit.total,
+                wanted=self.wanted,
+                limit=self.limit,
+                nodes=len({row for _, row in self.fit.placed}),
+                victims=len(self.fit.evicted),
+            ),
+            warnings=self.context.warnings,
+            templates=tuple(
+                TemplateFit(
+                    name=template.name,
+                    share=template.share,
+                    fits=count,
+                    priority=template.replicas[0].priority,
+                    requests=requests_of(template),
+                )
+                for template, count in zip(self.templates, self.fit.counts, strict=True)
+            ),
+            nodes=self.per_node(),
+            zones=self.per_zone(),
+            cluster=UNSET if before is None else self._map(before),
+            victims=tuple(infos[pod].key for pod in self.fit.evicted),
+            stop=None if self.stop is None else Stop(template=stop_name, placement=self.stop.to_document(nodes)),
+            to_add=self.additions,
+            shapes_not_tried=self.shapes_not_tried,
+            sets=UNSET if self.sets is None else self.sets,
+            survival=self.survival or UNSET,
+            offers=self.offers or UNSET,
+        )
+
+
+def measure(
+    base: Base,
+    templates: Sequence[Template],
+    *,
+    wanted: int | None = None,
+    limit: int | None = None,
+    preempt: bool = False,
+    shapes: Sequence[PricedShape] = (),
+    progress: Progress | None = None,
+) -> Capacity:
+    """Count how many replicas fit, and what to add when fewer fit than are wanted.
+
+    Parameters
+    ----------
+    shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
+    """
+    stop_at = _smaller(wanted, limit)
+    session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    stopped = templates[fit.stopped_template or 0]
+    stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
+    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, make_context=base.context)
+    if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
+        return answer
+    if shapes:
+        return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, shapes))
+    tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
+    return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
+
+
+def measure_outlasting(
+    base: Base,
+    templates: Sequence[Template],
+    *,
+    lose: int,
+    zones: bool,
+    wanted: int | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Capacity:
+    """Count how many replicas fit so that all still fit after any loss; see `kplan.capacity.losses`.
+
+    Parameters
+    ----------
+    lose : how many nodes, or zones, are lost at once
+    """
+    _refuse_devices(templates)
+    losses = possible_losses(base, lose, zones=zones)
+    stop_at = _smaller(wanted, limit)
+    outlasting = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
+    broken, before = outlasting.broken, outlasting.before
+    counts = Counter(index for index, _ in outlasting.course)
+    fit = Fit(Counter(outlasting.course), [counts[index] for index in range(len(templates))])
+    if broken is None:
+        fit.stop, fit.stopped_template, session = before.stop, before.stopped_template, outlasting.before_session
+        fit.exhausted_template = before.exhausted_template
+    else:
+        fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
+    origin = None if fit.stopped_template is None else templates[fit.stopped_template].origin
+    stop = None if fit.stop is None else last_placement(session, fit.stop, origin)
+    return Capacity(
+        tuple(templates),
+        fit,
+        wanted,
+        limit,
+        stop,
+        outlasting.before_session,
+        survival=outlasting.survival,
+        stopped_pod="" if broken is None else broken.pod,
+        make_context=partial(_context_of_losses, base, templates),
+    )
+
+
+def _smaller(wanted: int | None, limit: int | None) -> int | None:
+    return min((number for number in (wanted, limit) if number is not None), default=None)
+
+
+def _refuse_devices(templates: Sequence[Template]) -> None:
+    for template in templates:
+        if template.replicas[0].pod.spec.resource_claims:
+            raise UsageError(
+                f"{template.name} claims devices, and --lose does not follow which replica holds which device",
+                hint="leave --lose out, or leave nodes out with --exclude-nodes",
+            )
+
+
+def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
+    context = base.context()
+    message = "its replicas have their own volumes; a replica that replaces a lost one is assumed to get new volumes"
+    own = [
+        template.name for template in templates if any(volume.persistent_volume_claim for volume in _volumes(template))
+    ]
+    warnings = tuple(InputWarning("LostVolumes", name, message) for name in own)
+    return structs.replace(context, warnings=(*context.warnings, *warnings))
+
+
+def _volumes(template: Template) -> Sequence[Volume]:
+    return template.replicas[0].pod.spec.volumes if template.are_distinct else ()
+
+
+def requests_of(template: Template) -> dict[str, str]:
+    """Return resource -> what each pod of a template requests, as a quantity."""
+    requests = template.replicas[0].resources.requests
+    return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
+
+
+def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
+    """Return the snapshot without some nodes and the pods that run there.
+
+    Raises NotFoundError when one of them is not in the snapshot.
+    """
+    unknown = sorted(set(names) - set(snapshot.node_by_name))
+    if unknown:
+        raise no_node(unknown, snapshot.node_by_name)
+    gone = set(names)
+    return dataclasses.replace(
+        snapshot,
+        nodes=tuple(node for node in snapshot.nodes if node.metadata.name not in gone),
+        pods=tuple(pod for pod in snapshot.pods if pod.spec.node_name not in gone),
+    )

@@ -1,0 +1,177 @@
+"""Room that a cluster is expected to keep: for surges, for autoscalers at their maximum, for the largest pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kplan.answers.utilisation import pool_label
+from kplan.answers.verdict import UNSCHEDULABLE, counted_warnings
+from kplan.api.apps import Deployment
+from kplan.api.core import Pod, PodSpec
+from kplan.capacity.counting import Template
+from kplan.capacity.headroom import AskAll, HeadroomQuestion
+from kplan.capacity.own_workloads import next_replicas, own_workloads
+from kplan.cluster.base import Base
+from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
+from kplan.errors import NotFoundError
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import scaled
+from kplan.workloads.autoscalers import live_replicas
+
+_DEFAULT_SURGE = "25%"
+_RECREATE = "Recreate"
+
+Wanted = tuple[str, int]
+"""KIND/NAMESPACE/NAME of a workload, and how many more replicas of it should fit."""
+
+
+def surges(base: Base) -> list[Wanted]:
+    """Return the Deployments with the number of pods that they create above their replicas in a rollout."""
+    return [
+        (f"Deployment/{deployment.metadata.key}", surge)
+        for deployment in base.world.deployments
+        if (surge := _surge(deployment)) > 0
+    ]
+
+
+def _surge(deployment: Deployment) -> int:
+    """Upstream: pkg/controller/deployment/util MaxSurge."""
+    spec = deployment.spec
+    if spec.strategy.type == _RECREATE or spec.paused:
+        return 0
+    rolling = spec.strategy.rolling_update
+    amount = _DEFAULT_SURGE if rolling is None or rolling.max_surge is None else rolling.max_surge
+    return scaled(amount, 1 if spec.replicas is None else spec.replicas, round_up=True)
+
+
+def maxima(base: Base) -> list[Wanted]:
+    """Return the workloads of autoscalers, with the number of replicas that they lack to their maximum."""
+    wanted: dict[str, int] = {}
+    for scaler in base.world.horizontal_pod_autoscalers:
+        target = scaler.spec.scale_target_ref
+        namespace = scaler.metadata.namespace
+        live = live_replicas(base.world, target.kind, namespace, target.name)
+        if live is not None and scaler.spec.max_replicas > live:
+            key = f"{target.kind}/{namespace}/{target.name}"
+            wanted[key] = max(wanted.get(key, 0), scaler.spec.max_replicas - live)
+    return sorted(wanted.items())
+
+
+def alone(
+    base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
+) -> HeadroomReport:
+    """Count for each workload alone whether so many more of its replicas fit."""
+    running = {workload.key: workload.running for workload in own_workloads(base)}
+    known = [(key, number) for key, number in wanted if key in running]
+    questions = [HeadroomQuestion(key, running[key], number, ()) for key, number in known]
+    answers = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
+    rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(answers, known, strict=True)]
+    return _report(base, rooms, fail_on)
+
+
+def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
+    ordered = sorted(rooms, key=lambda room: (room.fits >= (room.wanted or 0), room.workload))
+    short = [room.workload for room in ordered if room.fits < (room.wanted or 0)]
+    counted = [Counted(name, "Unschedulable") for name in short if UNSCHEDULABLE in fail_on]
+    context = base.context()
+    return HeadroomReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]),
+        warnings=context.warnings,
+        wanted=None,
+        limit=max((room.wanted or 0 for room in ordered), default=0),
+        workloads=tuple(ordered),
+    )
+
+
+def pods_at_maxima(base: Base) -> tuple[Base, list[Pod]]:
+    """Return all pods that autoscalers lack to their maxima, and a base with their claims."""
+    from kplan.subjects.incoming import with_objects
+
+    pods: list[Pod] = []
+    for key, number in maxima(base):
+        try:
+            template, claims = next_replicas(base, key, number)
+        except NotFoundError:
+            continue
+        if claims:
+            base = base.with_snapshot(with_objects(base.snapshot, claims))
+        replicas = [info.pod for info in template.replicas]
+        pods += [_numbered(replicas[index % len(replicas)], index, number) for index in range(number) if replicas]
+    return base, pods
+
+
+def _numbered(pod: Pod, index: int, of: int) -> Pod:
+    """Return a replica under a name of its own."""
+    name = pod.metadata.name if of == 1 else f"{pod.metadata.name}-more-{index + 1}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{index + 1}"))
+
+
+def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomReport:
+    """Count for each pool whether one more pod as large as its largest one fits there.
+
+    The names in the report are ``Pool/NAME/NAMESPACE.POD``.
+
+    Raises
+    ------
+    NotFoundError
+        When no node says to which pool it belongs.
+    """
+    label = pool_label(base.session.cluster.nodes)
+    if label is None:
+        raise NotFoundError("no node says to which pool it belongs", hint="nodes of clouds have a label for it")
+    rooms = []
+    for pool, pod in sorted(_largest(base, label)):
+        template = Template(f"Pool/{pool}", (PodInfo(_as_large_as(pod, {label: pool})),))
+        key = f"Pool/{pool}/{pod.metadata.namespace}.{pod.metadata.name}"
+        rooms.append(replace(HeadroomQuestion(key, 1, 1, (), template)(base), wanted=1))
+    return _report(base, rooms, fail_on)
+
+
+def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:
+    """Return a pending pod with the requests and tolerations of another, for nodes with these labels."""
+    spec = PodSpec(
+        containers=pod.spec.containers,
+        init_containers=pod.spec.init_containers,
+        overhead=pod.spec.overhead,
+        resources=pod.spec.resources,
+        tolerations=pod.spec.tolerations,
+        scheduler_name=pod.spec.scheduler_name,
+        node_selector=labels,
+    )
+    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-more", uid=f"{pod.metadata.uid}-more", labels={})
+    return Pod(metadata=metadata, spec=spec)
+
+
+def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
+    """Yield each pool with its pod that requests most cpu and memory, by its share of what a node of the pool has."""
+    cluster = base.session.cluster
+    pools = {
+        node.metadata.name: node.metadata.labels[label] for node in base.world.nodes if label in node.metadata.labels
+    }
+    largest: dict[str, tuple[float, str, Pod]] = {}
+    for info in cluster.pods.infos:
+        pool = pools.get(info.pod.spec.node_name)
+        if pool is None or _is_daemon(info.pod):
+            continue
+        row = cluster.nodes.row_of[info.pod.spec.node_name]
+        share = max(
+            (
+                amount / int(cluster.nodes.allocatable(name)[row])
+                for name, amount in info.requests.items()
+                if int(cluster.nodes.allocatable(name)[row])
+            ),
+            default=0.0,
+        )
+        held = largest.get(pool)
+        if held is None or (share, held[1]) > (held[0], info.key):
+            largest[pool] = (share, info.key, info.pod)
+    return iter((pool, pod) for pool, (_, _, pod) in largest.items())
+
+
+def _is_daemon(pod: Pod) -> bool:
+    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)

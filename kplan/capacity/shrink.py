@@ -1,0 +1,208 @@
+"""Find nodes that can be drained one after another, with every pod placed and every disruption budget respected.
+
+The search is greedy: the node with the smallest share of requests goes first. After each drain the remaining nodes are
+compared again, with the pods on their new nodes. A node that has to stay is not tried again. Another order might free
+more nodes.
+
+Each drain is carried out as `kplan drain` does it. Before that, the node's pods are placed in a copy of the cluster,
+which shows quickly that a node has to stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kplan.answers.utilisation import allocatable, amounts, requested, usage
+from kplan.answers.verdict import NONE, counted_warnings
+from kplan.api.wellknown import CONTROL_PLANE
+from kplan.cluster.base import Base
+from kplan.documents.base import Condition, Verdict
+from kplan.documents.change import StepEvent
+from kplan.documents.placement import Outcome
+from kplan.documents.plan import Usage
+from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
+from kplan.effects.change import begin
+from kplan.engine.arrays import RowArray
+from kplan.framework.cycle import schedule_pod
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import CPU, MEMORY, quantity_text
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.draining import Drain, DrainOptions
+from kplan.whatif.successors import is_recreated, successor
+
+
+def shrink_report(
+    base: Base,
+    *,
+    options: DrainOptions | None = None,
+    fail_on: Sequence[Condition] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ShrinkReport:
+    """Return the ShrinkReport.
+
+    Parameters
+    ----------
+    options : the drain's options; None for those of `kubectl drain`
+    fail_on : what makes the verdict a failure; None for nothing
+    progress : called with the number of nodes that can go so far, and of those that were tried
+    """
+    shrinking = _Shrinking(base, options or DrainOptions())
+    shrinking.run(progress or (lambda _freed, _tried: None))
+    context = base.context()
+    chosen = (NONE,) if fail_on is None else fail_on
+    nodes = base.session.cluster.nodes
+    gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
+    return ShrinkReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, counted_warnings(context.warnings, chosen)),
+        warnings=context.warnings,
+        freed=tuple(shrinking.freed),
+        stays=tuple(shrinking.stays),
+        frees=_offered(base, gone),
+        usage=shrinking.usage(gone),
+    )
+
+
+class _Shrinking:
+    """Drains one node after the other in a simulation of its own."""
+
+    def __init__(self, base: Base, options: DrainOptions) -> None:
+        self._base, self._options = base, options
+        self._simulation = begin(base)
+        self.freed: list[FreedNode] = []
+        self.stays: list[StayingNode] = []
+        self._replacements: dict[int, PodInfo] = {}  # row of a pod -> the pod that its controller creates next
+
+    def run(self, progress: Callable[[int, int], None]) -> None:
+        """Try every node once, the one with the smallest share of requests first."""
+        nodes = self._base.session.cluster.nodes.nodes
+        remaining = set()
+        for row, node in enumerate(nodes):
+            if any(label in node.metadata.labels for label in CONTROL_PLANE):
+                self.stays.append(StayingNode(name=node.metadata.name, why="control-plane"))
+            else:
+                remaining.add(row)
+        while remaining:
+            row = self._emptiest(remaining)
+            remaining.discard(row)
+            self._try_node(row)
+            progress(len(self.freed), len(nodes) - len(remaining))
+
+    def usage(self, gone: RowArray) -> dict[str, Usage]:
+        """Return the usage of all nodes before, and of those that stay afterwards."""
+        before, after = self._base.session.cluster, self._simulation.session.cluster
+        rows = np.arange(len(before))
+        then, now = amounts(before, rows), amounts(after, np.setdiff1d(rows, gone))
+        return {name: usage(name, then[name], now[name]) for name in now}
+
+    def _emptiest(self, rows: set[int]) -> int:
+        """Return the node whose requests are the smallest share of the cluster; of equal nodes the first by name."""
+        cluster = self._simulation.session.cluster
+        chosen = np.asarray(sorted(rows), np.intp)
+        shares = np.zeros(len(chosen))
+        for resource in (CPU, MEMORY):
+            total = int(allocatable(cluster.nodes, resource).sum())
+            shares = np.maximum(shares, requested(cluster, resource)[chosen] / max(total, 1))
+        order = np.lexsort((chosen, cluster.pod_count[chosen], shares))
+        return int(chosen[order[0]])
+
+    def _try_node(self, row: int) -> None:
+        simulation = self._simulation
+        name = simulation.session.cluster.nodes.names[row]
+        leaving = Drain(simulation, self._options).leaving([name])
+        lost = sum(simulation.owner(pod.row) is None for pod in leaving)
+        stays = self._obstacle(name, leaving) or self._without_place(name, row, leaving)
+        if stays is None:
+            stays = self._drain(name)
+            if stays is not None:
+                self._undo_last_drain()
+        if stays is not None:
+            self.stays.append(stays)
+        else:
+            frees = _offered(self._base, np.asarray([row], np.intp))
+            self.freed.append(FreedNode(name=name, moved=len(leaving) - lost, deleted=lost, frees=frees))
+
+    def _obstacle(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
+        """Return that the node stays because a pod cannot be evicted; None when all may be."""
+        drain = Drain(self._simulation, self._options)
+        for pod in leaving:
+            message = drain.obstacle(pod)
+            if message:
+                is_budget = message == self._simulation.disruptions.refusal(pod)
+                why: Why = "budget" if is_budget else "not-evictable"
+                return StayingNode(name=name, why=why, pod=pod.key, because=message)
+        return None
+
+    def _without_place(self, name: str, row: int, leaving: Sequence[ObservedPod]) -> StayingNode | None:
+        """Return that the node stays because a pod fits nowhere else in a copy of the cluster; None when all fit."""
+        infos = self._simulation.session.cluster.pods.infos
+        moving = [pod for pod in leaving if _is_tried(infos[pod.row])]
+        if not moving:
+            return None
+        session = self._simulation.session.fork()
+        session.set_schedulable([row], schedulable=False)
+        for pod in leaving:
+            session.evict(pod.row)
+        for pod in sorted(moving, key=lambda pod: -infos[pod.row].priority):
+            if pod.row not in self._replacements:
+                self._replacements[pod.row] = successor(infos[pod.row], 1, None, self._base.world)
+            replacement = session.add_pod(self._replacements[pod.row])
+            result = schedule_pod(session, replacement, looks_for_victims=False)
+            if result.outcome is not Outcome.SCHEDULED or result.row is None:
+                return StayingNode(name=name, why="no-place", pod=pod.key, because=result.message)
+            session.bind(replacement, result.row)
+        return None
+
+    def _drain(self, name: str) -> StayingNode | None:
+        """Drain a node; return why it has to stay after all, or None."""
+        simulation = self._simulation
+        waiting, n_steps, n_violations = self._waiting(), len(simulation.steps), len(simulation.violations)
+        drain = Drain(simulation, self._options)
+        simulation.cordon([name])
+        drain.together(drain.leaving([name]))
+        if drain.obstacles:
+            first = drain.obstacles[0]
+            return StayingNode(name=name, why="budget", pod=first.pod, because=first.words)
+        more = self._waiting() - waiting
+        for pod in simulation.pods.values():
+            if not pod.node and self._workload(pod) in more:
+                because = simulation.messages.get(pod.row, "")
+                return StayingNode(name=name, why="no-place", pod=pod.key, because=because)
+        moved = next((step for step in simulation.steps[n_steps:] if step.event is StepEvent.NOMINATED), None)
+        if moved is not None or len(simulation.violations) > n_violations or simulation.circle:
+            pod_key = "" if moved is None else moved.pod
+            return StayingNode(name=name, why="moves-others", pod=pod_key, because=simulation.circle)
+        return None
+
+    def _undo_last_drain(self) -> None:
+        """Start the simulation anew, and repeat all drains but the last one."""
+        self._simulation = begin(self._base)
+        self._replacements.clear()
+        for freed in self.freed:
+            drain = Drain(self._simulation, self._options)
+            self._simulation.cordon([freed.name])
+            drain.together(drain.leaving([freed.name]))
+
+    def _waiting(self) -> Counter[str]:
+        """Count the pods without a node, by workload."""
+        return Counter(self._workload(pod) for pod in self._simulation.pods.values() if not pod.node)
+
+    def _workload(self, pod: ObservedPod) -> str:
+        owner = self._simulation.owner(pod.row)
+        return f"Pod/{pod.key}" if owner is None else owner.workload.key
+
+
+def _is_tried(info: PodInfo) -> bool:
+    """Return whether a controller recreates the pod, and needs to create no claim for it."""
+    spec = info.pod.spec
+    has_own = bool(spec.resource_claims) or any(volume.ephemeral is not None for volume in spec.volumes)
+    return is_recreated(info) and not has_own
+
+
+def _offered(base: Base, rows: RowArray) -> dict[str, str]:
+    offered = amounts(base.session.cluster, rows)
+    return {name: quantity_text(name, amount.allocatable) for name, amount in offered.items() if amount.allocatable}

@@ -1,0 +1,208 @@
+"""Workloads as templates whose replicas are counted.
+
+A template is admitted once, and one pod stands for all replicas; if each replica has its own claims, there is a pod for
+each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.admission.podsecurity import NEWEST
+from kplan.api.apps import StatefulSet
+from kplan.api.core import Pod
+from kplan.api.kinds import type_of
+from kplan.api.meta import controller_of
+from kplan.api.quantity import value
+from kplan.capacity.counting import Template
+from kplan.errors import UsageError
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import PODS
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.subjects.incoming import admit_manifests, with_objects, with_uid
+from kplan.workloads.claims import generated_claims, stateful_claims
+from kplan.workloads.manifests import Manifests
+
+MAX_OWN_REPLICAS = 10_000
+"""The largest number of pods for a template whose replicas have their own claims."""
+
+_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+_NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
+
+
+class CountedTemplates(msgspec.Struct, frozen=True):
+    """Templates to count, and the other objects of their manifests."""
+
+    templates: tuple[Template, ...]
+    objects: tuple[msgspec.Struct, ...]  #: services, claims, budgets and the like
+    warnings: tuple[InputWarning, ...]
+
+
+def templates_of(
+    manifests: Manifests,
+    snapshot: Snapshot,
+    *,
+    shares: Sequence[int] = (),
+    wanted: int | None = None,
+    limit: int | None = None,
+    minor: int = NEWEST,
+) -> CountedTemplates:
+    """Return the template of each workload of manifests, after admission.
+
+    Parameters
+    ----------
+    manifests : one replica of each workload
+    shares : the number of replicas of each workload in a row; one of each if empty
+    wanted, limit : as for `Planner.capacity`
+    minor : minor version of the API server, such as 36
+
+    Raises
+    ------
+    ManifestError
+        As `admit_manifests`.
+    UsageError
+        When the number of shares differs from that of workloads, or one of these is a daemon set.
+    """
+    _check_countable(manifests, shares)
+    incoming = admit_manifests(manifests, snapshot, minor=minor)
+    world = with_objects(snapshot, incoming.objects)
+    most = most_replicas(snapshot, wanted, limit)
+    objects = list(incoming.objects)
+    names = Counter(f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in incoming.pods)
+    templates = []
+    for index, pod in enumerate(incoming.pods):
+        name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
+        share = shares[index] if shares else 1
+        if names[name] > 1:
+            name = f"{pod.origin.kind}/{name}"
+        pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, world)
+        objects += claims
+        templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
+    return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
+
+
+def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
+    """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
+    daemons = [pod for pod in manifests.pods if pod.kind == "DaemonSet"]
+    if daemons:
+        raise UsageError(
+            f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count",
+            hint="kplan place shows on which nodes it fits",
+        )
+    if not manifests.pods:
+        raise UsageError(
+            "there are no replicas to count: the manifests create no pod in this cluster",
+            hint="for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload",
+        )
+    if shares and len(shares) != len(manifests.pods):
+        texts, n_shares = ":".join(map(str, shares)), len(shares)
+        described = f"{n_shares} template{'s' if n_shares != 1 else ''}"
+        raise UsageError(
+            f"--mix {texts} is for {described}, and the manifests hold {len(manifests.pods)}",
+            hint="give one number for each workload, in the order of the manifests",
+        )
+
+
+def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+    """Return the pods that stand for replicas, and their claims.
+
+    Parameters
+    ----------
+    first : the first replica, as the API server stores it
+    most : the largest number of pods
+
+    Returns
+    -------
+    pods : one for all replicas, with a free name; `most` if each replica has its own claims
+    claims : as the API server stores them
+    """
+    if most < 1 or not _has_own_claims(first, world):
+        return [_under_free_name(first, world)], []
+    pods, claims = _make_more(first, min(most, MAX_OWN_REPLICAS), world)
+    return pods, [complete(claim, type_of(claim)) for claim in claims]
+
+
+def most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:
+    """Return a number of replicas that is never smaller than the count, plus the first one that does not fit."""
+    known = [number for number in (wanted, limit) if number is not None]
+    if known:
+        return max(min(known), 1)
+    return sum(value(node.status.allocatable.get(PODS, 0)) for node in snapshot.nodes) + 1
+
+
+def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
+    """Return whether each replica has its own claims, or reserves a shared one under its own name."""
+    return (
+        any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        or bool(pod.spec.resource_claims)
+        or _stateful_set(pod, world) is not None
+    )
+
+
+def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
+    """Return the stateful set of a pod, if it has volume claim templates."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "StatefulSet":
+        return None
+    for stateful_set in world.stateful_sets:
+        if stateful_set.metadata.name == owner.name and stateful_set.metadata.namespace == pod.metadata.namespace:
+            return stateful_set if stateful_set.spec.volume_claim_templates else None
+    return None
+
+
+def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+    """Return n replicas with free names, and their claims."""
+    owner = _stateful_set(first, world)
+    pods: list[Pod] = []
+    claims: list[msgspec.Struct] = []
+    numbers = _free_numbers(first, world)
+    shared_statuses = tuple(
+        status
+        for status in first.status.resource_claim_statuses
+        if not any(
+            entry.name == status.name and entry.resource_claim_template_name for entry in first.spec.resource_claims
+        )
+    )
+    for _ in range(n):
+        pod = _renumbered(first, next(numbers))
+        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared_statuses)))
+        if owner is not None:
+            pod, own_claims = stateful_claims(owner, pod, world)
+            claims += own_claims
+        pod, generated = generated_claims(pod, world)
+        claims += generated
+        pods.append(pod)
+    return pods, claims
+
+
+def _under_free_name(pod: Pod, world: Snapshot) -> Pod:
+    """Return the replica that stands for all, with a name that no pod of the cluster has."""
+    if pod.metadata.key not in world.pod_by_key:
+        return pod
+    return with_uid(_renumbered(pod, next(_free_numbers(pod, world))))
+
+
+def _free_numbers(first: Pod, world: Snapshot) -> Iterator[int]:
+    prefix, _, number = first.metadata.name.rpartition("-")
+    candidate = int(number) if number.isdecimal() else 0
+    while True:
+        if f"{first.metadata.namespace}/{prefix}-{candidate}" not in world.pod_by_key:
+            yield candidate
+        candidate += 1
+
+
+def _renumbered(pod: Pod, number: int) -> Pod:
+    name = f"{pod.metadata.name.rpartition('-')[0]}-{number}"
+    labels = dict(pod.metadata.labels)
+    if _NAME_LABEL in labels:
+        labels[_NAME_LABEL] = name
+    for key in _NUMBER_LABELS:
+        if key in labels:
+            labels[key] = str(number)
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid="", labels=labels))

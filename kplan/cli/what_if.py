@@ -1,0 +1,150 @@
+"""The options that change the cluster on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.help import in_order
+from kplan.cli.live_options import ClusterFlags, open_cluster
+from kplan.errors import InputError, KplanError, UsageError
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
+    from kplan.whatif.edits import WhatIf
+
+_NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
+
+
+_CHANGES_PANEL = "What if"
+_STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class ChangedClusterFlags(ClusterFlags):
+    """Options for the source of the cluster, and for changes of it on paper."""
+
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Objects to add or replace.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="KIND/[NS/]NAME",
+            help="Object to remove with what it owns; globs, or KIND?label=value.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    add_nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-nodes", metavar="N=NODE", help="Add N empty nodes like NODE.", rich_help_panel=_CHANGES_PANEL
+        ),
+    ] = None
+    cordon: Annotated[
+        list[str] | None,
+        typer.Option("--cordon", metavar="NODE", help="Node to cordon.", rich_help_panel=_CHANGES_PANEL),
+    ] = None
+    uncordon: Annotated[
+        list[str] | None,
+        typer.Option("--uncordon", metavar="NODE", help="Node to uncordon.", rich_help_panel=_CHANGES_PANEL),
+    ] = None
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scale",
+            metavar="KIND/[NS/]NAME=N",
+            help="Workload to scale to N replicas; new ones are pending.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    apply_recommendations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--apply-recommendations",
+            metavar="vpa",
+            help="Give pods the requests that VerticalPodAutoscalers recommend.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    recommendations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recommendations",
+            metavar="FILE",
+            help="Give pods the requests that a report of krr recommends (krr simple -f json).",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    settle: Annotated[
+        bool,
+        typer.Option(
+            "--settle",
+            help="Let controllers and scheduler react to these changes before the question is asked.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = False
+
+
+def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
+    """Return the changes of the options, in their order, with settling last.
+
+    Raises KplanError for an invalid change, with its option.
+    """
+    options = {name: getattr(flags, name) or () for name in _NAMES}
+    if not any(options.values()) and not flags.settle:
+        return []
+    from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
+    from kplan.whatif.references import parse_reference
+    from kplan.whatif.resizing import of_autoscalers, of_krr
+
+    readers: Mapping[str, Callable[[str], WhatIf]] = {
+        "with_": With.of,
+        "without": lambda text: Without(parse_reference(text)),
+        "add_nodes": parse_add_nodes,
+        "cordon": cordoned,
+        "uncordon": lambda text: cordoned(text, is_cordoned=False),
+        "scale": parse_scale,
+        "apply_recommendations": of_autoscalers,
+        "recommendations": of_krr,
+    }
+    changes: list[WhatIf] = []
+    for name, value in in_order(options):
+        try:
+            changes.append(readers[name](value))
+        except InputError:
+            raise
+        except KplanError as error:
+            option = name.strip("_").replace("_", "-")
+            raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
+    return [*changes, Settle()] if flags.settle else changes
+
+
+def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
+    """Return a cluster with the changes of the options; raises KplanError for invalid input.
+
+    Parameters
+    ----------
+    source : file of the snapshot; empty for the live cluster
+    """
+    if [source, *(flags.with_ or ())].count(_STANDARD_INPUT) > 1:
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    changes = requested_changes(flags)
+    live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
+    snapshot = open_cluster(source, live, quiet=quiet)
+    if not changes:
+        return snapshot
+    from kplan.effects.what_if import changed
+    from kplan.planner.planner import Planner
+
+    return changed(Planner(snapshot), changes).snapshot

@@ -1,0 +1,1 @@
+"""The cluster of a snapshot, from which every question starts."""

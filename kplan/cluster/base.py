@@ -1,0 +1,400 @@
+"""The cluster of a snapshot, from which every question starts; no question changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import msgspec
+
+from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
+from kplan.answers.placement import Explain, NodesShown, placement_of
+from kplan.answers.plan import Plan
+from kplan.api.core import Pod
+from kplan.cluster.columns import standing
+from kplan.cluster.moment import moment_of
+from kplan.cluster.proxies import make_picklable
+from kplan.cluster.release import Ties, as_decided, server_warnings, tie_rule
+from kplan.cluster.unmodelled import unmodelled, unmodelled_of
+from kplan.config.model import SchedulerConfiguration
+from kplan.config.releases import AUTO, HEAP, Release
+from kplan.diagnosis.diagnosis import Diagnosing
+from kplan.diagnosis.explanation import Explanation, Shown, explain
+from kplan.documents.base import Context, InputWarning, SchedulerRef, SnapshotRef
+from kplan.documents.placement import Origin
+from kplan.engine.cluster import NOWHERE
+from kplan.errors import UsageError
+from kplan.framework.extenders import Extender
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session, SessionOptions
+from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
+from kplan.reading.several import listed
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.model import Snapshot, missing_warning
+from kplan.snapshot.objects import as_snapshot, decode_pod
+from kplan.subjects.incoming import IncomingPod, with_objects
+from kplan.subjects.not_found import has_ended, no_pod
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Replay, Run
+from kplan.subjects.workload_pods import workloads_called
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.settings import Settings
+    from kplan.simulation.loop import Simulation
+
+Sampling = Literal["all", "as-configured"]
+PodLike = str | Pod | Mapping[str, Any] | IncomingPod
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_EAGER_CELLS = 2_000
+"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
+up to a decision when somebody reads its explanation."""
+
+
+Progress = Callable[[int, int | None], None]
+"""Called with the number of decisions or steps so far, and the number of all if it is known."""
+
+
+class Base:
+    """A snapshot's cluster under a scheduler configuration.
+
+    Parameters
+    ----------
+    snapshot : the cluster, or what `kplan.load_snapshot` loads: a path, or ``demo``
+    config : None for kube-scheduler's defaults
+    kubernetes : decide as this minor, such as ``1.34``; None or ``auto`` for the minor that the configuration was
+        loaded for, else the server's, else the newest
+    feature_gates : feature gates that differ from their defaults
+    sampling : ``all`` looks at every node; ``as-configured`` stops early as percentageOfNodesToScore says
+    start_index : where the first sampled search starts
+    ties : which of several equal best nodes is chosen: ``scheduler``, the node that this release most likely chooses;
+        ``name``, the first by name; ``even``, a draw in which all are equally likely; None for ``even`` with a seed,
+        else ``scheduler``
+    seed : of even draws
+    extenders : extenders to call; none are called by default
+    plugins : classes of out-of-tree plugins, for profiles that enable them
+    additions : further objects of the cluster, such as the services and claims of manifests
+    warnings : warnings about the question, which every answer repeats
+    autoscaler : the autoscaler to follow; None for none
+    now : the moment of the question, RFC 3339; None for the time of the snapshot, or the present if that is unknown
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot | str | Path,
+        config: SchedulerConfiguration | None = None,
+        *,
+        kubernetes: str | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+        sampling: Sampling = "all",
+        start_index: int = 0,
+        ties: Ties | None = None,
+        seed: int | None = None,
+        extenders: Sequence[Extender] = (),
+        plugins: Iterable[PluginClass] = (),
+        additions: Iterable[msgspec.Struct] = (),
+        warnings: Iterable[InputWarning] = (),
+        autoscaler: Settings | None = None,
+        now: str | None = None,
+    ) -> None:
+        if sampling not in ("all", "as-configured"):
+            raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
+        if start_index < 0:
+            raise UsageError(f"start_index {start_index} is below 0", hint="give the number of a node, from 0")
+        self.on_progress: Progress | None = None  #: called while an answer is computed
+        self.snapshot = snapshot = as_snapshot(snapshot)
+        self.plugins = tuple(plugins)
+        self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
+        self.is_release_explicit = kubernetes not in (None, AUTO) or (config is not None and config.is_release_explicit)
+        self.ties: Ties = tie_rule(ties, seed)
+        self.options = SessionOptions(
+            sampling == "as-configured",
+            start_index,
+            (seed or 0) if self.ties == "even" else None,
+            follows_heap=self.ties == "scheduler" and self.release.rules.ties == HEAP,
+        )
+        self.extenders = tuple(extenders)
+        self._additions = tuple(additions)
+        self.world = without_disabled_fields(
+            with_objects(snapshot, self._additions),
+            self.release.is_on,
+            counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
+        )
+        self._question_warnings = tuple(warnings)
+        self.autoscaler = autoscaler
+        self._now = now
+        if now is not None:
+            self.now  # noqa: B018 - checks the time
+        #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
+        self.shares_with: Base | None = None
+
+    @cached_property
+    def now(self) -> int:
+        """The moment of the question, in microseconds since 1970."""
+        return moment_of(self._now, self.snapshot)
+
+    @cached_property
+    def session(self) -> Session:
+        """The snapshot's cluster before any plan; questions fork it and never change it."""
+        origin = None if self.shares_with is None else self.shares_with.session.cluster
+        cluster = standing(self.world, origin)
+        cluster.derive_pod_columns()
+        session = Session(
+            cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
+        )
+        session.nominate_from_status(range(len(cluster.pods)))
+        self.shares_with = None
+        return session
+
+    @cached_property
+    def at_rest(self) -> Simulation:
+        """The simulation before anything moves; questions fork it and never run it."""
+        from kplan.simulation.start import start
+
+        return start(self.session_for(self.world), self.world)
+
+    def session_for(self, world: Snapshot) -> Session:
+        """Return a new fork of the session whose listers read the objects of `world`."""
+        session = self.fork(listers=Listers(world))
+        session.nominate_from_status(self.pending().rows)
+        return session
+
+    @cached_property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about the snapshot and the configuration, which every answer repeats."""
+        named = {warning.object for warning in self.snapshot.warnings if warning.code == "MissingKind"}
+        missing = (
+            missing_warning(missing_kind)
+            for missing_kind in self.snapshot.missing
+            if missing_kind.resource not in named
+        )
+        as_served = with_objects(self.snapshot, self._additions)  # with the fields that gates hide from the scheduler
+        not_honoured = unmodelled(as_served, self.config, self.extenders)
+        server = server_warnings(self.config, self.snapshot, is_explicit=self.is_release_explicit)
+        return (
+            *missing,
+            *server,
+            *self.snapshot.warnings,
+            *self.config.warnings,
+            *self._question_warnings,
+            *not_honoured,
+        )
+
+    @property
+    def release(self) -> Release:
+        """The release of Kubernetes whose rules decide."""
+        return self.config.release
+
+    def context(self, question: QuestionPods | None = None) -> Context:
+        """Return the parts of a report that describe the cluster and the scheduler, and the warnings."""
+        snapshot = self.snapshot
+        added = unmodelled_of((info.pod for info in question.added), self.config) if question is not None else ()
+        return Context(
+            snapshot=SnapshotRef(
+                source=snapshot.source,
+                taken_at=snapshot.taken_at,
+                nodes=len(snapshot.nodes),
+                pods=len(snapshot.pods),
+                digest=snapshot.digest,
+                missing=snapshot.missing,
+                changes=snapshot.changes or msgspec.UNSET,
+            ),
+            scheduler=SchedulerRef(
+                kubernetes_version=self.release.version,
+                feature_gates=dict(self.release.switched),
+                ties=self.ties,
+                seed=self.options.seed,
+                profiles=tuple(profile.scheduler_name for profile in self.config.profiles),
+                config_source=self.config.source,
+            ),
+            warnings=tuple(dict.fromkeys((*self.warnings, *added))),
+        )
+
+    def with_world(
+        self, snapshot: Snapshot, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
+    ) -> Self:
+        """Return a planner with the same settings for another cluster."""
+        return type(self)(snapshot, **self._settings(additions, warnings))
+
+    def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
+        """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
+        return self.with_world(self.snapshot, (*self._additions, *additions), (*self._question_warnings, *warnings))
+
+    def _settings(
+        self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
+    ) -> dict[str, Any]:
+        """Return the keyword arguments for a planner that differs in its cluster only."""
+        return {
+            "config": self.config,
+            "kubernetes": self.release.version if self.is_release_explicit else None,
+            "feature_gates": self.release.switched,
+            "sampling": "as-configured" if self.options.sample else "all",
+            "start_index": self.options.start_index,
+            "ties": self.ties,
+            "seed": self.options.seed,
+            "extenders": self.extenders,
+            "plugins": self.plugins,
+            "additions": additions,
+            "warnings": warnings,
+            "autoscaler": self.autoscaler,
+            "now": self._now,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments only; the copy computes its session anew."""
+        return (_rebuilt, (type(self), self.snapshot, self._settings(self._additions, self._question_warnings)))
+
+    def with_snapshot(self, snapshot: Snapshot) -> Self:
+        """Return the planner of a changed cluster, which shares the columns of nodes and pods that stay the same."""
+        other = self.with_world(snapshot, self._additions, self._question_warnings)
+        other.shares_with = self if "session" in self.__dict__ else self.shares_with
+        return other
+
+    def resolve(self, pods: Iterable[PodLike]) -> QuestionPods:
+        """Return the pods of a question as rows.
+
+        Raises
+        ------
+        NotFoundError
+            When the snapshot has no such pod.
+        UsageError
+            When a pod runs already, or has ended.
+        """
+        rows: list[int] = []
+        added: list[PodInfo] = []
+        origins: dict[int, Origin] = {}
+        refused: dict[int, str] = {}
+        more: dict[int, int] = {}
+        first = len(self.session.cluster.pods)
+        for pod in listed(pods):
+            if isinstance(pod, str):
+                rows.append(self._pending(pod))
+                continue
+            row = first + len(added)
+            rows.append(row)
+            added.append(PodInfo(self.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod))))
+            if isinstance(pod, IncomingPod):
+                origins[row] = pod.origin
+                if pod.refused:
+                    refused[row] = pod.refused
+                if pod.more:
+                    more[row] = pod.more
+        return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
+
+    def pending(self) -> QuestionPods:
+        """Return all pending pods of the snapshot."""
+        return self._all_pending
+
+    @cached_property
+    def _all_pending(self) -> QuestionPods:
+        keys = (pod.metadata.key for pod in self.world.pods if not pod.spec.node_name)
+        rows = (self.session.find(key) for key in keys)
+        node_of = self.session.cluster.node_of
+        return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
+
+    def queue_of(self, pods: Iterable[PodLike] | None, *, with_pending: bool = False) -> QuestionPods:
+        """Return the pods of a scheduling queue, without duplicates.
+
+        Parameters
+        ----------
+        pods : None for every pending pod of the snapshot
+        with_pending : add every pending pod of the snapshot; beside other pods the question is not about these
+        """
+        pending = self.pending().rows if pods is None or with_pending else ()
+        return self.resolve(pods or ()).distinct(pending)
+
+    def pending_keys(self) -> list[str]:
+        """Return the pending pods of the snapshot as NAMESPACE/NAME."""
+        infos = self.session.cluster.pods.infos
+        return [infos[row].key for row in self.pending().rows]
+
+    def info_of(self, question: QuestionPods, row: int) -> PodInfo:
+        """Return a pod of the snapshot or of a question."""
+        infos = self.session.cluster.pods.infos
+        return infos[row] if row < len(infos) else question.added[row - len(infos)]
+
+    def as_stored(self, obj: S) -> S:
+        """Return an object without the fields whose feature gates are off in this release."""
+        counts_ports = self.release.rules.counts_ports_of_sidecars
+        return drop((obj,), disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports))[0]
+
+    def _pending(self, key: str) -> int:
+        row = self.session.find(key)
+        infos = self.session.cluster.pods.infos
+        if row is None:
+            if (pod := self.world.pod_by_key.get(key)) and (error := has_ended(pod)):
+                raise error
+            raise no_pod(key, [info.key for info in infos], workloads_called(self.world, key))
+        if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
+            raise UsageError(
+                f"pod {key} already runs on node {infos[row].pod.spec.node_name}",
+                hint=f"kplan explain {key} shows why it is there",
+            )
+        return row
+
+    def fork(
+        self, question: QuestionPods | None = None, listers: Listers | None = None, random: Random | None = None
+    ) -> Session:
+        """Return a fork of the session, with the new pods of a question.
+
+        Parameters
+        ----------
+        listers : objects beside the nodes and pods, in place of the snapshot's
+        random : source of random draws, in place of the planner's own
+        """
+        session = self.session.fork(listers, random=random)
+        if question is not None:
+            question.enter(session)
+        return session
+
+    def decide(self, question: QuestionPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
+        """Run a plan in a fork and return its decisions.
+
+        Parameters
+        ----------
+        run : starts the run in a session; called again when somebody reads the explanation of an earlier decision
+        """
+        session = self.fork(question, listers)
+        replay = Replay(lambda: run(self.fork(question, listers)))
+        names = session.cluster.nodes.names
+        is_small = len(names) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
+        # An extender may answer differently when it is called again, so remedies are not tried.
+        diagnosing = Diagnosing(replay, question, is_final=bool(self.extenders))
+        placements = []
+        for index, result in enumerate(run(session)):
+            explanation = explain(result, names) if is_small else None
+            explain_nodes = self._explainer(index, explanation, replay, names)
+            diagnose = diagnosing.diagnosis_of(session, index, result)
+            placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+            if self.on_progress is not None:
+                self.on_progress(len(placements), len(question.rows))
+        more = {self.info_of(question, row).key: n for row, n in question.more.items()}
+        return Plan(
+            tuple(placements), self.session.cluster, session, more, make_context=partial(self.context, question)
+        )
+
+    def _explainer(self, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
+        def explain_nodes(nodes: NodesShown) -> Explanation:
+            if explanation is not None and nodes is None:
+                return explanation
+            # An extender may answer differently when it is called again, so the decision is not computed again.
+            if (
+                explanation is not None
+                and isinstance(nodes, Shown)
+                and (self.extenders or not nodes.with_score_details)
+            ):
+                return explanation.narrowed(nodes)
+            return explain(replay.at(index), names, nodes)
+
+        return explain_nodes
+
+
+make_picklable()
+
+
+def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
+    return cls(snapshot, **settings)

@@ -1,0 +1,1 @@
+"""Why a pod fits nowhere, and what would help."""

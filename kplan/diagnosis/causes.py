@@ -1,0 +1,161 @@
+"""The causes why a pod has no node, as facts; `kplan.diagnosis.sentence` writes the sentence."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kplan.documents.details import Detail
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The API server refuses the pod."""
+
+    message: str
+    missing_class: str = ""  #: the priority class of the pod when it does not exist; empty otherwise
+    nearest: str = ""  #: the class with the most similar name; empty for none
+
+
+class MissingNamespace(msgspec.Struct, frozen=True):
+    """The pod's namespace does not exist."""
+
+    name: str
+    nearest: str = ""
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """Scheduling gates keep the pod out of the queue."""
+
+    gates: tuple[str, ...]
+
+
+class OtherScheduler(msgspec.Struct, frozen=True):
+    """The pod names a scheduler that the configuration has no profile for."""
+
+    name: str
+    known: tuple[str, ...]
+
+
+class BeforeNodes(msgspec.Struct, frozen=True):
+    """Any other failure before the first node is filtered; `message` is kube-scheduler's."""
+
+    message: str
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """The pod itself is being deleted."""
+
+
+class NoNodes(msgspec.Struct, frozen=True):
+    """The cluster has no node."""
+
+
+class MissingClaim(msgspec.Struct, frozen=True):
+    """A claim that the pod mounts does not exist."""
+
+    claim: str
+    nearest: str = ""
+
+
+class UnboundClaim(msgspec.Struct, frozen=True):
+    """A claim that has to be bound before the pod is scheduled, and is not."""
+
+    claim: str
+    storage_class: str  #: empty for none
+    class_exists: bool
+    nearest: str = ""  #: the class with the most similar name; empty for none
+    provisioner: str = ""
+
+
+class Promised(msgspec.Struct, frozen=True):
+    """The pod is nominated to a node whose victims are still being deleted."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+class NoSuchLabel(msgspec.Struct, frozen=True):
+    """A label that the pod requires and no node has."""
+
+    nodes: int
+    label: str  #: the key
+    wanted: tuple[str, ...]  #: the values of which a node must have one
+    values: tuple[str, ...]  #: the values that nodes have
+    nearest: str = ""  #: the most similar value, or key when no node has the key; empty for none
+
+
+class NoSuchCombination(msgspec.Struct, frozen=True):
+    """Labels each of which some nodes have, and no node has all."""
+
+    nodes: int
+    labels: tuple[tuple[str, int], ...]  #: KEY=VALUE, and the number of nodes that have it
+
+
+class NoSuchNode(msgspec.Struct, frozen=True):
+    """The pod names a node that does not exist."""
+
+    nodes: int
+    name: str
+    nearest: str = ""
+
+
+class TooLarge(msgspec.Struct, frozen=True):
+    """A request that is larger than any node, even an empty one; `largest` is 0 where no node offers the resource."""
+
+    nodes: int
+    resource: str
+    requested: str
+    largest: str
+    node: str
+    nearest: str = ""  #: when no node offers the resource, the one with the most similar name; empty for none
+
+
+class NodesOut(msgspec.Struct, frozen=True):
+    """Nodes that are rejected for the same reasons."""
+
+    nodes: int  #: number of these nodes
+    closest: str  #: the node to which least is missing
+    plugin: str
+    reasons: tuple[str, ...]  #: as kube-scheduler writes them
+    details: tuple[Detail, ...] = ()  #: about the closest node
+    #: resource -> the largest allocatable amount of these nodes, where that is less than the request
+    largest: dict[str, str] = {}
+    domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
+    #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
+    meant: str = ""
+    instead: str = ""  #: the toleration that was probably meant for the taint
+    runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
+
+
+class NotNamed(msgspec.Struct, frozen=True):
+    """Nodes that are out because the pod's affinity names others, as that of a DaemonSet's pod does."""
+
+    nodes: int
+    named: tuple[str, ...]
+
+
+Whole = (
+    Refused
+    | MissingNamespace
+    | Gated
+    | OtherScheduler
+    | BeforeNodes
+    | Leaving
+    | NoNodes
+    | MissingClaim
+    | UnboundClaim
+    | Promised
+    | NoSuchLabel
+    | NoSuchCombination
+    | NoSuchNode
+    | TooLarge
+)
+"""A cause that alone keeps the pod from running."""
+
+
+class Causes(msgspec.Struct, frozen=True):
+    """All causes why a pod has no node."""
+
+    whole: tuple[Whole, ...] = ()  #: causes each of which alone keeps the pod from running
+    n_nodes: int = 0  #: number of nodes in the cluster
+    named: NotNamed | None = None
+    out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered

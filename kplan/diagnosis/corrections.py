@@ -1,0 +1,88 @@
+"""Remedies that correct what a rule of the pod says: a toleration, a topology key, another pod's label or namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kplan.api.tolerations import Taint
+from kplan.diagnosis import intended, variants
+from kplan.diagnosis.near_misses import NearMisses
+from kplan.diagnosis.trials import Trials
+from kplan.documents import remedy as r
+
+_SPREAD, _PODS = "PodTopologySpread", "InterPodAffinity"
+
+
+def toleration(trials: Trials, taints: list[Taint]) -> r.CorrectName | None:
+    """Correct the toleration that was probably meant for the taints of a node."""
+    if len(taints) != 1:
+        return None
+    guess = intended.meant_toleration(trials.pod, taints[0], trials.live.cluster.nodes)
+    if guess is None:
+        return None
+    corrected = variants.with_toleration(trials.pod, guess.index, guess.to)
+    node = trials.node_for(corrected)
+    if node is None:
+        return None
+    old, to = map(intended.toleration_text, (guess.old, guess.to))
+    change = r.NameChange(what=r.TOLERATION, old=old, to=to)
+    return trials.by_change(r.CorrectName(change=change, then=node), corrected)
+
+
+def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]:
+    """Correct the topology keys of required rules that no node has as a label."""
+    pod, nodes = trials.pod, trials.live.cluster.nodes
+    keys: dict[str, str] = {}
+    if not misses.is_never_rejected_by(_SPREAD):
+        for constraint in pod.spec.topology_spread_constraints:
+            if constraint.when_unsatisfiable == variants.DO_NOT_SCHEDULE:
+                keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
+    if not misses.is_never_rejected_by(_PODS):
+        keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
+    for key, rule in keys.items():
+        to = intended.meant_topology_key(key, nodes)
+        if not to:
+            continue
+        corrected = variants.with_topology_key(pod, key, to)
+        node = trials.node_for(corrected)
+        if node is not None:
+            change = r.NameChange(what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
+            yield trials.by_change(r.CorrectName(change=change, then=node), corrected)
+
+
+def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.SearchNamespace]:
+    """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
+    if misses.is_never_rejected_by(_PODS):
+        return
+    pod, terms = trials.pod, intended.required_together(trials.pod)
+    for guess in intended.meant_pods(trials.live, trials.info):
+        term = terms[guess.index]
+        if isinstance(guess, intended.MeantNamespace):
+            wider = replace(term, namespaces=(*term.namespaces, guess.namespace))
+            corrected = variants.with_term(pod, guess.index, wider)
+            node = trials.node_for(corrected)
+            if node is not None:
+                addition = r.NamespaceAddition(
+                    namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
+                )
+                yield trials.by_change(r.SearchNamespace(change=addition, then=node), corrected)
+                return
+        else:
+            corrected = variants.with_term(pod, guess.index, variants.with_label(term, guess.old, guess.to))
+            node = trials.node_for(corrected)
+            if node is not None:
+                change = r.NameChange(what="label", of="podAffinity", old="=".join(guess.old), to="=".join(guess.to))
+                yield trials.by_change(r.CorrectName(change=change, then=node), corrected)
+
+
+def policies(trials: Trials, misses: NearMisses) -> Iterator[r.HonorPolicy]:
+    """Let a spread constraint leave out the domains of nodes on which the pod may not run."""
+    if misses.is_never_rejected_by(_SPREAD):
+        return
+    for policy, key, honoring in variants.honoring(trials.pod):
+        node = trials.node_for(honoring)
+        if node is not None:
+            change = r.PolicyChange(policy=policy, topology_key=key)
+            yield trials.by_change(r.HonorPolicy(change=change, then=node), honoring)

@@ -1,0 +1,107 @@
+"""Why a pod has no node: one sentence, and changes that let it run, each of them tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+
+import msgspec
+
+from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
+from kplan.documents.placement import Origin
+from kplan.documents.remedy import Remedy
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Replay
+
+MOST_WITH_REMEDIES = 50
+"""Remedies are tried for this many of the different pods of a plan that have no node, the first ones."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Why a pod has no node; empty for a pod that has one."""
+
+    text: str = ""  #: one sentence
+    remedies: tuple[Remedy, ...] = ()  #: the smallest change first
+    at_fault: str = ""  #: JSON path of the pod's field that is at fault; empty where it is not a single field
+
+
+def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, replicas: Replicas = ALONE) -> Diagnosis:
+    """Return the diagnosis of a decision that is live.
+
+    Parameters
+    ----------
+    may_try : try remedies; False where a second decision may differ from the first, as with an extender
+    replicas : the pod's workload, so that remedies are tried for all its pending replicas
+    """
+    if result.row is not None:
+        return Diagnosis()
+    # Most questions need no diagnosis, so the modules for it are loaded only here.
+    from kplan.diagnosis.fields import field_of
+    from kplan.diagnosis.gather import gather
+    from kplan.diagnosis.remedies import remedies
+    from kplan.diagnosis.sentence import sentence
+
+    causes = gather(session, result)
+    helpful = remedies(session, result, causes, replicas) if may_try else ()
+    pod = session.cluster.pods.infos[result.pod].pod
+    return Diagnosis(sentence(causes), helpful, field_of(causes, helpful, pod, session.listers))
+
+
+class Diagnosing:
+    """Diagnoses the decisions of one plan when their diagnosis is read, and once for pods that end alike.
+
+    Parameters
+    ----------
+    replay : repeats the plan up to a decision, which makes it live again
+    pods : the pods of the plan
+    is_final : decisions cannot be repeated, so each is diagnosed at once, without remedies
+    """
+
+    def __init__(self, replay: Replay, pods: QuestionPods, *, is_final: bool) -> None:
+        self._replay = replay
+        self._pods = pods
+        self._is_final = is_final
+        self._ranks: dict[Hashable, int] = {}
+        self._diagnoses: dict[Hashable, Diagnosis] = {}
+
+    def diagnosis_of(self, session: Session, index: int, result: CycleResult) -> Callable[[], Diagnosis]:
+        """Return a function that diagnoses a decision; the decision is live now and need not be then."""
+        if result.row is not None:
+            return Diagnosis
+        if self._is_final:
+            diagnosis = diagnose(session, result, may_try=False)
+            return lambda: diagnosis
+        key = _equal_end(session, result)
+        may_try = self._ranks.setdefault(key, len(self._ranks)) < MOST_WITH_REMEDIES
+        return lambda: self._diagnose(key, index, may_try=may_try)
+
+    def _diagnose(self, key: Hashable, index: int, *, may_try: bool) -> Diagnosis:
+        if key not in self._diagnoses:
+            result = self._replay.at(index)
+            assert result.session is not None  # noqa: S101 - every decision of a plan names its session
+            replicas = self._replicas_of(result.session, result.pod) if may_try else ALONE
+            self._diagnoses[key] = diagnose(result.session, result, may_try=may_try, replicas=replicas)
+        return self._diagnoses[key]
+
+    def _replicas_of(self, session: Session, row: int) -> Replicas:
+        origins = self._pods.origins
+        return replicas_of(session, row, origins, self._by_origin.get(origins.get(row), ()), self._pods.more)
+
+    @cached_property
+    def _by_origin(self) -> dict[Origin | None, list[int]]:
+        rows: dict[Origin | None, list[int]] = {}
+        for row, origin in self._pods.origins.items():
+            rows.setdefault(origin, []).append(row)
+        return rows
+
+
+def _equal_end(session: Session, result: CycleResult) -> Hashable:
+    """Return a key that is the same for decisions with the same diagnosis: equal pod, cluster and outcome."""
+    info = session.cluster.pods.infos[result.pod]
+    volumes = _encoder.encode(info.pod.spec.volumes) if info.pod.spec.volumes else b""
+    nominated = session.nominator.row_of(result.pod)
+    return info.shape, volumes, nominated, len(session.cluster.log), result.outcome, result.message

@@ -1,0 +1,356 @@
+"""Gather the causes why a pod has no node from a decision that is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kplan.api.affinity import required_node_affinity
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import COMPARISON_GATE
+from kplan.diagnosis import causes as c
+from kplan.diagnosis.explanation import details_at
+from kplan.diagnosis.intended import (
+    MeantNamespace,
+    meant_pods,
+    meant_toleration,
+    meant_topology_key,
+    toleration_text,
+    untolerated,
+)
+from kplan.diagnosis.names import is_fact, nearest, nearest_key
+from kplan.documents.details import (
+    AffinityLabelMissing,
+    AntiAffinity,
+    Detail,
+    InsufficientResource,
+    SpreadLabelMissing,
+    TooMuchSkew,
+    UnmetAffinity,
+    UntoleratedTaint,
+)
+from kplan.documents.placement import Outcome
+from kplan.engine.arrays import RowArray
+from kplan.engine.node_matching import first_untolerated_hard_taints
+from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Verdicts
+from kplan.framework.cycle import CycleResult
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import PODS, is_counted, quantity_text
+from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+
+_MOST_GROUPS = 64
+_MOST_PODS = 8
+_RESOURCES = "NodeResourcesFit"
+_TAINTS = "TaintToleration"
+
+
+def gather(session: Session, result: CycleResult) -> c.Causes:
+    """Return why the pod of a decision has no node; the decision must be live."""
+    info = session.cluster.pods.infos[result.pod]
+    if result.filter is None or result.outcome is not Outcome.UNSCHEDULABLE:
+        return c.Causes((_before_filters(session, result, info),))
+    outcome, n_nodes = result.filter, len(session.cluster)
+    promised = _promised(session, result.pod, info)
+    if outcome.pre_filter_status is not None:
+        claims = tuple(_claim_causes(info.pod, session.listers))
+        missing = tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
+        return c.Causes(
+            (*promised, *(claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),))), n_nodes
+        )
+    if outcome.rows is None:
+        whole = tuple(_for_all_nodes(session, info))
+    else:
+        whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
+    out = _nodes_out(session, info, outcome)
+    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
+
+
+def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:
+    spec = info.pod.spec
+    if result.pod in session.refused:
+        return _refused(session, result.pod, info)
+    if result.framework is None:
+        return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
+    if info.is_terminating:
+        return c.Leaving()
+    # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.
+    if result.outcome is Outcome.GATED and spec.scheduling_gates:
+        return c.Gated(tuple(gate.name for gate in spec.scheduling_gates))
+    return c.BeforeNodes(result.message) if len(session.cluster) else c.NoNodes()
+
+
+def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
+    message, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
+    namespaces = [namespace.metadata.name for namespace in world.namespaces]
+    if namespaces and info.namespace not in namespaces:
+        return c.MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
+    classes = [priority_class.metadata.name for priority_class in world.priority_classes]
+    missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
+    if missing and f" {missing} " in f"{message} ":
+        return c.Refused(message, missing, nearest(missing, classes))
+    return c.Refused(message)
+
+
+def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim]:
+    """Yield the claims because of which the pod fits on no node."""
+    namespace = pod.metadata.namespace
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is None:
+            continue
+        claim = listers.persistent_volume_claims.get((namespace, name))
+        if claim is None:
+            known = [other for of, other in listers.persistent_volume_claims if of == namespace]
+            yield c.MissingClaim(f"{namespace}/{name}", nearest(name, known))
+            continue
+        if is_fully_bound(claim):
+            continue
+        class_name = claim_class(claim)
+        storage_class = listers.storage_classes.get(class_name)
+        if storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            continue
+        meant = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
+        provisioner = "" if storage_class is None else storage_class.provisioner
+        yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, meant, provisioner)
+
+
+def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
+    for name in named_by_affinity(pod):
+        if name not in nodes.row_of:
+            yield c.NoSuchNode(len(nodes), name, nearest(name, nodes.names))
+
+
+def named_by_affinity(pod: Pod) -> list[str]:
+    """List the nodes that the pod's required node affinity names."""
+    required = required_node_affinity(pod.spec.affinity)
+    terms = required.node_selector_terms if required is not None else ()
+    return [
+        value
+        for term in terms
+        for match_field in term.match_fields
+        if match_field.operator == "In"
+        for value in match_field.values
+    ]
+
+
+def _promised(session: Session, pod: int, info: PodInfo) -> tuple[c.Promised, ...]:
+    """Return the pods that are still being deleted on the node that the pod is nominated to."""
+    row = session.nominator.row_of(pod)
+    if row is None:
+        return ()
+    others = (session.cluster.pods.infos[other] for other in session.cluster.pods_on[row])
+    leaving = tuple(other.key for other in others if other.is_terminating and other.priority < info.priority)
+    return (c.Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
+
+
+def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
+    """Yield causes each of which alone rules out every node."""
+    nodes, pod = session.cluster.nodes, info.pod
+    n_nodes, of_devices = len(nodes), session.listers.extended_resource_classes
+    if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
+        yield c.NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
+    yield from _missing_labels(nodes, list(wanted_labels(pod)))
+    for resource, amount in info.requests.items():
+        if amount <= 0 or resource == PODS or not is_counted(resource) or resource in of_devices:
+            continue
+        allocatable = nodes.allocatable(resource)
+        row = int(allocatable.argmax())
+        if allocatable[row] < amount:
+            largest = quantity_text(resource, int(allocatable[row]))
+            meant = "" if allocatable[row] else nearest(resource, resources_of(nodes))
+            yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
+
+
+def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[c.Whole]:
+    """Yield the labels that no node has; when there are none, the combination of labels that no node has."""
+    has_all = np.ones(len(nodes), np.bool_)
+    counts: list[tuple[str, int]] = []
+    for label, values in wanted:
+        column = nodes.label(label)
+        codes = [column.code_of[value] for value in values if value in column.code_of]
+        if not codes:
+            keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
+            meant = nearest(values[0], column.values) if column.values else nearest_key(label, keys)
+            known = tuple(sorted(column.values))
+            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
+        has_label = np.isin(column.codes, codes)
+        has_all &= has_label
+        counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
+    if len(counts) > 1 and not has_all.any() and all(count for _, count in counts):
+        yield c.NoSuchCombination(len(nodes), tuple(counts))
+
+
+def resources_of(nodes: NodeTable) -> set[str]:
+    """Return the resources that nodes offer."""
+    return {name for node in nodes.nodes for name in node.status.allocatable}
+
+
+def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the labels that a node must have, with the accepted values of each.
+
+    Several affinity terms count only where all of them are about the same label.
+    """
+    for key, value in pod.spec.node_selector.items():
+        yield key, (value,)
+    required = required_node_affinity(pod.spec.affinity)
+    terms = required.node_selector_terms if required is not None else ()
+    if len(terms) == 1:
+        for condition in terms[0].match_expressions:
+            if condition.operator == "In" and condition.values:
+                yield condition.key, condition.values
+        return
+    alone = [term.match_expressions[0] for term in terms if len(term.match_expressions) == 1 and not term.match_fields]
+    if (
+        terms
+        and len(alone) == len(terms)
+        and {(condition.key, condition.operator) for condition in alone} == {(alone[0].key, "In")}
+    ):
+        yield alone[0].key, tuple(value for condition in alone for value in condition.values)
+
+
+def _not_named(session: Session, outcome: FilterOutcome) -> c.NotNamed | None:
+    if outcome.absent is None or outcome.rows is None:
+        return None
+    names = session.cluster.nodes.names
+    return c.NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
+
+
+def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[c.NodesOut, ...]:
+    groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
+    return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """The verdict of one plugin on a pod; `rows` are the node rows by position."""
+
+    session: Session
+    info: PodInfo
+    plugin: str
+    verdict: Verdicts
+    rows: RowArray
+
+
+class _Meant(msgspec.Struct, frozen=True):
+    """See `causes.NodesOut`."""
+
+    name: str = ""
+    instead: str = ""
+    runs_in: str = ""
+
+
+def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
+    rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
+    counted = outcome.verdicts_count
+    for index, (plugin, verdict) in enumerate(outcome.verdicts):
+        rejected = np.flatnonzero((outcome.first == index) & counted)
+        if len(rejected):
+            answer = _Answer(session, info, plugin, verdict, rows)
+            yield from (_nodes_of(answer, group) for group in _groups(answer, rejected))
+
+
+def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
+    """Split the positions that a plugin rejects by its reasons; those that TaintToleration rejects, by taint."""
+    if answer.plugin == _TAINTS:
+        tolerations = answer.info.pod.spec.tolerations
+        table, compares = answer.session.cluster.nodes, _compares(answer.session)
+        codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][answer.rows[rejected]]
+    else:
+        codes = answer.verdict.bits[rejected]
+    distinct = np.unique(codes)
+    if len(distinct) > _MOST_GROUPS:
+        yield rejected
+        return
+    for code in distinct:
+        yield rejected[codes == code]
+
+
+def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
+    reasons = answer.verdict.reasons_at(int(group[0]))
+    closest = int(group[0])
+    for reason in reasons:
+        if reason.shortfall is not None:
+            closest = int(group[reason.shortfall(group).argmin()])
+            break
+    nodes, rows = answer.session.cluster.nodes, answer.rows
+    details: list[Detail] = []
+    for reason in reasons:
+        best = closest if reason.shortfall is None else int(group[reason.shortfall(group).argmin()])
+        details += details_at((reason,), best)
+    largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
+    key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
+    domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
+    meant = _meant(answer, details, nodes.nodes[int(rows[closest])])
+    return c.NodesOut(
+        nodes=len(group),
+        closest=nodes.names[int(rows[closest])],
+        plugin=answer.plugin,
+        reasons=tuple(reason.text for reason in reasons),
+        details=tuple(details),
+        largest=largest,
+        domains=domains,
+        meant=meant.name,
+        instead=meant.instead,
+        runs_in=meant.runs_in,
+    )
+
+
+def _compares(session: Session) -> bool:
+    return session.config.release.is_on(COMPARISON_GATE)
+
+
+def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
+    """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
+    pod, nodes = answer.info.pod, answer.session.cluster.nodes
+    # What is said about taints, hangs on all of them together.
+    n_taints = sum(isinstance(detail, UntoleratedTaint) for detail in details)
+    for detail in details:
+        match detail:
+            case UntoleratedTaint() if n_taints == 1:
+                taints = untolerated(pod, node, compares=_compares(answer.session))
+                if len(taints) == 1 and (guess := meant_toleration(pod, taints[0], nodes)) is not None:
+                    return _Meant(toleration_text(guess.to), instead=toleration_text(guess.old))
+            case SpreadLabelMissing() | AffinityLabelMissing():
+                return _Meant(meant_topology_key(detail.missing_label, nodes))
+            case UnmetAffinity() if not detail.domains_with_matching_pods:
+                for guess_of_pods in meant_pods(answer.session, answer.info):
+                    if isinstance(guess_of_pods, MeantNamespace):
+                        return _Meant(runs_in=guess_of_pods.namespace)
+                    return _Meant("=".join(guess_of_pods.to))
+            case _:
+                pass
+    return _Meant()
+
+
+def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
+    nodes, info = answer.session.cluster.nodes, answer.info
+    largest = {}
+    for detail in details:
+        if isinstance(detail, InsufficientResource) and detail.resource != PODS:
+            most = int(nodes.allocatable(detail.resource)[rows].max())
+            if most < info.requests.get(detail.resource, 0):
+                largest[detail.resource] = quantity_text(detail.resource, most)
+    return largest
+
+
+def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
+    """Yield groups of nodes that are rejected because of nominated pods or by an extender."""
+    groups: dict[tuple[str, tuple[str, ...]], c.NodesOut] = {}
+    for row in sorted(outcome.overrides):
+        status = outcome.status(row)
+        if status is None:
+            continue
+        key = (status.plugin, status.texts)
+        if key in groups:
+            groups[key] = replace(groups[key], nodes=groups[key].nodes + 1)
+        else:
+            details = tuple(details_at(status.reasons, status.position))
+            name = session.cluster.nodes.names[row]
+            groups[key] = c.NodesOut(1, name, status.plugin, status.texts, details)
+    yield from groups.values()

@@ -1,0 +1,205 @@
+"""What a pod's rules probably mean where they match nothing: another toleration, topology key, label or namespace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.affinity import PodAffinityTerm
+from kplan.api.alike import similarity
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
+from kplan.diagnosis.names import is_fact, nearest, nearest_key
+from kplan.engine.cluster import NOWHERE
+from kplan.engine.node_matching import is_hard
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import PodMatch
+from kplan.framework.session import Session
+from kplan.rules.affinity import AffinityTerm
+from kplan.rules.pod_info import PodInfo
+
+SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""
+
+_SIMILAR_VALUE = 0.6
+_SIMILAR_KEY = 0.75
+_MOST_NAMESPACES = 3
+_MOST_TOLERATIONS = 100
+"""So many tolerations of a pod are looked at for what they may mean."""
+
+
+class MeantToleration(msgspec.Struct, frozen=True):
+    """A toleration that tolerates no taint of the cluster, and what it would be for a taint that the nodes have."""
+
+    index: int  #: of the toleration in the pod
+    old: Toleration
+    to: Toleration
+
+
+class MeantLabel(msgspec.Struct, frozen=True):
+    """A label in a required pod affinity that no pod has, and the one that was probably meant."""
+
+    index: int  #: of the term
+    old: tuple[str, str]
+    to: tuple[str, str]
+
+
+class MeantNamespace(msgspec.Struct, frozen=True):
+    """A required pod affinity whose pods run in a namespace that it does not search."""
+
+    index: int  #: of the term
+    selector: str
+    topology_key: str
+    namespace: str
+
+
+def toleration_text(toleration: Toleration) -> str:
+    """Return a toleration in the form of a taint, KEY=VALUE:EFFECT."""
+    value = f"={toleration.value}" if toleration.value else ""
+    return f"{toleration.key}{value}" + (f":{toleration.effect}" if toleration.effect else "")
+
+
+def untolerated(pod: Pod, node: Node, *, compares: bool) -> list[Taint]:
+    """Return the taints of a node that keep the pod away; `compares` as in `kplan.api.tolerations.tolerates`."""
+    own = Tolerations(pod.spec.tolerations, compares=compares)
+    return [taint for taint in node.spec.taints if is_hard(taint) and not own.tolerate(taint)]
+
+
+def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleration | None:
+    """Return the toleration that was probably meant for a taint which the pod does not tolerate.
+
+    Only a toleration that tolerates no taint of the cluster is a candidate: any other does what it says.
+    """
+    best: tuple[float, MeantToleration] | None = None
+    for index, toleration in enumerate(pod.spec.tolerations[:_MOST_TOLERATIONS]):
+        likeness = _likeness(toleration, taint)
+        if likeness is None or _is_used(toleration, nodes):
+            continue
+        by_value = toleration.operator in {"", "Equal"}
+        to = replace(
+            toleration,
+            key=taint.key,
+            value=taint.value if by_value else toleration.value,
+            effect=taint.effect if toleration.effect else "",
+        )
+        if tolerates(to, taint) and (best is None or likeness > best[0]):
+            best = likeness, MeantToleration(index, toleration, to)
+    return None if best is None else best[1]
+
+
+def _is_used(toleration: Toleration, nodes: NodeTable) -> bool:
+    by_value = toleration.operator in {"", "Equal"}
+    if not by_value and toleration.operator != "Exists":
+        return False
+    value = toleration.value if by_value else None
+    return (toleration.key, value, toleration.effect) in nodes.derived("tolerable", lambda: _tolerable(nodes))
+
+
+def _tolerable(nodes: NodeTable) -> frozenset[tuple[str, str | None, str]]:
+    """Return key, value (None where it exists) and effect of all tolerations that tolerate a taint of the nodes."""
+    return frozenset(
+        (key, value, effect)
+        for taints in nodes.taint_sets
+        for taint in taints
+        for key in (taint.key, "")
+        for value in (taint.value, None)
+        for effect in (taint.effect, "")
+    )
+
+
+def _likeness(toleration: Toleration, taint: Taint) -> float | None:
+    """Return how much a toleration resembles one of the taint; None where it was hardly meant for it."""
+    by_value = toleration.operator in {"", "Equal"}
+    if not toleration.key or toleration.key.startswith(SYSTEM_TAINTS) or taint.key.startswith(SYSTEM_TAINTS):
+        return None
+    if toleration.key == taint.key:
+        likeness = similarity(toleration.value, taint.value) if by_value else 1
+        return likeness + 1 if likeness >= _SIMILAR_VALUE or not toleration.value else None
+    likeness = similarity(toleration.key, taint.key)
+    is_near = likeness >= _SIMILAR_KEY or toleration.key.rpartition("/")[2] == taint.key.rpartition("/")[2]
+    return likeness if is_near and (not by_value or toleration.value == taint.value) else None
+
+
+def meant_topology_key(key: str, nodes: NodeTable) -> str:
+    """Return the label of nodes that was probably meant by a topology key that no node has; empty for none."""
+    if not key or nodes.label(key).values:
+        return ""
+    return nearest_key(key, {name for node in nodes.nodes for name in node.metadata.labels if not is_fact(name)})
+
+
+def required_together(pod: Pod) -> Sequence[PodAffinityTerm]:
+    """Return the required terms of the pod's affinity to other pods."""
+    affinity = pod.spec.affinity
+    rules = None if affinity is None else affinity.pod_affinity
+    return () if rules is None else rules.required_during_scheduling_ignored_during_execution
+
+
+def meant_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | MeantNamespace]:
+    """Yield what the terms of the pod's required affinity probably mean, where they match no running pod."""
+    compiled = info.affinity.required_affinity
+    terms = required_together(info.pod)
+    if len(compiled) != len(terms):
+        return
+    for index, (term, raw) in enumerate(zip(compiled, terms, strict=True)):
+        if _running(session, term):
+            continue
+        for namespace in _other_namespaces(session, term):
+            yield MeantNamespace(index, str(term.selector), term.topology_key, namespace)
+        yield from _meant_labels(session, index, raw)
+
+
+def _running(session: Session, term: AffinityTerm) -> bool:
+    """Return whether a pod that a term matches has a node."""
+    pods, labels_of = session.cluster.pods, session.listers.namespace_labels
+    return any(
+        term.matches(pods.infos[row].namespace, pods.infos[row].labels, labels_of(pods.infos[row].namespace))
+        for row in _placed(session, term)
+    )
+
+
+def _placed(session: Session, term: AffinityTerm) -> Iterator[int]:
+    """Yield the pods with a node, of any namespace, that a term's selector matches."""
+    cluster = session.cluster
+    rows = cluster.pods.rows_matching(PodMatch(((None, term.selector),)))
+    return (row for row in rows.tolist() if cluster.node_of[row] != NOWHERE)
+
+
+def _other_namespaces(session: Session, term: AffinityTerm) -> list[str]:
+    """Return the namespaces in which most pods run that a term would match if it searched there."""
+    if term.selector.is_empty or term.selector.is_nothing:
+        return []
+    infos = session.cluster.pods.infos
+    numbers = Counter(infos[row].namespace for row in _placed(session, term))
+    ordered = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
+    return ordered[:_MOST_NAMESPACES]
+
+
+def _meant_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterator[MeantLabel]:
+    """Yield the label of running pods that is nearest to one of the term that no pod has."""
+    for key, value in _wanted(term):
+        pods = session.cluster.pods
+        values = pods.label_values(key)
+        if value in values:
+            continue
+        if values:
+            to = key, nearest(value, values)
+        else:
+            keys = {name for info in pods.infos for name in info.labels}
+            meant = nearest_key(key, (name for name in keys if value in pods.label_values(name)))
+            to = meant, value if meant else ""
+        if all(to):
+            yield MeantLabel(index, (key, value), to)
+
+
+def _wanted(term: PodAffinityTerm) -> Iterable[tuple[str, str]]:
+    """Yield the labels with one value that a term wants."""
+    selector = term.label_selector
+    if selector is None:
+        return
+    yield from selector.match_labels.items()
+    for expression in selector.match_expressions:
+        if expression.operator == "In" and len(expression.values) == 1:
+            yield expression.key, expression.values[0]

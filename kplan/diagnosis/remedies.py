@@ -1,0 +1,351 @@
+"""Find the smallest changes that let a pod run; each is offered only if the pod, tried with it, gets a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from kplan.api.alike import nearest_texts, similarity
+from kplan.api.core import Pod
+from kplan.api.tolerations import COMPARISON_GATE
+from kplan.api.wellknown import CONTROL_PLANE
+from kplan.diagnosis import causes as c
+from kplan.diagnosis import corrections, variants
+from kplan.diagnosis.gather import resources_of
+from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
+from kplan.diagnosis.names import is_fact, nearest_key
+from kplan.diagnosis.near_misses import NearMisses
+from kplan.diagnosis.replicas import ALONE, Replicas
+from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller
+from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, uncordon
+from kplan.diagnosis.trials import Trials
+from kplan.documents import remedy as r
+from kplan.engine.node_matching import first_untolerated_hard_taints
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.rules.volume_claims import claim_name
+
+MOST = 5
+"""At most this many remedies are offered."""
+
+_TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
+_MOST_TRIED = 3
+_SIMILAR = 0.6
+"""Names of at least this similarity may be the same name, misspelt."""
+
+
+def remedies(
+    session: Session, result: CycleResult, causes: c.Causes, replicas: Replicas = ALONE
+) -> tuple[r.Remedy, ...]:
+    """Return changes that let the pod of a decision run, the smallest first.
+
+    Parameters
+    ----------
+    session, result : the decision while it is live; trials change only forks of the session
+    causes : why the pod has no node
+    replicas : the pod's workload
+    """
+    trials = Trials(session, result.pod)
+    ranked = [(_size(trials, remedy), remedy) for remedy in _by_cause(trials, causes)]
+    if result.filter is not None and result.filter.pre_filter_status is None:
+        misses = NearMisses(result.filter)
+        ranked += _selector(trials, misses)
+        ranked += [(_size(trials, remedy), remedy) for remedy in _by_filter(trials, misses, result, replicas)]
+    offers = [(_for_all(trials, remedy, replicas.pending), size) for size, remedy in ranked]
+    helpful = [(not _helps_all(remedy), size, remedy) for remedy, size in offers]
+    helpful.sort(key=lambda item: item[:2])
+    ordered = tuple(dict.fromkeys(remedy for _, _, remedy in helpful))
+    return tuple(remedy for remedy in ordered if not _has_more_than_enough(remedy, ordered))[:MOST]
+
+
+def changed_pods(session: Session, result: CycleResult) -> list[tuple[r.RemedyBase, Pod]]:
+    """Return changes of the pod of a live decision with which it gets a node, each with the changed pod."""
+    if result.filter is None or result.filter.pre_filter_status is not None:
+        return []
+    trials = Trials(session, result.pod)
+    misses = NearMisses(result.filter)
+    ways = (
+        (remedy for _, remedy in _selector(trials, misses)),
+        corrections.topology_keys(trials, misses),
+        corrections.together(trials, misses),
+        _tolerate(trials, misses),
+        lower(trials, misses),
+        corrections.policies(trials, misses),
+        _relax(trials, misses, 1),
+    )
+    return [(remedy, trials.tried[remedy]()[0]) for way in ways for remedy in way if remedy in trials.tried]
+
+
+def _for_all(trials: Trials, remedy: r.Remedy, pending: int) -> r.Remedy:
+    """Return a remedy with the number of the pending replicas that it lets run; a request low enough for all of them.
+
+    Without such a number, as for one pod, or for what is not tried, the remedy stays as it is.
+    """
+    if pending <= 1 or remedy.helps or not remedy.checked or isinstance(remedy, r.LowerReplicas | r.SplitReplicas):
+        return remedy
+    if remedy not in trials.tried:
+        return replace(remedy, helps=r.Helped(1, pending))
+    pod, session = trials.tried[remedy]()
+    helped = trials.placed(pod, pending, session)
+    if not helped:
+        return remedy
+    if helped < pending and isinstance(remedy, r.LowerRequest):
+        remedy, helped = low_enough(trials, remedy, pending) or (remedy, helped)
+    return replace(remedy, helps=r.Helped(helped, pending))
+
+
+def _helps_all(remedy: r.Remedy) -> bool:
+    """Return whether a remedy lets all pending replicas run, as far as is known."""
+    if isinstance(remedy, r.LowerReplicas):
+        return False
+    return not remedy.helps or remedy.helps.pods == remedy.helps.of
+
+
+def _has_more_than_enough(remedy: r.Remedy, others: Sequence[r.Remedy]) -> bool:
+    """Return whether a part of a remedy is a remedy by itself that helps as many pods."""
+    if not isinstance(remedy, r.RelaxRule) or not remedy.with_nodes:
+        return False
+    nodes, number = remedy.with_nodes, _number_helped(remedy)
+    return any(
+        (isinstance(other, r.AddNodes) and other.change.nodes <= nodes.nodes and _number_helped(other) >= number)
+        or (isinstance(other, r.RelaxRule) and not other.with_nodes and other.change == remedy.change)
+        for other in others
+    )
+
+
+def _number_helped(remedy: r.Remedy) -> int:
+    return remedy.helps.pods if remedy.helps else 1
+
+
+def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - one case a kind, in one place
+    """Return how large a change a remedy is; only the order of these numbers matters."""
+    match remedy:
+        case r.CorrectName() | r.RemoveGates() | r.SearchNamespace():
+            return 0
+        case r.Uncordon():
+            return 1
+        case r.LowerRequest():
+            return 2
+        case r.HonorPolicy():
+            return 2.5
+        case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
+            return 6
+        case r.RelaxRule(with_nodes=r.NodeAddition()):
+            return 8
+        case r.TolerateTaint() | r.RelaxRule():
+            return 3
+        case r.MovePod():
+            return 4.5
+        case r.AddNodes():
+            return 5
+        case r.SplitReplicas():
+            return 5.5
+        case r.LowerReplicas():
+            return 6
+        case _:
+            return 7 if remedy.checked else 8
+
+
+def _is_for_others(trials: Trials, taint: str) -> bool:
+    """Return whether a taint reserves a node for the control plane, or for pods that request its devices."""
+    key = taint.partition(":")[0].partition("=")[0]
+    return taint.startswith(CONTROL_PLANE) or (
+        key in resources_of(trials.live.cluster.nodes) and key not in trials.info.requests
+    )
+
+
+def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
+    for cause in causes.whole:
+        match cause:
+            case c.MissingClaim():
+                yield from _claim(trials, cause)
+            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
+                yield from _class(trials, cause)
+            case c.Gated():
+                pod = replace(trials.pod, spec=replace(trials.pod.spec, scheduling_gates=()))
+                node = trials.node_for(pod)
+                if node is not None:
+                    yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
+            case c.OtherScheduler():
+                yield from _scheduler(trials, cause)
+            case c.TooLarge(nearest=name) if name:
+                renamed = variants.with_resource_named(trials.pod, cause.resource, name)
+                node = trials.node_for(renamed)
+                if node is not None:
+                    change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
+                    yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
+            case c.Refused(missing_class=name) if name:
+                yield from _missing_object("PriorityClass", name, cause.nearest)
+            case c.MissingNamespace(name=name):
+                yield from _missing_object("namespace", name, cause.nearest)
+            case _:
+                pass
+
+
+def _missing_object(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
+    """Name an object that exists, or create the one that is missing; neither is tried."""
+    if nearest:
+        change = r.NameChange(what=what, old=name, to=nearest)
+        yield r.CorrectName(change=change, then=None, checked=False)
+    yield r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False)
+
+
+def _claim(trials: Trials, cause: c.MissingClaim) -> Iterator[r.Remedy]:
+    name = cause.claim.partition("/")[2]
+    pod = trials.pod
+    if cause.nearest:
+        volumes = tuple(
+            replace(volume, persistent_volume_claim=replace(volume.persistent_volume_claim, claim_name=cause.nearest))
+            if volume.persistent_volume_claim is not None and claim_name(pod, volume) == name
+            else volume
+            for volume in pod.spec.volumes
+        )
+        node = trials.node_for(replace(pod, spec=replace(pod.spec, volumes=volumes)))
+        if node is not None:
+            change = r.NameChange(what="PersistentVolumeClaim", old=name, to=cause.nearest)
+            yield r.CorrectName(change=change, then=node)
+    missing = r.MissingObject(what="PersistentVolumeClaim", name=cause.claim)
+    yield r.CreateObject(change=missing, then=None, checked=False)
+
+
+def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
+    namespace, _, name = cause.claim.partition("/")
+    claim = trials.live.listers.persistent_volume_claims[namespace, name]
+    if cause.nearest:
+        node = trials.with_object(replace(claim, spec=replace(claim.spec, storage_class_name=cause.nearest)))
+        if node is not None:
+            what = f"PersistentVolumeClaim {cause.claim}"
+            change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=cause.nearest)
+            yield r.CorrectName(change=change, then=node)
+    missing = r.MissingObject(what="StorageClass", name=cause.storage_class)
+    yield r.CreateObject(change=missing, then=None, checked=False)
+
+
+def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
+    misses = nearest_texts(cause.name, cause.known, 1, 0.0)
+    for name in misses:
+        node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
+        if node is not None:
+            yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
+
+
+def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
+    yield from uncordon(trials, misses)
+    yield from corrections.topology_keys(trials, misses)
+    yield from corrections.together(trials, misses)
+    yield from _tolerate(trials, misses)
+    yield from lower(trials, misses)
+    yield from corrections.policies(trials, misses)
+    yield from _relax(trials, misses, replicas.pending)
+    if result.filter is not None and result.filter.rows is None:
+        yield from add(trials, misses, replicas.pending)
+    yield from move(trials, misses)
+    yield from raise_priority(trials, result)
+    yield from smaller(trials, misses, replicas)
+    yield from fewer(replicas)
+
+
+def _selector(trials: Trials, misses: NearMisses) -> Iterator[tuple[float, r.Remedy]]:
+    """Correct a condition on node labels, or leave it out; yield each with the size of the change.
+
+    A condition that some node meets is probably meant as it is, so changing it is a large change.
+    """
+    rows = misses.rows[misses.only(_AFFINITY)]
+    if not len(rows):
+        return
+    pod = trials.pod
+    for key, wanted in pod.spec.node_selector.items():
+        old = f"{key}={wanted}"
+        for label in _likely_labels(trials, key, wanted):
+            changed = variants.with_selector(pod, key, label)
+            node = trials.node_for(changed)
+            if node is not None:
+                to = None if label is None else f"{label[0]}={label[1]}"
+                change = r.SelectorChange(where="nodeSelector", old=old, to=to)
+                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
+                yield _size_of_label(trials, key, (wanted,), label), remedy
+                break
+    for index, condition in enumerate(variants.conditions(pod)):
+        wanted = condition.values[0] if condition.operator == "In" and condition.values else ""
+        old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
+        for label in _likely_labels(trials, condition.key, wanted) if wanted else [None]:
+            instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
+            changed = variants.with_condition(pod, index, instead)
+            node = trials.node_for(changed)
+            if node is not None:
+                to = None if label is None else f"{label[0]} In {label[1]}"
+                change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
+                values = condition.values if condition.operator == "In" else ()
+                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
+                yield _size_of_label(trials, condition.key, values, label), remedy
+                break
+
+
+def _size_of_label(trials: Trials, key: str, wanted: Sequence[str], instead: tuple[str, str] | None) -> float:
+    column = trials.live.cluster.nodes.label(key)
+    if any(value in column.code_of for value in wanted):
+        return 6.5
+    if instead is None:
+        return 4
+    is_typo = instead[0] != key or similarity(instead[1], wanted[0]) >= _SIMILAR
+    return 0 if is_typo else 3.5
+
+
+def _likely_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
+    """Yield labels of nodes that resemble the wanted one, the most similar first; at last None for no label."""
+    if is_fact(key):
+        return
+    table = trials.live.cluster.nodes
+    values = table.label(key).values
+    if values:
+        ordered = sorted(values, key=lambda value: (-similarity(value, wanted), value))
+        yield from ((key, value) for value in ordered[:_MOST_TRIED] if value != wanted)
+    else:
+        name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
+        if name and wanted in table.label(name).code_of:
+            yield name, wanted
+    yield None
+
+
+def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    rows = misses.rows[misses.only(_TAINTS)]
+    table, tolerations = trials.live.cluster.nodes, trials.pod.spec.tolerations
+    compares = trials.live.config.release.is_on(COMPARISON_GATE)
+    codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][rows]
+    distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
+        node = table.nodes[int(rows[first[position]])]
+        taints = untolerated(trials.pod, node, compares=compares)
+        if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
+            continue
+        correction = corrections.toleration(trials, taints)
+        if correction is not None:
+            yield correction
+            continue
+        tolerating = variants.tolerating(trials.pod, taints)
+        goes_to = trials.node_for(tolerating)
+        if goes_to is not None:
+            texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
+            yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
+
+
+def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
+    pod = trials.pod
+    ways: list[tuple[r.RuleChange, Pod]] = []
+    if not misses.is_never_rejected_by(_SPREAD):
+        ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in variants.relaxed_spreads(pod)]
+    if not misses.is_never_rejected_by(_PODS):
+        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_apart(pod)]
+        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_together(pod)]
+    for change, relaxed in ways:
+        node = trials.node_for(relaxed)
+        if node is not None:
+            yield trials.by_change(r.RelaxRule(change=change, then=node), relaxed)
+        else:
+            yield from relax_and_add(trials, relaxed, change, pending)
+
+
+def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:
+    return r.RuleChange(rule=rule, topology_key=topology_key)

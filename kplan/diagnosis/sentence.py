@@ -1,0 +1,350 @@
+"""Write the causes why a pod has no node as one sentence; no other module does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.readable import readable
+from kplan.diagnosis import causes as c
+from kplan.documents import details as d
+from kplan.rules.resources import PODS
+
+_MOST_NAMES = 3
+_MOST_GROUPS = 5
+_FEWEST_TOGETHER = 2
+_NOT_READY = {
+    "node.kubernetes.io/not-ready": "not ready",
+    "node.kubernetes.io/unreachable": "unreachable",
+    "node.kubernetes.io/network-unavailable": "without network",
+    "node.kubernetes.io/memory-pressure": "short of memory themselves",
+    "node.kubernetes.io/disk-pressure": "short of disk themselves",
+    "node.kubernetes.io/pid-pressure": "short of process ids themselves",
+    "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
+    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
+    "node.kubernetes.io/unschedulable": "cordoned",
+}
+"""The meaning of the taints that the control plane sets."""
+
+
+def sentence(causes: c.Causes) -> str:
+    """Write the causes as one sentence, the strongest first."""
+    text = "; ".join(_whole(cause) for cause in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
+    return f"{text}."
+
+
+def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
+    match cause:
+        case c.Refused(missing_class=name) if name:
+            return f"The API server refuses the pod: there is no PriorityClass {name}{_meant(cause.nearest)}"
+        case c.Refused():
+            return f"The API server refuses the pod: {_clause(cause.message)}"
+        case c.MissingNamespace():
+            return f"The API server refuses the pod: there is no namespace {cause.name}{_meant(cause.nearest)}"
+        case c.Gated():
+            gates, are = ("scheduling gate", "is") if len(cause.gates) == 1 else ("scheduling gates", "are")
+            return f"The scheduler ignores it until its {gates} {_names(cause.gates)} {are} removed"
+        case c.OtherScheduler():
+            known = f"no profile here has that name ({_names(cause.known)})"
+            return f"It waits for scheduler {cause.name or '(none)'}: {known}"
+        case c.Leaving():
+            return "It is being deleted, so kube-scheduler ignores it"
+        case c.NoNodes():
+            return "The cluster has no node"
+        case c.MissingClaim():
+            return f"Its claim {cause.claim} does not exist{_meant(cause.nearest)}"
+        case c.UnboundClaim():
+            return _unbound(cause)
+        case c.Promised():
+            verb = "ends" if len(cause.pods) == 1 else "end"
+            return f"It is nominated to {cause.node} and waits until {_names(cause.pods)} {verb}"
+        case c.BeforeNodes():
+            return f"It is rejected before any node is evaluated: {_clause(cause.message)}"
+        case c.NoSuchLabel():
+            return _no_label(cause)
+        case c.NoSuchCombination():
+            there = ", ".join(f"{count} {'has' if count == 1 else 'have'} {label}" for label, count in cause.labels)
+            both = "both" if len(cause.labels) == 2 else "all"
+            return f"{_of_all(cause.nodes)} has all the labels it requires: {there}, none has {both}"
+        case c.NoSuchNode():
+            return f"It requires node {cause.name}, which does not exist{_meant(cause.nearest)}"
+        case c.TooLarge():
+            requested, of_all = readable(cause.requested), _of_all(cause.nodes)
+            if cause.largest == "0":
+                return f"{of_all} has {cause.resource}, of which it requests {requested}{_meant(cause.nearest)}"
+            return (
+                f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}, and the largest, "
+                f"{cause.node}, has {readable(cause.largest)}"
+            )
+
+
+def _of_all(nodes: int) -> str:
+    return {1: "No node", 2: "Neither node"}.get(nodes, f"None of {nodes} nodes")
+
+
+def _unbound(cause: c.UnboundClaim) -> str:
+    if not cause.storage_class:
+        return f"Its claim {cause.claim} is not bound, and names no storage class that could provision a volume"
+    if not cause.class_exists:
+        missing = f"there is no storage class {cause.storage_class}{_meant(cause.nearest)}"
+        return f"Its claim {cause.claim} is not bound: {missing}"
+    by = f", whose provisioner is {cause.provisioner}," if cause.provisioner else ""
+    return f"Its claim {cause.claim} of storage class {cause.storage_class}{by} is not bound yet"
+
+
+def _no_label(cause: c.NoSuchLabel) -> str:
+    wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
+    if not cause.values:
+        return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_meant(cause.nearest)}"
+    values = "the only value is" if len(cause.values) == 1 else "the values are"
+    return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_meant(cause.nearest)}"
+
+
+def _meant(name: str) -> str:
+    return f" (did you mean {name}?)" if name else ""
+
+
+def _names(names: Sequence[str], most: int = _MOST_NAMES, and_more: int = 0) -> str:
+    left_out = max(len(names) - most, 0) + and_more
+    return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")
+
+
+def _clause(message: str) -> str:
+    return message.rstrip(". \n")
+
+
+def _groups(causes: c.Causes) -> str:
+    out = _with_taints_together(causes.out)
+    shown = out[:_MOST_GROUPS]
+    left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
+    total = sum(group.nodes for group in out)
+    if causes.named is not None:
+        return _on_named(causes, shown)
+    if len(out) == 1:
+        (only,) = shown
+        nothing = _none_of(only) if causes.n_nodes > 1 else ""
+        if nothing:
+            return f"{_of_all(total)} {nothing}"
+        everyone = "Both nodes" if total == 2 else f"All {total} nodes"
+        subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
+        return f"{subject} {_group_text(only, is_single=causes.n_nodes == 1)}"
+    parts = _counted(shown)
+    parts += [f"{left_out} for other reasons"] if left_out else []
+    return f"{_all(causes, total)}: {', '.join(parts)}"
+
+
+def _none_of(group: c.NodesOut) -> str:
+    """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
+    if group.plugin == "NodeAffinity":
+        return f"has the labels it requires ({_conditions(group.details)})"
+    match group.details[0] if group.details else None:
+        case d.UnmetAffinity() as detail:
+            return f"has a pod that it must run next to ({_beside(group, detail)})"
+        case d.OtherVolumeZone() as detail:
+            return f"is in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
+        case d.UnreachableVolume() as detail:
+            return (
+                f"can attach volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)})"
+            )
+        case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
+            return f"has label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
+        case _:
+            return ""
+
+
+def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
+    """Join the groups of nodes with taints that people set, whatever the taints are."""
+    tainted = [group for group in groups if _is_set_by_people(group)]
+    if len(tainted) < _FEWEST_TOGETHER:
+        return list(groups)
+    together = replace(
+        tainted[0],
+        nodes=sum(group.nodes for group in tainted),
+        details=tuple(detail for group in tainted for detail in group.details[:1]),
+    )
+    others = [group for group in groups if group not in tainted]
+    return sorted([together, *others], key=lambda group: -group.nodes)
+
+
+def _is_set_by_people(group: c.NodesOut) -> bool:
+    first = group.details[0] if group.details else None
+    return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in _NOT_READY
+
+
+def _all(causes: c.Causes, total: int) -> str:
+    if total == causes.n_nodes:
+        return f"{_of_all(total)} fits" if total > 1 else "The only node does not fit"
+    return f"{total} of {causes.n_nodes} nodes do not fit, and the others were not evaluated"
+
+
+def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
+    named = causes.named.named if causes.named is not None else ()
+    if len(named) == 1 and shown:
+        return f"It can run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
+    return f"It can run on {_names(named)} only: {', '.join(_counted(shown))}"
+
+
+def _counted(groups: Sequence[c.NodesOut]) -> list[str]:
+    return [f"{group.nodes} {_group_text(group, is_single=group.nodes == 1)}" for group in groups]
+
+
+def _group_text(group: c.NodesOut, *, is_single: bool) -> str:
+    """Return why nodes are rejected, as the end of a sentence whose subject they are."""
+    resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
+    if resources and len(resources) == len(group.details):
+        return _lack(group, resources, is_single=is_single)
+    if group.plugin == "NodeAffinity":
+        return f"{'does' if is_single else 'do'} not have the labels it requires ({_conditions(group.details)})"
+    if not group.details:
+        return f"{'is' if is_single else 'are'} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+    return _detail(group, group.details[0], is_single=is_single)
+
+
+def _lack(group: c.NodesOut, resources: Sequence[d.InsufficientResource], *, is_single: bool) -> str:
+    verb, runs = ("lacks", "runs") if is_single else ("lack", "run")
+    texts, full = [], ""
+    for resource in resources:
+        name, requested, free = resource.resource, readable(resource.requested), readable(resource.free)
+        largest = group.largest.get(name)
+        if name == PODS:
+            number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
+            full = f"{runs} {number} already, the maximum"
+        elif largest == "0":
+            texts.append(f"{name} (requests {requested}, {'it has' if is_single else 'they have'} none)")
+        elif largest is not None:
+            most = readable(largest)
+            empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
+            texts.append(f"{name} (requests {requested}, {empty})")
+        else:
+            on_closest = (
+                "none free" if free == "0" or free.startswith("-") else f"at most {free} free, on {group.closest}"
+            )
+            texts.append(f"{name} (requests {requested}, {f'{free} free' if is_single else on_closest})")
+    lacking = f"{verb} {' and '.join(texts)}" if texts else ""
+    return " and ".join(text for text in (full, lacking) if text)
+
+
+def _conditions(details: Sequence[d.Detail]) -> str:
+    wanted: dict[str, None] = {}
+    for detail in details:
+        if isinstance(detail, d.UnmatchedNodeSelector):
+            wanted[detail.node_selector] = None
+        elif isinstance(detail, d.UnmatchedNodeAffinity):
+            wanted.update(dict.fromkeys(condition.condition for condition in detail.conditions) or {detail.term: None})
+    return _names(list(wanted))
+
+
+def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+    group: c.NodesOut, detail: d.Detail, *, is_single: bool
+) -> str:
+    are, have = ("is", "has") if is_single else ("are", "have")
+    on = "" if is_single else f" on {group.closest}"
+    match detail:
+        case d.UntoleratedTaint(unschedulable=True):
+            return f"{are} cordoned"
+        case d.UntoleratedTaint():
+            return _taint(group, detail.taint, is_single=is_single)
+        case d.OtherNodeName():
+            return f"{are} not {detail.requested}, its nodeName"
+        case d.TakenHostPort():
+            by = _names(detail.pods, and_more=detail.and_more or 0)
+            return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
+        case d.TooMuchSkew():
+            return _skew(detail)
+        case d.SpreadLabelMissing() | d.AffinityLabelMissing():
+            return f"{have} no label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
+        case d.UnmetAffinity():
+            return f"{have} no pod that it must run next to ({_beside(group, detail)})"
+        case d.OwnAntiAffinity():
+            where = _domains(group, detail.topology_key)
+            return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}; {where})"
+        case d.ForeignAntiAffinity():
+            return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
+        case d.OtherVolumeZone():
+            return f"{are} not in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
+        case d.UnreachableVolume():
+            return f"cannot attach {_attachable(detail)}"
+        case d.LostVolume():
+            return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
+        case d.UnboundClaim():
+            return f"{have} {_no_volume(detail)}"
+        case d.ClaimInUse():
+            return (
+                f"cannot take it because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
+            )
+        case d.TooManyVolumes():
+            return (
+                f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
+            )
+        case d.MissingDriver():
+            return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
+        case d.MissingDevices():
+            most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
+            return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
+        case _:
+            return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _attachable(detail: d.UnreachableVolume) -> str:
+    return f"volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)} can)"
+
+
+def _no_volume(detail: d.UnboundClaim) -> str:
+    storage_class = detail.storage_class or "none"
+    largest = f"; the largest has {detail.largest_volume}" if detail.largest_volume else ""
+    wanted = f"{detail.requested} of class {storage_class}"
+    if detail.allowed_topologies:
+        where = " or ".join(detail.allowed_topologies[:_MOST_NAMES])
+        return f"no volume for claim {detail.claim} ({wanted}, whose volumes are provisioned only where {where})"
+    if detail.provisions is False:
+        return f"no free volume for claim {detail.claim} ({wanted}, for which none are provisioned{largest})"
+    return f"no volume for claim {detail.claim} ({wanted}{largest})"
+
+
+def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
+    domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
+    where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
+    meant = f"; did you mean {group.meant}?" if group.meant else ""
+    if group.runs_in:
+        searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
+        where = f"such pods run in namespace {group.runs_in}, and the rule searches only {_names(searched)}"
+    return f"{_terms(detail.terms)} per {detail.topology_key}; {where}{meant}"
+
+
+def _key(taint: str) -> str:
+    return taint.partition(":")[0].partition("=")[0]
+
+
+def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
+    meaning = _NOT_READY.get(_key(taint))
+    if meaning is None:
+        taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
+        some = "a taint" if len(taints) == 1 else "taints"
+        meant = f"; it tolerates {group.instead}: did you mean {group.meant}?" if group.instead else ""
+        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)}{meant})"
+    return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
+
+
+def _domains(group: c.NodesOut, key: str) -> str:
+    return f"1 domain of {key}" if group.domains == 1 else f"{group.domains} domains of {key}"
+
+
+def _skew(detail: d.TooMuchSkew) -> str:
+    if detail.min_domains:
+        why = f"only {detail.domains} of at least {detail.min_domains} domains exist"
+    elif detail.emptiest_domains:
+        emptiest = _names(detail.emptiest_domains)
+        why = f"{detail.domains} domains, the fewest pods are {detail.minimum} in {emptiest}"
+    else:
+        why = f"{detail.domains} domains, the fewest pods are {detail.minimum}"
+    there = f"{detail.matching_pods} in {detail.domain}"
+    return f"would exceed maxSkew {detail.max_skew} over {detail.topology_key} ({there}; {why})"
+
+
+def _in_way(detail: d.AntiAffinity) -> str:
+    return f"{_names(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"
+
+
+def _terms(terms: Sequence[d.PodTerm]) -> str:
+    return " and ".join(term.label_selector or "any labels" for term in terms)

@@ -1,0 +1,227 @@
+"""Remedies that request less: lower requests, fewer replicas, or more and smaller replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.admission import limitranger
+from kplan.admission.rejection import Rejection
+from kplan.api.core import Container, Pod
+from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.quantity import milli_value, value
+from kplan.diagnosis import variants
+from kplan.diagnosis.near_misses import NearMisses
+from kplan.diagnosis.replicas import Replicas
+from kplan.diagnosis.trials import Trials
+from kplan.documents import remedy as r
+from kplan.documents.details import Detail, InsufficientResource
+from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
+
+_FIT = "NodeResourcesFit"
+_MEBI = 1 << 20
+_MILLI = 10
+_SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
+"""Kinds whose number of replicas users set."""
+
+_FACTORS = (2, 3, 4)
+_SMALLEST_SHARE = 0.5
+"""A request is lowered to no less than this share of it: a container that needs it would hardly run with less."""
+
+_STEPS = 4
+"""How often the amount that is low enough for all replicas is narrowed down."""
+
+_MOST_SMALLER = 60
+"""At most this many smaller replicas are tried."""
+
+
+def lower(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Lower one request where that is enough for some node, else all requests that are too high for one node."""
+    remedies = [_lowered(trials, {resource: missing}) for resource, missing in _missing_alone(misses)]
+    yield from (remedy for remedy in remedies if remedy is not None)
+    if not any(remedies):
+        together = _missing_together(misses)
+        lowered = None if together is None else _lowered(trials, together)
+        if lowered is not None:
+            yield lowered
+
+
+def _missing_alone(misses: NearMisses) -> Iterator[tuple[str, int]]:
+    """Yield the resources of which alone a node has too little, with the smallest amount that is missing."""
+    for position, missing in misses.by_single_reason(_FIT):
+        yield from ((resource, missing) for resource in _resources(misses.details_at(_FIT, position)))
+
+
+def _missing_together(misses: NearMisses) -> dict[str, int] | None:
+    """Return resource -> missing amount for the node that has too little of the fewest resources.
+
+    Of several such nodes, it is the one where least is missing of the first resource.
+    """
+    positions = misses.only(_FIT)
+    if not len(positions):
+        return None
+    verdict = misses.verdicts[_FIT]
+    n_short = np.zeros(len(positions), np.int64)
+    for k in range(len(verdict.reasons)):
+        n_short += (verdict.bits[positions] >> k & 1).astype(np.int64)
+    missing = np.zeros(len(positions), np.int64)
+    for reason in reversed(verdict.reasons):
+        if reason.shortfall is not None:
+            missing = np.maximum(reason.shortfall(positions), 0)
+    best = int(positions[np.lexsort((missing, n_short))[0]])
+    return {
+        resource: int(reason.shortfall(np.asarray([best]))[0])
+        for reason in verdict.reasons_at(best)
+        if reason.shortfall is not None and reason.details is not None
+        for resource in _resources(reason.details(best))
+    }
+
+
+def _resources(details: Iterable[Detail]) -> list[str]:
+    return [
+        detail.resource for detail in details if isinstance(detail, InsufficientResource) and detail.resource != PODS
+    ]
+
+
+def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | None:
+    pod, lowered = trials.pod, []
+    for resource, amount in missing.items():
+        container = largest_requester(pod, resource)
+        rest = 0 if container is None else _amount(container, resource) - amount
+        if resource == MEMORY and rest > _MEBI:
+            rest -= rest % _MEBI
+        if container is None or rest <= 0 or rest < _amount(container, resource) * _SMALLEST_SHARE:
+            return None
+        old, to = str(container.resources.requests[resource]), quantity_text(resource, rest)
+        lowered.append(r.RequestChange(container=container.name, resource=resource, old=old, to=to))
+        pod = variants.with_request(pod, container, resource, to)
+    node = trials.node_for(pod) if lowered and _is_within_limit_ranges(trials, pod) else None
+    if node is None:
+        return None
+    return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
+
+
+def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.LowerRequest, int] | None:
+    """Lower a request further, until all pending replicas get a node.
+
+    Returns
+    -------
+    remedy, number : the remedy, and how many replicas it lets run; None where half of the request is too much
+    """
+    change = remedy.change
+    container = next((one for one in trials.pod.spec.containers if one.name == change.container), None)
+    if remedy.also or container is None:
+        return None
+    unit = _MEBI if change.resource == MEMORY else _MILLI if change.resource == CPU else 1
+    low = -(-_amount(container, change.resource) // 2)
+    high = in_units(change.resource, change.to)
+    best: r.LowerRequest | None = None
+    amount = -(-low // unit) * unit
+    for _ in range(_STEPS):
+        if amount <= 0 or amount >= high:
+            break
+        to = quantity_text(change.resource, amount)
+        pod = variants.with_request(trials.pod, container, change.resource, to)
+        all_fit = _is_within_limit_ranges(trials, pod) and trials.placed(pod, pending, trials.world()) == pending
+        if all_fit:
+            low, best = amount, replace(remedy, change=replace(change, to=to), then=None)
+        elif best is None:
+            return None
+        else:
+            high = amount
+        amount = (low + high) // 2 // unit * unit
+        if amount <= low:
+            break
+    return None if best is None else (best, pending)
+
+
+def _is_within_limit_ranges(trials: Trials, pod: Pod) -> bool:
+    """Return whether the limit ranges of the namespace admit the changed pod, or do not even admit the pod as it is.
+
+    A pod may be older than they are, and a snapshot may hold none of its limits.
+    """
+    return not _is_refused(trials, pod) or _is_refused(trials, trials.pod)
+
+
+def _is_refused(trials: Trials, pod: Pod) -> bool:
+    try:
+        limitranger.check(pod, trials.live.listers.snapshot.limit_ranges)
+    except Rejection:
+        return True
+    return False
+
+
+def largest_requester(pod: Pod, resource: str) -> Container | None:
+    """Return the container that requests most of a resource; None where none requests it."""
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    requesters = (container for container in containers if resource in container.resources.requests)
+    return max(requesters, key=lambda container: _amount(container, resource), default=None)
+
+
+def _amount(container: Container, resource: str) -> int:
+    return in_units(resource, container.resources.requests[resource])
+
+
+def in_units(resource: str, quantity: str | float) -> int:
+    """Return a quantity in the scheduler's units: milli-CPU, bytes or pieces."""
+    return milli_value(quantity) if resource == CPU else value(quantity)
+
+
+def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
+    """Scale the workload down to the replicas that have a node."""
+    if replicas.kind in _SCALED and replicas.placed and replicas.pending and replicas.are_all:
+        change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
+        yield r.LowerReplicas(change=change, then=None)
+
+
+def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[r.Remedy]:
+    """Run several times as many replicas, smaller by the same factor, so that the workload requests the same in all."""
+    if replicas.kind not in _SCALED or not replicas.are_all or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
+        return
+    for factor in _FACTORS:
+        number = replicas.total * factor
+        split = _split(trials.pod, factor)
+        if split is None or number > _MOST_SMALLER:
+            return
+        pod, requests = split
+        session = trials.world()
+        for row in replicas.placed:
+            session.evict(row)
+        if trials.placed(pod, number, session) == number:
+            change = r.ReplicaSplit(workload=replicas.workload, old=replicas.total, to=number, requests=requests)
+            yield r.SplitReplicas(change=change, then=None)
+            return
+
+
+def _has_bounds(trials: Trials) -> bool:
+    """Return whether the namespace limits the number or the requests of its pods, which trials do not check."""
+    world, namespace = trials.live.listers.snapshot, trials.info.namespace
+    with_quota = any(quota.metadata.namespace == namespace for quota in world.resource_quotas)
+    return with_quota or any(limit_range.metadata.namespace == namespace for limit_range in world.limit_ranges)
+
+
+def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:
+    """Return the pod with all requests divided by a factor, and the changes; None where one cannot be divided."""
+    changed, requests = pod, []
+    for index, container in enumerate(pod.spec.containers):
+        for resource, amount in container.resources.requests.items():
+            if (part := _part(resource, amount, factor)) is None:
+                return None
+            changed = variants.with_request(changed, changed.spec.containers[index], resource, part)
+            requests.append(r.RequestChange(container=container.name, resource=resource, old=str(amount), to=part))
+    return (changed, tuple(requests)) if requests else None
+
+
+def _part(resource: str, amount: str | float, factor: int) -> str | None:
+    """Return an amount divided by a factor, rounded up; None where it is 0 or only whole pieces can be divided."""
+    whole = in_units(resource, amount)
+    part = -(-whole // factor)
+    if resource == MEMORY and part > _MEBI:
+        part = -(-part // _MEBI) * _MEBI
+    is_counted_in_pieces = "/" in resource or resource.startswith(HUGE_PAGES)
+    if whole <= 0 or (is_counted_in_pieces and whole % factor):
+        return None
+    return quantity_text(resource, part)

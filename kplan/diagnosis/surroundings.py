@@ -1,0 +1,210 @@
+"""Remedies that change what surrounds a pod: uncordon or add nodes, move another pod, give the pod more priority."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.api.core import Pod
+from kplan.api.meta import controller_of
+from kplan.diagnosis.near_misses import NearMisses
+from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.diagnosis.trials import Trials
+from kplan.documents import remedy as r
+from kplan.documents.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.rules.resources import PODS
+
+_FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
+_PODS, _PORTS = "InterPodAffinity", "NodePorts"
+_NODE_LOCAL = frozenset(
+    {_FIT, _TAINTS, _CORDON, _PORTS, "NodeAffinity", "NodeName", "NodeVolumeLimits", "NodeDeclaredFeatures"}
+)
+"""Plugins whose verdict on a node does not depend on other nodes."""
+
+_MOST_TRIED = 3
+_MOST_PER_NODE = 50
+"""At most this many pods are tried on a new node."""
+
+_MOST_POSITIONS = 50
+_MOST_PODS_FOR_ALL = 3000
+"""In a cluster of more pods, new nodes are tried only for pods whose rules do not depend on other nodes."""
+_SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
+
+
+def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Uncordon a node that is rejected for nothing else."""
+    table = trials.live.cluster.nodes
+    positions = misses.only(_CORDON, _TAINTS)
+    on_purpose = _cordoned_by_question(trials)
+    rows = [int(row) for row in misses.rows[positions] if table.unschedulable[row]]
+    cordoned = [row for row in rows if table.names[row] not in on_purpose]
+    for row in cordoned[:_MOST_TRIED]:
+        name = table.names[row]
+        if trials.node_for(trials.pod, trials.uncordoned(row)) == name:
+            remedy = r.Uncordon(change=r.NodeChange(node=name), then=name)
+            trials.tried[remedy] = partial(_uncordoned, trials, row)
+            yield remedy
+            return
+
+
+def _cordoned_by_question(trials: Trials) -> set[str]:
+    """Return the nodes that are cordoned because the question asks for it: uncordoning them would undo it."""
+    world = trials.live.listers.snapshot
+    return {change.what for change in world.changes if change.change == "cordon"} | trials.live.cordoned
+
+
+def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
+    return trials.pod, trials.uncordoned(row)
+
+
+def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
+    """Add nodes like one of the cluster, as many as the pending replicas need."""
+    alone = misses.rejecting() <= _NODE_LOCAL
+    if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+        return
+    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
+        name = _added(trials, shape, trials.pod, alone=alone)
+        if name is None:
+            continue
+        like = shape.like.metadata.name
+        number, helped = _enough_nodes(trials, shape, trials.pod, pending, alone=alone) if pending > 1 else (1, 1)
+        change = r.NodeAddition(nodes=number, like=like)
+        helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
+        yield r.AddNodes(change=change, then=name, helps=helps)
+        return
+
+
+def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange, pending: int) -> Iterator[r.Remedy]:
+    """Relax a rule of the pod and also add a node like one of the cluster."""
+    if len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+        return
+    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
+        name = _added(trials, shape, relaxed, alone=False)
+        if name is not None:
+            like = shape.like.metadata.name
+            number, helped = _enough_nodes(trials, shape, relaxed, pending, alone=False) if pending > 1 else (1, 1)
+            helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
+            addition = r.NodeAddition(nodes=number, like=like)
+            yield r.RelaxRule(change=change, with_nodes=addition, then=name, helps=helps)
+            return
+
+
+def _added(trials: Trials, shape: NodeShape, pod: Pod, *, alone: bool) -> str | None:
+    """Return the name of a new node of a shape when the pod goes to that node."""
+    nodes, daemons = added_nodes(shape, 1, trials.live.listers.snapshot)
+    name = nodes[0].metadata.name
+    return name if trials.node_for(pod, trials.with_nodes(nodes, daemons, alone=alone)) == name else None
+
+
+def _enough_nodes(trials: Trials, shape: NodeShape, pod: Pod, pending: int, *, alone: bool) -> tuple[int, int]:
+    """Return how many new nodes the pending replicas need, and how many of the replicas run then."""
+    world = trials.live.listers.snapshot
+
+    def placed(number: int, pods: int) -> int:
+        return trials.placed(pod, pods, trials.with_nodes(*added_nodes(shape, number, world), alone=alone))
+
+    per_node = placed(1, min(pending, _MOST_PER_NODE))
+    number = -(-pending // per_node) if per_node else 1
+    if number == 1 or pending > trials.left_to_place:
+        return 1, per_node
+    helped = placed(number, pending)
+    return (number, helped) if helped > per_node else (1, per_node)
+
+
+def move(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Move another pod that fits elsewhere, so that this one gets its node."""
+    cluster = trials.live.cluster
+    budgets = trials.budgets
+    for other in islice(dict.fromkeys(_obstructing(trials, misses)), 2 * _MOST_TRIED):
+        if budgets.forbids(cluster.pods, other):
+            continue
+        row = cluster.node_of[other]
+        nodes = trials.moved(other)
+        if nodes is not None:
+            node, goes_to = nodes
+            info = cluster.pods.infos[other]
+            change = r.MovedPod(
+                pod=info.key,
+                node=cluster.nodes.names[row],
+                goes_to=goes_to,
+                budgets=tuple(budgets.covering(cluster.pods, other)),
+            )
+            yield r.MovePod(change=change, then=node)
+            return
+
+
+def _obstructing(trials: Trials, misses: NearMisses) -> Iterator[int]:
+    """Yield running pods that alone make a node reject the pod; of those that use resources the smallest first."""
+    cluster = trials.live.cluster
+    for position, missing in misses.by_single_reason(_FIT):
+        row = int(misses.rows[position])
+        for detail in misses.details_at(_FIT, position):
+            if isinstance(detail, InsufficientResource):
+                resource = detail.resource
+                large = [
+                    other
+                    for other in _movable(trials, cluster.pods_on[row])
+                    if resource == PODS or cluster.pods.infos[other].requests.get(resource, 0) >= missing
+                ]
+                yield from sorted(large, key=lambda o: cluster.pods.infos[o].requests.get(resource, 0))
+    for plugin in (_PORTS, _PODS):
+        for position in misses.only(plugin)[:_MOST_POSITIONS].tolist():
+            for detail in misses.details_at(plugin, position):
+                if isinstance(detail, TakenHostPort | ForeignAntiAffinity):
+                    rows = (trials.live.find(key) for key in detail.pods)
+                    yield from _movable(trials, [other for other in rows if other is not None])
+
+
+def _movable(trials: Trials, pods: Iterable[int]) -> Iterator[int]:
+    """Yield the pods that a controller recreates, and that may run on other nodes."""
+    for other in pods:
+        pod = trials.live.cluster.pods.infos[other].pod
+        owner = controller_of(pod.metadata)
+        if owner is not None and owner.kind not in ("DaemonSet", "Node") and other != trials.row:
+            yield other
+
+
+def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
+    """Give a pod that evicts no other pod the lowest priority class with which it does."""
+    post_filter = result.post_filter
+    spec = trials.pod.spec
+    if spec.preemption_policy == "Never" or (post_filter is not None and post_filter.nominated_row is not None):
+        return
+    owner = controller_of(trials.pod.metadata)
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    higher = [
+        priority_class
+        for priority_class in trials.live.listers.snapshot.priority_classes
+        if priority_class.value > trials.info.priority
+        and priority_class.preemption_policy != "Never"
+        and (is_daemon or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
+    ]
+    higher.sort(
+        key=lambda priority_class: (
+            # Daemons that every node needs have the class that exists for them.
+            is_daemon and priority_class.metadata.name != _NODE_CRITICAL,
+            priority_class.value,
+            priority_class.metadata.name,
+        )
+    )
+    for priority_class in higher[:_MOST_TRIED]:
+        name, priority = priority_class.metadata.name, priority_class.value
+        raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
+        preemption = trials.victims_of(raised)
+        if preemption is not None:
+            change = r.PriorityChange(
+                old=trials.info.priority,
+                to=priority,
+                priority_class=name,
+                evicts=preemption.victims,
+                budgets=preemption.budgets,
+            )
+            node = preemption.node
+            yield r.RaisePriority(change=change, then=node)
+            return

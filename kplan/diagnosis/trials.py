@@ -1,0 +1,197 @@
+"""Schedule a pod again with something changed, each time in a fork of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod
+from kplan.documents import remedy as r
+from kplan.documents.placement import Outcome
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session
+from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.preemption.budgets import Budgets
+from kplan.preemption.default_preemption import DefaultPreemption
+from kplan.rules.pod_info import PodInfo
+from kplan.subjects.incoming import with_objects
+
+MOST_TRIALS = 32
+"""At most this many decisions about one pod."""
+
+MOST_PLACED = 160
+"""At most this many decisions about its replicas, over all remedies."""
+
+
+R = TypeVar("R", bound=r.RemedyBase)
+
+
+class Preempted(msgspec.Struct, frozen=True):
+    """The node that preemption nominates, its victims there, and the budgets that count one of them."""
+
+    node: str
+    victims: tuple[str, ...]
+    budgets: tuple[str, ...]
+
+
+class Trials:
+    """Tries a pod that has no node again.
+
+    Parameters
+    ----------
+    live : the session in which the pod has no node; it is only forked
+    row : the pod
+    """
+
+    def __init__(self, live: Session, row: int) -> None:
+        self.live = live
+        self.row = row
+        self.info = live.cluster.pods.infos[row]
+        self.left = MOST_TRIALS
+        self.left_to_place = MOST_PLACED
+        #: remedy -> the changed pod and a fresh session, so that the remedy can be tried with all replicas
+        self.tried: dict[r.RemedyBase, Callable[[], tuple[Pod, Session]]] = {}
+
+    @property
+    def pod(self) -> Pod:
+        """The pod without any change."""
+        return self.info.pod
+
+    def world(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
+        """Return a fork of the session, in which the pod is not nominated to a node."""
+        session = self.live.fork(listers, nodes)
+        session.nominator.drop(self.row)
+        for plugin in _preemptors(session):
+            plugin.budgets = self.budgets
+        return session
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """The disruption budgets, with what they allow now."""
+        known = (plugin.budgets for plugin in _preemptors(self.live))
+        return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
+
+    @cached_property
+    def _same_world(self) -> Session:
+        return self.world()
+
+    def node_for(self, pod: Pod, session: Session | None = None) -> str | None:
+        """Return the node that a pod gets; None for none, and after the last trial that is allowed."""
+        world = self._same_world if session is None else session
+        result = self._decide(world, pod, looks_for_victims=False)
+        return None if result is None or result.row is None else world.cluster.nodes.names[result.row]
+
+    def victims_of(self, pod: Pod) -> Preempted | None:
+        """Return what preemption does for a pod; None where it helps on no node, or only against a budget."""
+        result = self._decide(self._same_world, pod, looks_for_victims=True)
+        post_filter = None if result is None else result.post_filter
+        if post_filter is None or post_filter.nominated_row is None:
+            return None
+        findings, cluster = post_filter.findings, self._same_world.cluster
+        if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
+            return None
+        budgets = self.budgets
+        covering = {name: None for victim in post_filter.victims for name in budgets.covering(cluster.pods, victim)}
+        victims = tuple(cluster.pods.infos[victim].key for victim in post_filter.victims)
+        return Preempted(cluster.nodes.names[post_filter.nominated_row], victims, tuple(covering))
+
+    def _decide(self, session: Session, pod: Pod, *, looks_for_victims: bool) -> CycleResult | None:
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        result = schedule_pod(session, session.add_pod(PodInfo(pod)), looks_for_victims=looks_for_victims)
+        if result.row is not None and result.framework is not None and result.cycle is not None:
+            result.framework.run_unreserve(result.cycle, result.row)
+        return result
+
+    def placed(self, pod: Pod, number: int, session: Session) -> int:
+        """Place a number of copies of a pod in a session of their own, and return how many get a node.
+
+        Returns 0 when this takes more decisions than are allowed.
+        """
+        allowed = min(number, self.left_to_place)
+        for done in range(allowed):
+            self.left_to_place -= 1
+            metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{done}", uid=f"{pod.metadata.uid}-{done}")
+            row = session.add_pod(PodInfo(replace(pod, metadata=metadata)))
+            result = schedule_pod(session, row, looks_for_victims=False)
+            if result.row is None:
+                return done
+            session.bind(row, result.row)
+        return number if allowed == number else 0
+
+    def by_change(self, remedy: R, pod: Pod) -> R:
+        """Return the remedy, and remember its changed pod in `tried`."""
+        self.tried[remedy] = lambda: (pod, self.world())
+        return remedy
+
+    def with_object(self, obj: msgspec.Struct) -> str | None:
+        """Return the node that the pod gets when an object is replaced by this one, or added."""
+        listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
+        return self.node_for(self.pod, self.world(listers))
+
+    def uncordoned(self, row: int) -> Session:
+        """Return a fork of the session in which a node is uncordoned."""
+        table = self.live.cluster.nodes
+        node = table.nodes[row]
+        taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+        nodes = [*table.nodes]
+        nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+        return self.world(nodes=NodeTable(nodes))
+
+    def moved(self, other: int) -> tuple[str, str] | None:
+        """Return the node of the pod without another pod, then the node of that one; None unless both get one."""
+        session = self.world()
+        session.evict(other)
+        self.left -= 1
+        if self.left < 0:
+            return None
+        mine = schedule_pod(session, self.row, looks_for_victims=False)
+        if mine.outcome is not Outcome.SCHEDULED or mine.row is None:
+            return None
+        session.bind(self.row, mine.row)
+        names = session.cluster.nodes.names
+        other_pod = session.cluster.pods.infos[other].pod
+        evicted = replace(other_pod, spec=replace(other_pod.spec, node_name=""))
+        goes_to = self.node_for(evicted, session)
+        return None if goes_to is None else (names[mine.row], goes_to)
+
+    def with_nodes(self, nodes: Sequence[Node], pods: Iterable[Pod], *, alone: bool) -> Session:
+        """Return a session with new nodes and the daemon pods that run on them.
+
+        Parameters
+        ----------
+        alone : leave out all other nodes; only where no rule of the pod depends on them
+        """
+        live = self.live
+        infos = [PodInfo(pod) for pod in pods]
+        if alone:
+            cluster = Cluster.build(NodeTable(nodes), infos)
+        else:
+            known = live.cluster
+            cluster = Cluster.build(NodeTable([*known.nodes.nodes, *nodes]), [*known.pods.infos, *infos])
+            _as_placed(cluster, known)
+        return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
+
+
+def _preemptors(session: Session) -> Iterator[DefaultPreemption]:
+    for framework in session.frameworks.values():
+        yield from (plugin for plugin in framework.post_filter_plugins if isinstance(plugin, DefaultPreemption))
+
+
+def _as_placed(cluster: Cluster, known: Cluster) -> None:
+    """Move pods to where another cluster has them, when they have been bound or evicted since the snapshot."""
+    for pod, row in enumerate(known.node_of):
+        wanted = NOWHERE if row == NOWHERE else cluster.nodes.row_of[known.nodes.names[row]]
+        if cluster.node_of[pod] != wanted:
+            if cluster.node_of[pod] != NOWHERE:
+                cluster.unbind(pod)
+            if wanted != NOWHERE:
+                cluster.bind(pod, wanted)

@@ -1,0 +1,437 @@
+"""The answers of `Planner.roll_out` and `Planner.drain`: what happens when manifests are applied or nodes drained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.answers.placement import Placement, last_placement
+from kplan.api.autoscaling import HorizontalPodAutoscaler
+from kplan.cluster.base import Base
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import Condition, InputWarning
+from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
+from kplan.effects.decisions import Decisions
+from kplan.engine.cluster import Cluster
+from kplan.errors import NotFoundError
+from kplan.framework.cycle import schedule_pod
+from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.bounds import bounds_of
+from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.loop import Simulation
+from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, workload_changes
+from kplan.simulation.start import elsewhere, fork, start
+from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import object_name
+from kplan.subjects.incoming import accepted_objects, with_objects
+from kplan.subjects.not_found import meant, no_node
+from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
+from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.started import not_started, with_runs
+
+if TYPE_CHECKING:
+    from kplan.documents.plan import PlanReport
+    from kplan.odds.runs import Drawn
+
+
+class Again(Protocol):
+    """Carries a change out once more."""
+
+    def __call__(
+        self, other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None
+    ) -> ChangePlan:
+        """Return the change of a cluster.
+
+        Parameters
+        ----------
+        options : of the drain; None for its own
+        decisions : collects the decisions
+        """
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """A change, carried out until nothing moves."""
+
+    simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
+    origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
+    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
+    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod cannot be evicted
+    obstacles: tuple[Obstacle, ...] = ()  #: the same pods, with the disruption budgets that cover them
+    left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
+    refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
+    options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
+    #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
+    again: Again | None = field(default=None, repr=False, compare=False)
+    #: the same change as a question that is drawn many times
+    drawn: Callable[[], Drawn] | None = field(default=None, repr=False, compare=False)
+    command: str = "plan"  #: the command that asks this question
+    question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
+    #: carries the same change out once more, and notes its decisions
+    decide: Callable[[Decisions], ChangePlan] | None = field(default=None, repr=False, compare=False)
+    #: applies other manifests in the same cluster
+    retry: Callable[[Updates], ChangePlan] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def started_from(self) -> Cluster:
+        """The cluster before the change, without lost nodes; not to be changed."""
+        return self.origin.session.cluster
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about the manifests and the course of the change."""
+        own = (warning for applied in self.applied for warning in applied.update.warnings)
+        return (*self.simulation.warnings, *own, *self.left_out, *_leaving(self.simulation.already_leaving))
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """All steps, in order."""
+        return self.simulation.steps
+
+    @cached_property
+    def after(self) -> tuple[PodAtRest, ...]:
+        """All pods at the end, by namespace and name."""
+        return pods_at_rest(self.simulation)
+
+    @cached_property
+    def workloads(self) -> tuple[WorkloadChange, ...]:
+        """The workloads of the manifests, in their order, then other workloads whose pods moved."""
+        return workload_changes(self.simulation, self.applied)
+
+    def placement(self, pod: str) -> Placement:
+        """Return the decision about a pod that stays pending, in the cluster at the end.
+
+        Raises NotFoundError if no such pod is pending.
+        """
+        session = self.simulation.session
+        waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
+        if pod not in waiting:
+            hint = meant([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
+            raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
+        return last_placement(session, schedule_pod(session, waiting[pod]))
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None) -> PlanReport:
+        """Return the report that the command prints; the change is carried out once more, for its decisions.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of the command
+        """
+        from kplan.effects.report import change_report
+
+        shown = Shown()
+        decisions = Decisions(nodes=shown, others=shown, covers_all=True)
+        change: ChangePlan = self
+        if self.decide is not None:
+            decided = self.decide(decisions)
+            change = dataclasses.replace(decided, left_out=self.left_out, again=self.again, retry=self.retry)
+        base = self.origin if self.question_base is None else self.question_base
+        return change_report(base, change, self.command, fail_on=fail_on, nodes=shown, decisions=decisions)
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
+        return self.report(fail_on=fail_on).to_dict()
+
+
+def roll_out(
+    base: Base,
+    manifests: Iterable[Manifest],
+    *,
+    namespace: str | None = None,
+    rollout: Rollout = "auto",
+    run_cron_jobs: bool = False,
+) -> ChangePlan:
+    """Apply manifests one after the other, each until nothing moves; see `Planner.roll_out`."""
+    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    change = carry_out(base, written.workloads, written.additions, rollout)
+    return dataclasses.replace(change, left_out=(*written.warnings, *change.left_out))
+
+
+class WrittenManifests(msgspec.Struct, frozen=True):
+    """The objects of manifests."""
+
+    workloads: list[WrittenWorkload]
+    additions: list[msgspec.Struct]  #: other objects that the API server accepts
+    warnings: tuple[InputWarning, ...]  #: which objects it refuses, and why
+
+
+def read_manifests(
+    base: Base, manifests: Iterable[Manifest], namespace: str | None, *, run_cron_jobs: bool = False
+) -> WrittenManifests:
+    """Read manifests, and put objects other than workloads through admission; parameters as for `roll_out`."""
+    workloads, objects, warnings = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    admitting, additions = accepted_objects(objects, base.world, base.release.number)
+    return WrittenManifests(
+        with_runs(workloads) if run_cron_jobs else workloads, additions, (*warnings, *admitting.warnings)
+    )
+
+
+def carry_out(
+    base: Base,
+    workloads: Sequence[WrittenWorkload],
+    additions: Sequence[msgspec.Struct] = (),
+    rollout: Rollout = "auto",
+    decisions: Decisions | None = None,
+    *,
+    to_rest: bool = False,
+) -> ChangePlan:
+    """Apply workloads one after the other, each until nothing moves.
+
+    Parameters
+    ----------
+    additions : other objects that are applied with them
+    decisions : collects the decisions about the pods of new workloads
+    to_rest : first try the pending pods of the cluster, until nothing moves, so that this happens whatever changes
+    """
+    world = with_objects(base.world, additions)
+    autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
+
+    def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
+        simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
+        add_bounds(simulation, autoscalers, additions)
+        return follow(simulation, base, updates, rollout, decisions, to_rest=to_rest)
+
+    updates = updates_of(base, workloads, autoscalers)
+    change = apply(updates, decisions)
+
+    def drawn() -> Drawn:
+        from kplan.odds.of_changes import RolledOut
+
+        return RolledOut(tuple(workloads), rollout)
+
+    return dataclasses.replace(
+        change,
+        question_base=base,
+        decide=partial(apply, updates),
+        retry=apply,
+        drawn=None if additions or to_rest else drawn,
+    )
+
+
+def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
+    """Have the autoscalers among some objects keep their workloads within their bounds."""
+    for scaler in additions:
+        if isinstance(scaler, HorizontalPodAutoscaler):
+            target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+            bounds = bounds_of(autoscalers.of(target.api_version, target.kind, namespace, target.name))
+            if bounds is not None:
+                simulation.bounds[object_name(target.kind, namespace, target.name)] = bounds
+
+
+class Updates(msgspec.Struct, frozen=True):
+    """Manifests compared with the cluster."""
+
+    all: tuple[Update, ...]
+    left_out: tuple[InputWarning, ...]  #: warnings about manifests that create no pods
+
+
+def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
+    """Compare manifests with the cluster, in their order."""
+    updates: list[Update] = []
+    left_out: list[InputWarning] = []
+    for target, content in workloads:
+        if target not in CHANGED_IN_PLACE:
+            metadata = content["metadata"]
+            left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
+            continue
+        update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
+        updates.append(replace(update, obj=base.as_stored(update.obj)))
+    return Updates(tuple(updates), tuple(left_out))
+
+
+def follow(
+    simulation: Simulation,
+    base: Base,
+    updates: Updates,
+    rollout: Rollout,
+    decisions: Decisions | None = None,
+    *,
+    to_rest: bool = False,
+) -> ChangePlan:
+    """Apply manifests to a fresh simulation, each until nothing moves."""
+    applying = Applying(simulation, base.world.nodes, rollout)
+    applied: list[Applied] = []
+    if decisions is not None and decisions.covers_all:
+        decisions.watch_all(simulation)
+    if to_rest:
+        simulation.retry_pending()
+        simulation.run()
+    for update in updates.all:
+        n_before = len(simulation.steps)
+        manifest = applying.apply(update)
+        applied.append(manifest)
+        if decisions is not None and not decisions.covers_all:
+            simulation.on_decision = None
+            if manifest.change is Change.NEW or decisions.covers_updates:
+                decisions.watch(simulation, manifest)
+        if manifest.change is not Change.NONE or simulation.has_pending_sync:
+            simulation.run()
+        if len(simulation.steps) > n_before:
+            note_stuck(simulation, [workload_change(simulation, manifest)])
+    if simulation.bounds:
+        simulation.run()
+    return ChangePlan(simulation, base, applied, left_out=updates.left_out)
+
+
+def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
+    """Yield a warning about pods that were being deleted already."""
+    if names:
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {some}")
+
+
+def drain(
+    base: Base,
+    nodes: Sequence[str],
+    *,
+    lost: bool = False,
+    one_by_one: bool = False,
+    rolling: bool = False,
+    replace: bool = False,
+    options: DrainOptions | None = None,
+    decisions: Decisions | None = None,
+    waits: bool = False,
+) -> ChangePlan:
+    """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`.
+
+    Parameters
+    ----------
+    decisions : collects the decisions about all pods
+    waits : with `one_by_one`, wait in the end for jobs that back off before they recreate their pods
+    """
+    check_nodes(base, nodes)
+    origin = base_without_nodes(base, nodes) if lost else base
+    simulation = begin(origin)
+    if decisions is not None:
+        decisions.watch_all(simulation)
+    if lost:
+        change = lose(simulation, origin, nodes)
+    else:
+        change = empty(
+            simulation,
+            base,
+            nodes,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options,
+            waits=waits,
+        )
+
+    def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
+        return drain(
+            other,
+            nodes,
+            lost=lost,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options or change.options,
+            decisions=decisions,
+            waits=waits,
+        )
+
+    def drawn() -> Drawn:
+        from kplan.odds.of_changes import Drained
+
+        return Drained(tuple(nodes), lost, one_by_one, rolling, replace, options)
+
+    return dataclasses.replace(
+        change,
+        command="drain",
+        question_base=base,
+        again=again,
+        decide=lambda noted: again(base, decisions=noted),
+        drawn=drawn,
+    )
+
+
+def check_nodes(base: Base, nodes: Iterable[str]) -> None:
+    """Raise NotFoundError for the first name that no node has."""
+    for name in nodes:
+        if name not in base.world.node_by_name:
+            raise no_node([name], base.world.node_by_name)
+
+
+def empty(
+    simulation: Simulation,
+    base: Base,
+    nodes: Sequence[str],
+    *,
+    one_by_one: bool = False,
+    rolling: bool = False,
+    replace: bool = False,
+    options: DrainOptions | None = None,
+    waits: bool = False,
+) -> ChangePlan:
+    """Drain nodes in a fresh simulation; parameters as for `drain`."""
+    work = Drain(simulation, options or DrainOptions())
+    if rolling or replace:
+        work.node_by_node(nodes, replaced=replace)
+    else:
+        simulation.cordon(nodes)
+        pods = work.leaving(nodes)
+        if one_by_one:
+            work.one_by_one(pods, waits=waits)
+        else:
+            work.together(pods)
+    because = "is not drained, because a node before it cannot be emptied"
+    left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
+    return _at_rest(
+        ChangePlan(
+            simulation,
+            base,
+            blocked=work.blocked,
+            obstacles=tuple(work.obstacles),
+            left_out=left_out,
+            refused_nodes=tuple(work.refused),
+            options=options or DrainOptions(),
+        )
+    )
+
+
+def _at_rest(change: ChangePlan) -> ChangePlan:
+    """Note the workloads that a drain leaves with missing pods, and return the drain."""
+    note_stuck(change.simulation, change.workloads)
+    return change
+
+
+def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
+    """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
+    gone = frozenset(nodes)
+    left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+    other.at_rest = elsewhere(base.at_rest, other.session_for(other.world), other.world)
+    return other
+
+
+def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
+    """Remove all pods of lost nodes; `other` is the planner without these nodes."""
+    Drain(simulation).lose(nodes, "its node is lost")
+    return _at_rest(ChangePlan(simulation, other))
+
+
+def begin(base: Base, random: Random | None = None) -> Simulation:
+    """Return a fresh simulation of the planner's cluster.
+
+    Parameters
+    ----------
+    random : source of random draws, in place of the planner's own
+    """
+    return watched(fork(base.at_rest, base.world, random), base)
+
+
+def watched(simulation: Simulation, base: Base) -> Simulation:
+    """Return the simulation, with its steps reported to the planner's progress callback."""
+    report = base.on_progress
+    if report is not None:
+        simulation.on_step = lambda done: report(done, None)
+    return simulation

@@ -1,0 +1,91 @@
+"""Replicas that controllers do not get: the API server refuses their pods, for a quota or another rule of admission."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import structs
+
+from kplan.answers.answer import Answer
+from kplan.answers.verdict import counted_warnings
+from kplan.api.meta import controller_of
+from kplan.cluster.base import Base
+from kplan.documents.base import Context, InputWarning, Report, Verdict
+from kplan.effects.change import begin
+from kplan.snapshot.model import Snapshot
+
+MISSING_REPLICAS = "MissingReplicas"
+
+A = TypeVar("A", bound=Answer)
+R = TypeVar("R", bound=Report)
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
+    """Return a warning for each workload of the cluster that has too few pods since the API server refuses more.
+
+    Parameters
+    ----------
+    only : keys of workloads, KIND/NAMESPACE/NAME; None for all
+    """
+    lacking = [*_lacking(base.world)] if only is None or only else []
+    if not lacking:
+        return ()
+    simulation = begin(base)
+    for key in lacking:
+        owner = simulation.workloads.owner(key)
+        if owner is not None:
+            simulation.enqueue(owner)
+    simulation.run_controllers()
+    warnings: list[InputWarning] = []
+    for key in lacking:
+        owner = simulation.workloads.owner(key)
+        if owner is None or not owner.refusal or (only is not None and owner.workload.key not in only):
+            continue
+        missing = owner.desired - len(owner.pods)
+        are = "replica is" if owner.desired == 1 else "replicas are"
+        message = f"{missing} of {owner.desired} {are} missing, since its controller gets: {owner.refusal}"
+        warnings.append(InputWarning(MISSING_REPLICAS, owner.workload.key, message))
+    return tuple(warnings)
+
+
+def telling_missing(plan: A, base: Base) -> A:
+    """Return an answer whose reports warn about missing replicas, of any workload."""
+
+    def context() -> Context:
+        known = plan.make_context()
+        return structs.replace(known, warnings=(*known.warnings, *missing_replicas(base)))
+
+    return dataclasses.replace(plan, make_context=context)
+
+
+def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
+    """Return a report with further warnings, which count where warnings fail."""
+    if not missing:
+        return report
+    verdict = report.verdict
+    counted = counted_warnings(missing, verdict.fail_on)
+    if counted:
+        verdict = Verdict.of(verdict.fail_on, [*verdict.counted, *counted])
+    return structs.replace(report, warnings=(*report.warnings, *missing), verdict=verdict)
+
+
+def _lacking(world: Snapshot) -> Iterator[str]:
+    """Yield the keys of controllers in the snapshot that own fewer pods than they want."""
+    pods: Counter[str] = Counter()
+    for pod in world.pods:
+        owner = controller_of(pod.metadata)
+        if owner is not None and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None:
+            pods[f"{owner.kind}/{pod.metadata.namespace}/{owner.name}"] += 1
+    wanted = [
+        *((f"ReplicaSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.replica_sets),
+        *((f"StatefulSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.stateful_sets),
+        *((f"ReplicationController/{obj.metadata.key}", obj.spec.replicas) for obj in world.replication_controllers),
+    ]
+    for key, replicas in wanted:
+        if pods[key] < (1 if replicas is None else replicas):
+            yield key

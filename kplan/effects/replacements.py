@@ -1,0 +1,194 @@
+"""The pods that leave in a change, the pods that replace them, and which of these events count for the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import structs
+
+from kplan.answers.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of
+from kplan.cluster.base import Base
+from kplan.documents.base import Condition, Counted
+from kplan.documents.change import Step, StepEvent, WorkloadState
+from kplan.documents.placement import Outcome
+from kplan.documents.plan import Action, CausedBy, PlanSummary
+from kplan.effects.change import ChangePlan
+from kplan.simulation.controllers.observed import ObservedPod
+
+PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
+
+_LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
+_WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
+
+
+class Fate(msgspec.Struct, frozen=True):
+    """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
+
+    workload: str
+    gone: Step | None = None
+    came: ObservedPod | None = None
+
+    @property
+    def pod(self) -> str:
+        """NAMESPACE/NAME of the pod that leaves, else of the new pod."""
+        return self.gone.pod if self.gone is not None else self.came.key if self.came is not None else ""
+
+    @property
+    def action(self) -> Action:
+        """The name of it in reports."""
+        if self.came is None:
+            return Action.EVICTED
+        if not self.came.node:
+            return Action.PENDING
+        return Action.PLACED if self.gone is None or self.gone.node is None else Action.MOVED
+
+
+class Fates:
+    """What happens to the pods of a change."""
+
+    def __init__(self, base: Base, change: ChangePlan) -> None:
+        self._simulation = change.simulation
+        self._change = change
+        self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
+        rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
+        pending = (change.simulation.pods.get(row) for row in rows if row is not None)
+        self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
+        self.all = [*self._paired_all()]  #: by workload, in the order in which these were moved
+        self._elsewhere = self._not_of_the_change()
+
+    def _paired_all(self) -> Iterator[Fate]:
+        """Yield pods that leave, paired with their replacements: by name in a stateful set, in order elsewhere."""
+        gone: dict[str, list[Step]] = {}
+        born: set[str] = set()
+        came: dict[str, list[ObservedPod]] = {}
+        for step in self._change.steps:
+            if step.event is StepEvent.CREATED:
+                born.add(step.pod)
+            elif step.event in _LEAVING and step.pod not in born:
+                # A pod that waited when the change began has no node to leave, whichever it passes through.
+                left = structs.replace(step, node=None) if step.pod in self._waited else step
+                gone.setdefault(step.workload, []).append(left)
+            elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
+                came.setdefault(step.workload, []).append(self._was_pending[step.pod])
+        for pod in self._simulation.pods.values():
+            if pod.is_new:
+                owner = self._simulation.owner(pod.row)
+                came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+        for workload, pod in self._simulation.finished:
+            if pod.is_new or pod.key in self._waited:
+                came.setdefault(workload, []).append(pod)
+        for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
+            yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
+
+    def _not_of_the_change(self) -> set[str]:
+        """Return pods that were pending before, their replacements, and the replacements of pods that they preempt."""
+        keys = set(self._was_pending)
+        for fate in self.all:
+            if fate.gone is None or fate.came is None:
+                continue
+            if fate.gone.by in keys or fate.gone.pod in self._waited:
+                keys.add(fate.came.key)
+        return keys
+
+    def caused_by(self, fate: Fate) -> CausedBy:
+        """Return whether the change, or pods that were pending before it, bring a fate about."""
+        is_waiting = (fate.came is not None and fate.came.key in self._elsewhere) or (
+            fate.gone is not None and (fate.gone.pod in self._waited or fate.gone.by in self._elsewhere)
+        )
+        return "waiting" if is_waiting else "change"
+
+    def outcome_of(self, pod: ObservedPod) -> PendingOutcome:
+        """Return the last outcome of a pod without a node."""
+        outcome = self._simulation.outcomes.get(pod.row)
+        if outcome is None:
+            info = self._simulation.session.cluster.pods.infos[pod.row]
+            framework = self._simulation.session.framework_for(info)
+            if framework is None:
+                return "Error"
+            outcome = Outcome.UNSCHEDULABLE if framework.run_pre_enqueue(info).is_success else Outcome.GATED
+        return _WORDS.get(outcome, "Unschedulable")
+
+    def message_of(self, pod: ObservedPod) -> str:
+        """Return the scheduler's last message about a pod without a node."""
+        return self._simulation.messages.get(pod.row, "")
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """The pods that cannot be evicted."""
+        return tuple(self._change.blocked)
+
+    def summary(self) -> PlanSummary:
+        """Count the pods by what happens to them."""
+        actions = Counter(fate.action for fate in self.all)
+        waiting = [fate.came for fate in self.all if fate.action is Action.PENDING and fate.came is not None]
+        pending = Counter(map(self.outcome_of, waiting))
+        victims = {step.pod for step in self._change.steps if step.by is not None}
+        placed = actions[Action.PLACED] + actions[Action.MOVED]
+        return PlanSummary(
+            pods=placed + actions[Action.PENDING],
+            scheduled=placed,
+            unschedulable=pending["Unschedulable"],
+            gated=pending["Gated"],
+            errors=pending["Error"],
+            victims=len(victims),
+            pdb_violations=len(self._simulation.violations),
+            placed=actions[Action.PLACED],
+            moved=actions[Action.MOVED],
+            evicted=actions[Action.EVICTED],
+            pending=actions[Action.PENDING],
+            rounds=1,
+        )
+
+    def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
+        """Return the events that count; those of pods that were pending before count only with ``pending``."""
+        return counted_of(self.happened(), fail_on)
+
+    def happened(self) -> Iterator[Happened]:
+        """Yield all events that `--fail-on` can list."""
+        for fate in self.all:
+            if fate.action is Action.PENDING and fate.came is not None:
+                counted = Counted(fate.came.key, self.outcome_of(fate.came))
+                condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
+                yield Happened(PENDING, counted)
+                yield Happened(condition, counted, self.is_old(fate.came.key))
+        for pod in self._simulation.pods.values():
+            if not pod.node and not pod.is_new:
+                yield Happened(PENDING, Counted(pod.key, "Pending"))
+        for workload in self._change.workloads:
+            is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because
+            if workload.refused or is_refused:
+                rule = "JobFailed" if workload.is_failed_job else "Refused"
+                name = f"{workload.kind}/{workload.namespace}/{workload.name}"
+                yield Happened(UNSCHEDULABLE, Counted(name, rule))
+        nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
+        for name, node in nominated.items():
+            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self.is_old(name))
+        for name, victim in self._simulation.violations:
+            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
+        for obstacle in self._change.obstacles:
+            yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+
+    def is_old(self, pod: str) -> bool:
+        """Return whether what happens to a pod is not the doing of the change: it was pending before, or makes way."""
+        return pod in self._elsewhere
+
+
+def _paired(workload: str, gone: Sequence[Step], came: Sequence[ObservedPod]) -> Iterator[Fate]:
+    left = {pod.key: pod for pod in came}
+    unmatched: list[Step] = []
+    for step in gone:
+        namesake = left.pop(step.pod, None)
+        if namesake is not None:
+            yield Fate(workload, step, namesake)
+        else:
+            unmatched.append(step)
+    rest = list(left.values())
+    for step, pod in zip(unmatched, rest, strict=False):
+        yield Fate(workload, step, pod)
+    for step in unmatched[len(rest) :]:
+        yield Fate(workload, step)
+    for pod in rest[len(unmatched) :]:
+        yield Fate(workload, came=pod)

@@ -1,0 +1,252 @@
+"""The PlanReport about a change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.answers.cluster_map import cluster_map
+from kplan.answers.listing import abridged, listed
+from kplan.answers.placement import NodesShown, last_placement
+from kplan.answers.utilisation import largest_fits, utilisation
+from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, counted_warnings
+from kplan.cluster.base import Base
+from kplan.cluster.siblings import with_siblings
+from kplan.diagnosis.replicas import pending_replicas
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.change import Change, Forced, WorkloadChange
+from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
+from kplan.documents.plan import Action, Luck, PlanReport, PodChange
+from kplan.effects.change import ChangePlan
+from kplan.effects.decisions import Decisions
+from kplan.effects.missing import missing_replicas
+from kplan.effects.queue_plan import queue_entries
+from kplan.effects.replacements import Fate, Fates
+from kplan.effects.rollouts import rollout_remedies
+from kplan.effects.timeline import TimelinePlan
+from kplan.effects.unblocking import with_remedies
+from kplan.engine.cluster import Cluster
+from kplan.framework.cycle import schedule_pod
+from kplan.framework.queue import enqueue
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
+
+_MOST_DECIDED = 20
+"""The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
+
+
+def change_report(
+    base: Base,
+    change: ChangePlan,
+    command: str,
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes: NodesShown = (),
+    decisions: Decisions | None = None,
+    with_map: bool = False,
+    max_listed: int | None = None,
+) -> PlanReport:
+    """Return the PlanReport.
+
+    Parameters
+    ----------
+    command : place, plan or drain
+    fail_on : what makes the verdict a failure; None for the defaults of `command`
+    nodes : the nodes to explain for pods that stay pending
+    decisions : the decisions about the pods of new workloads
+    with_map : list every node before and after
+    max_listed : the number of pods in the report; the others are counted; None for all
+    """
+    pods = ChangedPods(base, change, nodes, decisions)
+    chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
+    context = base.context()
+    unchanged = {applied.update.key for applied in change.applied if applied.change is Change.NONE}
+    warnings = (*context.warnings, *change_warnings(change), *missing_replicas(base, unchanged))
+    session = base.fork()
+    pending = base.pending().rows
+    before, after = _clusters(base, change)
+    timed = change if isinstance(change, TimelinePlan) else None
+    unavailable = timed.unavailable if timed is not None and UNAVAILABLE in chosen else ()
+    counted = [*pods.fates.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
+    verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
+    shown = listed(pods.changes, pods.placements, max_listed)
+    return PlanReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        command=command,
+        verdict=abridged(verdict, (), {}, max_listed),
+        summary=pods.fates.summary(),
+        warnings=tuple(dict.fromkeys(warnings)),
+        queue=queue_entries(session, enqueue(session, pending))[:max_listed],
+        changes=shown.changes,
+        placements=shown.placements,
+        max_listed=UNSET if max_listed is None else max_listed,
+        unlisted=shown.unlisted,
+        utilisation=utilisation(before, after),
+        largest_fit=largest_fits(before, after),
+        cluster=cluster_map(before, after) if with_map else UNSET,
+        steps=tuple(change.steps),
+        after=change.after,
+        workloads=_with_origins(change.workloads, pods.origins),
+        blocked=dict(change.blocked),
+        obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
+        refused_nodes=change.refused_nodes,
+        forced=_forced(base, change),
+        luck=_luck(base, change, chosen),
+        timeline=UNSET if timed is None else timed.timeline,
+    )
+
+
+def _luck(base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
+    from kplan.odds.luck import luck_of_change
+
+    return luck_of_change(base, change, fail_on)
+
+
+def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
+    """Return what the flags would change without which kubectl drain refuses nodes."""
+    if not change.refused_nodes or change.again is None:
+        return UNSET
+    flags = tuple(dict.fromkeys(flag for node in change.refused_nodes for flag in node.flags))
+    options = DrainOptions(
+        force=FORCE in flags or change.options.force,
+        delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
+        disable_eviction=change.options.disable_eviction,
+    )
+    fates = Fates(base, change.again(base, options=options))
+    return Forced(
+        flags=flags,
+        placed=sum(fate.action is Action.MOVED for fate in fates.all),
+        pending=tuple(fate.pod for fate in fates.all if fate.action is Action.PENDING and not fates.is_old(fate.pod)),
+        gone=tuple(fate.pod for fate in fates.all if fate.action is Action.EVICTED),
+        blocked=fates.blocked,
+    )
+
+
+def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Origin]) -> tuple[WorkloadChange, ...]:
+    return tuple(
+        replace(workload, origin=origins.get(f"{workload.kind}/{workload.namespace}/{workload.name}", UNSET))
+        for workload in workloads
+    )
+
+
+def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
+    """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
+    after = change.simulation.session.cluster
+    before = base.session.cluster
+    return (before if len(before) == len(after) else change.started_from, after)
+
+
+def change_warnings(change: ChangePlan) -> tuple[InputWarning, ...]:
+    """Return the warnings about a change and about what its report leaves out."""
+    return (*change.warnings, *_endings(change), *_unknown_fields(change), *_untried(change))
+
+
+def _endings(change: ChangePlan) -> Iterator[InputWarning]:
+    if change.simulation.circle:
+        yield InputWarning("EvictionCycle", "", change.simulation.circle)
+
+
+def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
+    for workload in change.workloads:
+        if workload.unseen:
+            fields = ", ".join(workload.unseen[:3]) + (
+                f" and {len(workload.unseen) - 3} more" if len(workload.unseen) > 3 else ""
+            )
+            message = (
+                f"the snapshot holds only what scheduling reads, so whether {fields} is new cannot be seen;"
+                " --rollout always rolls the workload all the same"
+            )
+            yield InputWarning("UnseenFields", f"{workload.kind}/{workload.namespace}/{workload.name}", message)
+
+
+def _untried(change: ChangePlan) -> Iterator[InputWarning]:
+    """Yield a warning for each workload with replicas that were not tried."""
+    pending = Counter(pod.workload for pod in change.after if pod.node is None)
+    for workload in change.workloads:
+        key = f"{workload.kind}/{workload.namespace}/{workload.name}"
+        if workload.pending > pending[key]:
+            message = f"{workload.pending - pending[key]} of its replicas were not tried one by one"
+            yield InputWarning("ReplicasNotMade", key, message)
+
+
+class ChangedPods:
+    """The pods of a change as a report lists them."""
+
+    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, decisions: Decisions | None = None) -> None:
+        self._simulation = change.simulation
+        self._nodes = nodes
+        self._decisions = decisions or Decisions()
+        self.origins = self._decisions.origins
+        self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
+        self._decided: dict[tuple[str, str], int] = {}
+        self.fates = Fates(base, change)
+        self._rollouts = rollout_remedies(change)
+        #: the fates as documents
+        self.changes = with_siblings([self._change(fate) for fate in self.fates.all], self._simulation.session.cluster)
+
+    def _change(self, fate: Fate) -> PodChange:
+        gone, came = fate.gone, fate.came
+        kind, _, rest = fate.workload.partition("/")
+        by = gone.by if gone is not None else None
+        waits = came is not None and not came.node
+        return PodChange(
+            action=fate.action,
+            pod=fate.pod,
+            workload="" if kind == "Pod" else f"{kind}/{rest.rpartition('/')[2]}",
+            from_node=None if gone is None else gone.node,
+            to_node=None if came is None else came.node or None,
+            by=by,
+            recreated_as=None if came is None or came.key == fate.pod else came.key,
+            outcome=self.fates.outcome_of(came) if came is not None and waits else "",
+            reason=self.fates.message_of(came) if came is not None and waits else "",
+            attempt=None if came is None else self._placement(came),
+            because="" if gone is None or by is not None else gone.because,
+            caused_by=self.fates.caused_by(fate),
+        )
+
+    def _placement(self, pod: ObservedPod) -> int | None:
+        """Return the index in `placements` of the last decision about a pod."""
+        if pod.node:
+            placed = self._decisions.placed.get(pod.key)
+            is_same = placed is not None and placed.node == pod.node
+            self.placements.append(placed if placed is not None and is_same else self._outline(pod))
+            return len(self.placements) - 1
+        like = self._end_of(pod)
+        if like not in self._decided and len(self._decided) < _MOST_DECIDED:
+            result = schedule_pod(self._simulation.session, pod.row)
+            if result.outcome is not Outcome.SCHEDULED:
+                session = self._simulation.session
+                replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
+                document = last_placement(session, result, replicas=replicas).to_document(self._nodes)
+                owner = self._simulation.owner(pod.row)
+                remedy = None if owner is None else self._rollouts.get(owner.workload.key)
+                if remedy is not None:
+                    document = replace(document, remedies=(remedy, *(document.remedies or ())))
+                self.placements.append(replace(document, pod=self._ref(pod)))
+                self._decided[like] = len(self.placements) - 1
+        return self._decided.get(like)
+
+    def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
+        """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message."""
+        owner = self._simulation.owner(pod.row)
+        return "" if owner is None else owner.ref.key, self.fates.message_of(pod)
+
+    @cached_property
+    def _waiting(self) -> Counter[tuple[str, str]]:
+        """Key of `_end_of` -> number of pending pods."""
+        return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
+
+    def _outline(self, pod: ObservedPod) -> PodPlacement:
+        """Return the placement of a pod without an explanation."""
+        return PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
+
+    def _ref(self, pod: ObservedPod) -> PodRef:
+        info = self._simulation.session.cluster.pods.infos[pod.row]
+        owner = self._simulation.owner(pod.row)
+        origin = self._decisions.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
+        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)

@@ -1,0 +1,309 @@
+"""The answer of `Planner.timeline`: changes that begin at given times, and when everything happens."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import msgspec
+
+from kplan.api.batch import CronJob
+from kplan.api.decode import convert
+from kplan.api.meta import IntOrString
+from kplan.cluster.base import Base
+from kplan.documents.base import InputWarning
+from kplan.documents.change import Change, WorkloadState
+from kplan.documents.timeline import Timeline
+from kplan.effects.change import ChangePlan, check_nodes, read_manifests, watched
+from kplan.effects.decisions import Decisions
+from kplan.effects.ready_counts import timeline_of
+from kplan.errors import UsageError
+from kplan.reading.several import listed
+from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.controllers.observed import scaled
+from kplan.simulation.cron import CronJobs
+from kplan.simulation.draining import DrainOptions
+from kplan.simulation.durations import EACH, Durations, Times
+from kplan.simulation.learning import learn
+from kplan.simulation.loop import EVER
+from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
+from kplan.simulation.outcome import note_stuck, workload_change
+from kplan.simulation.start import start as start_simulation
+from kplan.simulation.timed_drain import TimedDrain
+from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of, whole_object
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import with_objects
+from kplan.workloads.applied import WrittenWorkload
+from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.started import not_started
+
+SecondsOf = Mapping[str, float]
+"""Durations in seconds by KIND/NAMESPACE/NAME of a workload; ``*`` for all that are not named."""
+
+APPLY_SECONDS = 0.02
+"""Between two objects that a client applies one after the other."""
+
+_MAY_END = ("Pod/", "Job/")
+"""Workloads whose pods are not meant to be ready for ever."""
+
+_KEYS = frozenset({"at", "apply", "drain", "options"})
+_DRAIN_KEYS = frozenset({"timeout", "retry", "poll", "ignoreDaemonSets", "force", "deleteEmptyDirData"})
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Objects that are applied at a time, one after the other."""
+
+    at: float
+    workloads: Sequence[WrittenWorkload]
+    additions: Sequence[msgspec.Struct] = ()  #: other objects; they are there from the start
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """Nodes that are drained from a time on.
+
+    `upgrade` is for an upgrade of the nodes, which come back; None for a plain ``kubectl drain``.
+    """
+
+    at: float
+    nodes: Sequence[str]
+    options: DrainOptions | None = None
+    timeout: float = math.inf
+    upgrade: Upgrade | None = None
+
+
+@dataclass(frozen=True)
+class TimelinePlan(ChangePlan):
+    """Changes carried out with a clock."""
+
+    until: float | None = None  #: seconds after which the look ahead ends; None for no limit
+    drains: Sequence[TimedDrain] = field(default=(), repr=False)
+    is_over: bool = True  #: nothing more is to happen
+    min_ready: IntOrString = 1  #: how many pods of each workload must stay ready
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When the changes end, and how many pods of each workload are ready meanwhile."""
+        is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
+        return timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
+
+    @property
+    def unavailable(self) -> list[str]:
+        """The workloads of which too few pods are ready for a while, though enough were before: KIND/NAMESPACE/NAME."""
+        return [
+            name
+            for name, workload in self.timeline.workloads.items()
+            if not name.startswith(_MAY_END)
+            and workload.lowest_ready
+            < min(workload.ready_before, scaled(self.min_ready, workload.ready_before, round_up=True))
+        ]
+
+
+def timeline(
+    base: Base,
+    changes: Sequence[Mapping[str, Any]],
+    *,
+    start: SecondsOf | None = None,
+    stop: SecondsOf | None = None,
+    run: SecondsOf | None = None,
+    until: float | None = None,
+    namespace: str | None = None,
+) -> TimelinePlan:
+    """Carry out changes at their times; see `Planner.timeline`."""
+    durations = durations_for(base, start or {}, stop or {}, run or {})
+    if until is not None and not 0 <= until < math.inf:
+        raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
+    steps: list[Apply | Drained] = []
+    left_out: list[InputWarning] = []
+    for change in changes:
+        unknown = sorted(set(change) - _KEYS)
+        if unknown:
+            raise UsageError(f"a change has no field {unknown[0]}", hint=f"use {', '.join(sorted(_KEYS))}")
+        at = _at(change)
+        written = read_manifests(base, change.get("apply", ()), namespace)
+        left_out += written.warnings
+        steps.append(Apply(at, written.workloads, written.additions))
+        if "drain" in change:
+            steps.append(_drained(at, change))
+    plan = carry_out_in_time(base, steps, durations, until=until)
+    return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
+
+
+def durations_for(base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf) -> Durations:
+    """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
+
+    Raises UsageError for a number that is no duration.
+    """
+    for name, durations in (("start", start), ("stop", stop), ("run", run)):
+        for workload, seconds in durations.items():
+            if not _is_seconds(seconds):
+                raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
+            if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
+                raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
+    learned = learn(base.world)
+    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run))
+
+
+def carry_out_in_time(
+    base: Base,
+    steps: Sequence[Apply | Drained],
+    durations: Durations,
+    *,
+    until: float | None = None,
+    rollout: Rollout = "auto",
+    decisions: Decisions | None = None,
+    retries_pending: bool = False,
+    runs_for: float = 0.0,
+) -> TimelinePlan:
+    """Carry out changes at their times.
+
+    Parameters
+    ----------
+    until : seconds after which the look ahead ends; None for when nothing moves
+    runs_for : seconds for which cron jobs run by their schedule; 0 for no runs
+    decisions : collects the decisions about all pods
+    retries_pending : the scheduler tries all pending pods again at the start
+    """
+    for step in steps:
+        if isinstance(step, Drained):
+            check_nodes(base, step.nodes)
+    course = _Course(base, steps, durations, rollout, decisions)
+    if runs_for:
+        course.run_cron_jobs(runs_for)
+    return course.run(until, retries_pending=retries_pending)
+
+
+class _Course:
+    def __init__(
+        self,
+        base: Base,
+        steps: Sequence[Apply | Drained],
+        durations: Durations,
+        rollout: Rollout,
+        decisions: Decisions | None,
+    ) -> None:
+        self._base = base
+        additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
+        self._world = with_objects(base.world, additions)
+        session = base.session_for(self._world)
+        self._simulation = watched(start_simulation(session, self._world, durations), base)
+        self._decisions = decisions
+        if decisions is not None and decisions.covers_all:
+            decisions.watch_all(self._simulation)
+        self._applying = Applying(self._simulation, base.world.nodes, rollout)
+        self._autoscalers = Autoscalers(self._world.horizontal_pod_autoscalers)
+        self._applied: list[Applied] = []
+        self._left_out: list[InputWarning] = []
+        self._drains: list[TimedDrain] = []
+        self._steps = steps
+        self._runs_cron_jobs = False
+        for step in steps:
+            self._post(step)
+
+    def _post(self, step: Apply | Drained) -> None:
+        timers, at = self._simulation.timers, self._simulation.now + step.at
+        if isinstance(step, Apply):
+            for number, workload in enumerate(step.workloads):
+                timers.post(at + number * APPLY_SECONDS, partial(self._apply, workload))
+        elif step.upgrade is not None:
+            timers.post(at, NodeUpgrade(self._simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
+        else:
+            drain = TimedDrain(self._simulation, step.nodes, step.options, timeout=step.timeout)
+            self._drains.append(drain)
+            timers.post(at, drain.begin)
+
+    def run_cron_jobs(self, seconds: float) -> None:
+        """Have cron jobs, those that are applied included, run by their schedule for so long."""
+        simulation, world, base = self._simulation, self._world, self._base
+        applied = [
+            convert(dict(workload.content), CronJob)
+            for step in self._steps
+            for workload in (step.workloads if isinstance(step, Apply) else ())
+            if workload.type is CronJob
+        ]
+        cron_jobs = with_objects(world, applied).cron_jobs
+        CronJobs(simulation, cron_jobs, world.jobs, base.as_stored, simulation.now + seconds)
+        self._runs_cron_jobs = True
+
+    def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
+        simulation = self._simulation
+        if retries_pending:
+            simulation.retry_pending()
+        simulation.run(EVER if until is None else until)
+        for drain in self._drains:
+            drain.conclude()
+        is_over = simulation.timers.are_idle
+        if is_over:
+            note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
+        because = "is not drained, because a node before it cannot be emptied"
+        not_reached = [InputWarning("NodeNotReached", f"Node/{name}", because) for name in self._not_reached()]
+        return TimelinePlan(
+            simulation,
+            self._base,
+            self._applied,
+            blocked={pod: words for drain in self._drains for pod, words in drain.work.blocked.items()},
+            obstacles=tuple(obstacle for drain in self._drains for obstacle in drain.work.obstacles),
+            refused_nodes=tuple(node for drain in self._drains for node in drain.work.refused),
+            left_out=(*self._left_out, *not_reached),
+            until=until,
+            drains=self._drains,
+            is_over=is_over,
+        )
+
+    def _not_reached(self) -> list[str]:
+        return [name for drain in self._drains for name in drain.work.not_reached]
+
+    def _apply(self, workload: WrittenWorkload) -> None:
+        target, content = workload
+        if target not in CHANGED_IN_PLACE:
+            metadata = content["metadata"]
+            if target is CronJob and self._runs_cron_jobs:
+                return
+            self._left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
+            return
+        base = self._base
+        update = update_of(target, content, self._world, self._autoscalers, is_on=base.release.is_on)
+        update = msgspec.structs.replace(update, obj=base.as_stored(update.obj))
+        applied = self._applying.apply(update)
+        self._applied.append(applied)
+        decisions = self._decisions
+        if decisions is not None and not decisions.covers_all and applied.change is Change.NEW:
+            decisions.watch(self._simulation, applied)
+        if not update.refused:
+            self._world = _with_update(self._world, update)
+
+
+def _drained(at: float, change: Mapping[str, Any]) -> Drained:
+    options = change.get("options") or {}
+    unknown = sorted(set(options) - _DRAIN_KEYS)
+    if unknown:
+        raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(_DRAIN_KEYS))}")
+    timeout = options.get("timeout") or math.inf
+    if not _is_seconds(timeout):
+        raise UsageError(f"timeout: {timeout!r} is no number of seconds")
+    drain_options = DrainOptions(
+        force=bool(options.get("force")), delete_emptydir_data=bool(options.get("deleteEmptyDirData"))
+    )
+    return Drained(at, listed(change["drain"]), drain_options, float(timeout))
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _at(change: Mapping[str, Any]) -> float:
+    at = change.get("at", 0)
+    if not _is_seconds(at) or at == math.inf:
+        raise UsageError(f"at: {at!r} is no number of seconds")
+    return float(at)
+
+
+def _with_update(world: Snapshot, update: Update) -> Snapshot:
+    """Return the cluster's objects after a manifest was applied, so that a later one is compared with it."""
+    former = update.content if update.is_new else whole_object(world, update.key)
+    whole = {**(former or {}), "spec": dict(update.spec)}
+    wholes = {**world.whole, update.key: whole} if update.is_whole else world.whole
+    return dataclasses.replace(with_objects(world, [update.obj]), whole=wholes)

@@ -1,0 +1,111 @@
+"""What lets a drain go on where a disruption budget blocks it; offered only where the drain, tried so, gets further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.policy import PodDisruptionBudget
+from kplan.cluster.base import Base
+from kplan.documents import remedy as r
+from kplan.documents.change import BudgetAtRest, Obstacle
+from kplan.effects.change import Again
+from kplan.effects.what_if import changed
+from kplan.errors import KplanError
+from kplan.simulation.deployments import DeploymentState
+from kplan.simulation.disruption import ALWAYS_ALLOW
+from kplan.subjects.incoming import with_objects
+from kplan.whatif.edits import Settle, parse_scale
+
+MOST_BUDGETS = 3
+"""Remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own."""
+
+_SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
+
+
+def with_remedies(base: Base, again: Again, obstacles: Sequence[Obstacle]) -> tuple[Obstacle, ...]:
+    """Return the obstacles of a drain with what lets them go; once for the pods of a budget."""
+    tried: dict[str, tuple[r.Remedy, ...]] = {}
+    helped = []
+    for obstacle in obstacles:
+        if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
+            budget = obstacle.budgets[0].name
+            if budget not in tried and len(tried) < MOST_BUDGETS:
+                tried[budget] = tuple(_that_help(base, again, obstacle, obstacle.budgets[0]))
+                helped.append(replace(obstacle, remedies=tried[budget]))
+                continue
+        helped.append(obstacle)
+    return tuple(helped)
+
+
+def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
+    namespace, _, name = at_rest.name.partition("/")
+    budget = next(
+        (
+            budget
+            for budget in base.world.pod_disruption_budgets
+            if (budget.metadata.namespace, budget.metadata.name) == (namespace, name)
+        ),
+        None,
+    )
+    if budget is None:
+        return
+    for remedy, other in ways(base, obstacle, at_rest, budget):
+        if obstacle.pod not in again(other).blocked:
+            yield remedy
+
+
+def ways(
+    base: Base, obstacle: Obstacle, at_rest: BudgetAtRest, budget: PodDisruptionBudget
+) -> Iterator[tuple[r.Remedy, Base]]:
+    """Yield remedies, the smallest first, with the planner of the cluster in which each is carried out."""
+    spec = budget.spec
+    if not obstacle.ready:
+        old = spec.unhealthy_pod_eviction_policy
+        to = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
+        words = f"unhealthyPodEvictionPolicy: {old}" if old else "", f"unhealthyPodEvictionPolicy: {ALWAYS_ALLOW}"
+        yield _changed_budget(base, replace(budget, spec=to), *words)
+    yield from _more_replicas(base, obstacle, missing_pods(obstacle, at_rest))
+    if isinstance(spec.max_unavailable, int):
+        more = spec.max_unavailable + 1
+        to = replace(spec, max_unavailable=more)
+        words = f"maxUnavailable: {spec.max_unavailable}", f"maxUnavailable: {more}"
+    elif isinstance(spec.min_available, int) and spec.min_available > 1:
+        to = replace(spec, min_available=spec.min_available - 1)
+        words = f"minAvailable: {spec.min_available}", f"minAvailable: {spec.min_available - 1}"
+    else:
+        to = replace(spec, min_available=None, max_unavailable=1)
+        field = "minAvailable" if spec.max_unavailable is None else "maxUnavailable"
+        words = (
+            f"{field}: {spec.min_available if spec.max_unavailable is None else spec.max_unavailable}",
+            ("maxUnavailable: 1"),
+        )
+    yield _changed_budget(base, replace(budget, spec=to), *words)
+
+
+def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
+    """Return how many more healthy pods a budget needs to let a pod go; a pod that is not ready is not missed."""
+    return max(budget.desired - budget.healthy + (1 if obstacle.ready else 0), 1)
+
+
+def _changed_budget(base: Base, budget: PodDisruptionBudget, old: str, to: str) -> tuple[r.Remedy, Base]:
+    name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+    remedy = r.ChangeBudget(change=r.BudgetChange(budget=name, old=old, to=to), then=None)
+    return remedy, base.with_snapshot(with_objects(base.world, [budget]))
+
+
+def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tuple[r.Remedy, Base]]:
+    kind, _, name = obstacle.workload.partition("/")
+    if kind not in _SCALED:
+        return
+    owner = base.at_rest.workloads.find(obstacle.workload)
+    if owner is None:
+        return
+    old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.desired
+    try:
+        other = changed(base, [parse_scale(f"{kind}/{name}={old + missing}"), Settle()])
+    except KplanError:  # a workload that the snapshot holds only by its pods
+        return
+    change = r.ReplicasChange(workload=f"{kind} {name}", old=old, to=old + missing)
+    yield r.MoreReplicas(change=change, then=None), other

@@ -1,0 +1,86 @@
+"""Manifests of workloads that the cluster has already: what they change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kplan.simulation.updates import CHANGED_IN_PLACE
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import accepted_objects
+from kplan.workloads.applied import WrittenWorkload
+from kplan.workloads.manifests import Manifests, workload_type
+from kplan.workloads.started import with_runs
+
+if TYPE_CHECKING:
+    from kplan.planner.planner import Planner
+
+_REPLICAS_FIELD = {"Job": "parallelism"}
+_WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
+_REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
+"""Warnings about existing objects and autoscalers, which the report of a change covers itself."""
+
+
+class Update(NamedTuple):
+    """Workloads to apply, and a planner whose cluster holds the other objects of their manifests."""
+
+    planner: Planner
+    workloads: list[WrittenWorkload]
+
+
+def requested_update(
+    planner: Planner,
+    manifests: Manifests,
+    replicas: int | None,
+    *,
+    run_cronjobs: bool = False,
+    even_new: bool = False,
+) -> Update | None:
+    """Return what manifests change; None where all of their workloads are new.
+
+    Parameters
+    ----------
+    replicas : the number of pods of each workload, in place of its own
+    run_cronjobs : cron jobs start a run now
+    even_new : return the workloads also where all are new
+    """
+    if not (even_new or has_updates(manifests, planner.snapshot)):
+        return None
+    others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
+    admitting, objects = accepted_objects(others, planner.snapshot, planner.release.number)
+    warnings = [
+        warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
+    ]
+    written = _written(manifests, replicas)
+    changed = planner.with_world(planner.snapshot, objects, warnings)
+    return Update(changed, with_runs(written) if run_cronjobs else written)
+
+
+def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
+    """Tell whether the cluster has any of the workloads; single pods do not count."""
+    workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
+    if not workloads:
+        return False
+    for workload in workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
+        if target is None or target not in CHANGED_IN_PLACE:
+            continue
+        live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
+        if any((obj.metadata.namespace, obj.metadata.name) == (workload.namespace, workload.name) for obj in live):
+            return True
+    return False
+
+
+def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
+    """Return the workloads as in the manifests, with their namespaces, names and numbers of replicas."""
+    workloads: list[WrittenWorkload] = []
+    for workload in manifests.workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
+        if target is None:
+            continue
+        content: dict[str, Any] = workload.item.value()
+        content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
+        if replicas is not None and workload.kind not in _WITHOUT_REPLICAS:
+            field = _REPLICAS_FIELD.get(workload.kind, "replicas")
+            content["spec"] = {**content.get("spec", {}), field: replicas}
+        workloads.append(WrittenWorkload(target, content))
+    return workloads

@@ -1,0 +1,1 @@
+"""The same question many times, with other random draws."""

@@ -1,0 +1,177 @@
+"""Drains, and manifests of running workloads, as questions that are drawn many times; each run is followed to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.answers.verdict import Happened
+from kplan.cluster.base import Base
+from kplan.documents.base import Counted
+from kplan.documents.change import WorkloadState
+from kplan.effects.change import (
+    ChangePlan,
+    base_without_nodes,
+    begin,
+    check_nodes,
+    empty,
+    follow,
+    lose,
+    read_manifests,
+    updates_of,
+)
+from kplan.effects.replacements import Fate, Fates
+from kplan.effects.report import change_warnings
+from kplan.odds.branches import BranchRandom
+from kplan.odds.runs import Prepared
+from kplan.odds.tally import DrawnPod, End, Ending, Rest
+from kplan.simulation.applying import Rollout
+from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.loop import Simulation
+from kplan.workloads.applied import Manifest, WrittenWorkload
+from kplan.workloads.autoscalers import Autoscalers
+
+B = TypeVar("B", bound=Base)
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """Drains nodes, or loses them; attributes as the parameters of `Planner.drain`."""
+
+    nodes: tuple[str, ...]
+    lost: bool = False
+    one_by_one: bool = False
+    rolling: bool = False
+    replace: bool = False
+    options: DrainOptions | None = None
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.odds.runs.Drawn`."""
+        check_nodes(base, self.nodes)
+        origin = base_without_nodes(base, self.nodes) if self.lost else base
+
+        def carry_out(simulation: Simulation) -> ChangePlan:
+            if self.lost:
+                return lose(simulation, origin, self.nodes)
+            return empty(
+                simulation,
+                base,
+                self.nodes,
+                one_by_one=self.one_by_one,
+                rolling=self.rolling,
+                replace=self.replace,
+                options=self.options,
+            )
+
+        return _prepared(base, origin, self._pods(base), carry_out, is_single=is_single)
+
+    def _pods(self, base: Base) -> list[DrawnPod]:
+        """Return the pods that leave the nodes."""
+        simulation = base.at_rest
+        leaving = Drain(simulation).leaving(self.nodes) if not self.lost else Drain(simulation).on(self.nodes)
+        return [DrawnPod(pod.key, _workload_of(simulation, pod.row), node=pod.node) for pod in leaving]
+
+
+class RolledOut(msgspec.Struct, frozen=True):
+    """Applies workloads; the planner's cluster holds the other objects of the manifests."""
+
+    workloads: tuple[WrittenWorkload, ...]
+    rollout: Rollout = "auto"
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.odds.runs.Drawn`."""
+        updates = updates_of(base, self.workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
+
+        def carry_out(simulation: Simulation) -> ChangePlan:
+            return follow(simulation, base, updates, self.rollout)
+
+        prepared = _prepared(base, base, (), carry_out, is_single=is_single)
+        return replace(prepared, workloads=tuple(update.key for update in updates.all))
+
+
+def rolled_out(
+    base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout, *, run_cron_jobs: bool = False
+) -> tuple[B, RolledOut]:
+    """Return the question about the workloads of manifests, and a planner whose cluster holds their other objects."""
+    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    other = base.with_additions(written.additions, written.warnings)
+    return other, RolledOut(tuple(written.workloads), rollout)
+
+
+def _prepared(
+    base: Base,
+    origin: Base,
+    pods: Sequence[DrawnPod],
+    carry_out: Callable[[Simulation], ChangePlan],
+    *,
+    is_single: bool,
+) -> Prepared:
+    n_nodes = len(origin.session.cluster)
+
+    def run(generator: BranchRandom) -> Ending:
+        simulation = begin(origin, generator)
+        if not is_single:
+            simulation.draw_turns(generator)
+            if base.options.sample and n_nodes:
+                simulation.session.sampling.start_index = generator.draw(n_nodes)
+        return _ending(base, carry_out(simulation))
+
+    return Prepared(pods, run)
+
+
+def _ending(base: Base, change: ChangePlan) -> Ending:
+    fates = Fates(base, change)
+    obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
+    ends: dict[str, End] = {}
+    messages: dict[str, str] = {}
+    moved: list[DrawnPod] = []
+    for fate in fates.all:
+        pod = _pod(fate)
+        moved.append(pod)
+        if fate.came is None:
+            ends[pod.key] = End(Rest.GONE)
+        elif fate.came.node:
+            ends[pod.key] = End(Rest.PLACED, fate.came.node)
+        else:
+            ends[pod.key] = End(Rest.PENDING)
+            messages[pod.key] = fates.message_of(fate.came)
+    for key, obstacle in obstacles.items():
+        workload = "" if obstacle.workload == f"Pod/{key}" else obstacle.workload
+        moved.append(DrawnPod(key, workload, node=obstacle.node))
+        ends[key] = End(Rest.BLOCKED, obstacle.node)
+        messages[key] = obstacle.words
+    happened = tuple(dict.fromkeys(_outlined(fates.happened())))
+    return Ending(
+        ends,
+        evicted=frozenset(step.pod for step in change.steps if step.by is not None),
+        violates=bool(change.simulation.violations),
+        messages=messages,
+        happened=happened,
+        incomplete=dict(_incomplete(change)),
+        moved=tuple(moved),
+        warnings=change_warnings(change),
+    )
+
+
+def _pod(fate: Fate) -> DrawnPod:
+    workload = "" if fate.workload.startswith("Pod/") else fate.workload
+    return DrawnPod(fate.pod, workload, node=(fate.gone.node or "") if fate.gone is not None else "")
+
+
+def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
+    """Yield what happened without the nodes and victims, which differ from run to run."""
+    for event in happened:
+        yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
+
+
+def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
+    for workload in change.workloads:
+        if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused:
+            yield f"{workload.kind}/{workload.namespace}/{workload.name}", workload.refused or workload.because
+
+
+def _workload_of(simulation: Simulation, row: int) -> str:
+    owner = simulation.owner(row)
+    return "" if owner is None else owner.workload.key

@@ -1,0 +1,148 @@
+"""Pods placed in order, or a queue worked off, as questions that are drawn many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import structs
+
+from kplan.cluster.base import Base, PodLike
+from kplan.documents.queue import QueuePlace
+from kplan.effects.queue_run import QueueRun
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult
+from kplan.framework.listers import Listers
+from kplan.framework.queue import enqueue
+from kplan.framework.session import Session
+from kplan.odds.branches import BranchRandom
+from kplan.odds.runs import Prepared
+from kplan.odds.tally import DrawnPod, End, Ending, Rest
+from kplan.preemption import DefaultPreemption
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Run, nominates, run_in_order
+
+Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
+"""Starts a run in a session; the function returned with it gives, after the run, the pods or their replacements."""
+
+
+class InOrder(msgspec.Struct, frozen=True):
+    """Places pods in the order of `pods`; see `kplan.subjects.sequence.run_in_order`."""
+
+    pods: tuple[PodLike, ...]
+    settle_preemption: bool = False
+
+    def resolve(self, base: Base) -> QuestionPods:
+        """Return the pods as rows of the planner's sessions."""
+        return base.resolve(self.pods)
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.odds.runs.Drawn`."""
+        question, settles = self.resolve(base), self.settle_preemption
+
+        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+            if not settles and not is_single:
+                # Which pods would be evicted does not count here, so it must not cost a draw.
+                for framework in session.frameworks.values():
+                    others = [
+                        plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
+                    ]
+                    framework.post_filter_plugins = others
+            return run_in_order(session, question.rows, settle_preemption=settles), lambda: question.rows
+
+        return _prepared(base, question, start, is_single=is_single, settles=settles)
+
+
+class InQueue(msgspec.Struct, frozen=True):
+    """Works off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
+
+    #: pods, with_pending, recreate, max_rounds: as for `Planner.plan_queue`
+    pods: tuple[PodLike, ...] | None
+    with_pending: bool
+    recreate: bool
+    max_rounds: int
+
+    def resolve(self, base: Base) -> QuestionPods:
+        """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
+        question = base.queue_of(self.pods, with_pending=self.with_pending)
+        queue = enqueue(base.fork(question), question.rows)
+        rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+        return structs.replace(question, rows=rows, more={})
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.odds.runs.Drawn`."""
+        from kplan.effects.queue_plan import with_successors
+
+        question = self.resolve(base)
+        listers = with_successors(base, question) if self.recreate else None
+
+        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+            session.nominate_from_status(question.rows)
+            work = QueueRun(
+                session, question.rows, recreate=self.recreate, max_rounds=self.max_rounds, draws_turns=not is_single
+            )
+
+            def latest() -> Iterable[int]:
+                latest_of = {pod: pod for pod in question.rows}
+                for eviction in work.evictions:
+                    first = work.origin.get(eviction.pod, eviction.pod)
+                    if first in latest_of and eviction.successor is not None:
+                        latest_of[first] = eviction.successor
+                return latest_of.values()
+
+            return iter(work), latest
+
+        return _prepared(base, question, start, listers, is_single=is_single, settles=True)
+
+
+def _prepared(
+    base: Base, question: QuestionPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
+) -> Prepared:
+    names = base.session.cluster.nodes.names
+    pods = _pods(base, question)
+
+    def carry_out(generator: BranchRandom) -> Ending:
+        session = base.fork(question, listers, generator)
+        if base.options.sample and not is_single and names:
+            session.sampling.start_index = generator.draw(len(names))
+        run, latest = start(session)
+        violates = False
+        messages: dict[int, str] = {}
+        for result in run:
+            violates |= settles and result.pod not in question.besides and _violates(result)
+            messages[result.pod] = result.message
+        infos, node_of = session.cluster.pods.infos, session.cluster.node_of
+        evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
+        ends: dict[str, End] = {}
+        unplaced: dict[str, str] = {}
+        for pod, row in zip(pods, latest(), strict=True):
+            if node_of[row] != NOWHERE:
+                ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
+                continue
+            ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
+            unplaced[pod.key] = messages.get(row, "")
+        return Ending(ends, evicted, violates, unplaced)
+
+    return Prepared(pods, carry_out)
+
+
+def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
+    session = base.fork(question)
+    drawn = []
+    for row in question.rows:
+        info, origin = session.cluster.pods.infos[row], question.origins.get(row)
+        workload = ""
+        if origin is not None and origin.kind != "Pod":
+            workload = f"{origin.kind}/{info.namespace}/{origin.name}"
+        elif origin is None and info.controller is not None:
+            workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+        framework = session.framework_for(info)
+        is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
+        drawn.append(DrawnPod(info.key, workload, is_gated, is_besides=row in question.besides))
+    return drawn
+
+
+def _violates(result: CycleResult) -> bool:
+    """Return whether a decision evicts a pod that a disruption budget protects."""
+    findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
+    return findings is not None and any(victim.pdb_violation for victim in findings.victims())

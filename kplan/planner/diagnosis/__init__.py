@@ -1,1 +1,0 @@
-"""Why a pod has no node, and the least changes that would help."""

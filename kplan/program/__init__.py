@@ -1,0 +1,1 @@
+"""The program `kplan`: its commands, its streams, and what shells complete."""

@@ -1,0 +1,109 @@
+"""`kplan ask`: questions that are written as documents."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import ask as prepare
+from kplan.cli.answer import emit, formats_of, write_out
+from kplan.cli.autoscaling import AutoscalerFlags
+from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.phases import busy
+from kplan.cli.sweeping import SweepFlags
+from kplan.cli.what_if import ChangedClusterFlags
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Head
+
+_DATA = ("json", "yaml")
+_FORMATS_OF_SEVERAL = frozenset({"table", "wide", "markdown", "name", *_DATA})
+
+
+@with_flags
+def ask(
+    questions_file: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="Questions as YAML or JSON, one a document; - for standard input.")
+    ],
+    *,
+    sweeping: SweepFlags,
+    following: AutoscalerFlags,
+    cluster: ChangedClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Answer questions that are written as documents.
+
+    kplan schema lists their kinds, such as DrainQuestion, and prints the fields of each. A file with several questions
+    is answered in its order; json and yaml then hold a list. The exit code is that of the worst answer.
+    """
+    sweeping.check()
+    following.check()
+    formats = formats_of(output)
+    from kplan.answers.verdict import parse_fail_on
+    from kplan.questions.nodes.document import following as followed_by
+    from kplan.questions.reading import read_questions
+
+    fail_on = parse_fail_on(output.fail_on) if output.fail_on else None
+    questions = read_questions(questions_file)
+    if len(questions) > 1:
+        _check_formats(formats, output)
+    planner = prepare(None, cluster, scheduler, verbosity).planner
+    settings = following.settings_for(planner.world)
+    if settings is not None:
+        planner = followed_by(planner, settings)
+    with busy("answering", quiet=verbosity.quiet) as tell:
+        answers = []
+        for question in questions:
+            ask_all = partial(sweeping.ask_all, planner)
+            answers.append(planner.ask(question, fail_on=fail_on, ask_all=ask_all))
+            tell(f"{len(answers):,} of {len(questions):,} questions")
+    if len(answers) > 1 and formats[0] in _DATA:
+        _print_list(answers, output)
+        raise typer.Exit(0 if output.exit_zero else max(map(_exit_code, answers)))
+    code = 0
+    for answer in answers:
+        try:
+            _print(answer, output, verbosity)
+        except typer.Exit as ended:
+            code = max(code, ended.exit_code)
+    raise typer.Exit(code)
+
+
+def _check_formats(formats: list[str], output: OutputFlags) -> None:
+    alone = [name for name in formats if name not in _FORMATS_OF_SEVERAL]
+    if alone or output.report:
+        what = f"format {alone[0]}" if alone else "--report"
+        raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
+
+
+def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None:
+    from kplan.documents.base import Report
+    from kplan.documents.pods import PodsReport
+
+    if isinstance(answer, Report):
+        emit(answer, output, verbosity)
+    elif isinstance(answer, PodsReport):
+        from kplan.questions.pods.command import PodsFormat, rendered
+
+        known = [form.value for form in PodsFormat]
+        if output.output.value not in known and output.output.template is None:
+            raise UsageError(f"pods have no format {output.output.value}", hint=f"choose from {', '.join(known)}")
+        write_out(rendered(answer, PodsFormat(output.output)))
+
+
+def _print_list(answers: list[Head], output: OutputFlags) -> None:
+    from kplan.cli.formats import as_data
+
+    items = [answer.to_dict() for answer in answers]
+    write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
+
+
+def _exit_code(answer: Head) -> int:
+    from kplan.documents.base import Report
+
+    return answer.verdict.exit_code if isinstance(answer, Report) else 0

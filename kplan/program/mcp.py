@@ -1,0 +1,20 @@
+"""`kplan mcp`: the questions as tools for agents."""
+
+from __future__ import annotations
+
+from kplan.cli.answer import ask
+from kplan.cli.flags import SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.what_if import ChangedClusterFlags
+
+
+@with_flags
+def mcp(*, cluster: ChangedClusterFlags, scheduler: SchedulerFlags, verbosity: VerbosityFlags) -> None:
+    """Serve the questions as tools of the Model Context Protocol, on standard input and output.
+
+    The cluster is read once, when the server starts. Tools only read: nothing is changed, no file is opened for an
+    agent, and every answer is bounded in size. Needs the extra kplan[mcp].
+    """
+    planner = ask(None, cluster, scheduler, verbosity).planner
+    from kplan.mcp.server import serve
+
+    serve(planner)

@@ -1,0 +1,32 @@
+"""`kplan completion`: a shell's completion script, for users without a package that installs it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Shell(StrEnum):
+    """Shells with a completion script."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+_FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
+
+
+def completion(
+    context: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]
+) -> None:
+    """Print the completion script of a shell.
+
+    It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.
+    """
+    from kplan.cli.answer import write_out
+    from kplan.program.completion import completion_files
+
+    write_out(completion_files(context.find_root().command)[_FILES[shell]])

@@ -1,0 +1,324 @@
+"""`kplan snapshot`: save a cluster to a file, show what is in it, or check it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import text_width, write_out
+from kplan.cli.choosing import PodChoiceFlags
+from kplan.cli.faults import say
+from kplan.cli.flags import with_flags
+from kplan.cli.formats import as_data, check_template
+from kplan.cli.help import KplanCommand, KplanSubgroup
+from kplan.cli.live_options import print_warnings
+from kplan.cli.pipelines import remember_formats, repository
+from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
+from kplan.errors import UsageError
+from kplan.report.options import JsonFormat
+from kplan.visible import shown
+from kplan.writing import check_writable
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
+
+app = typer.Typer(
+    name="snapshot",
+    help="Save a cluster to a file, show what is in it, or check it.",
+    cls=KplanSubgroup,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_STANDARD_OUTPUT = "-"
+
+
+class SnapshotFormat(JsonFormat):
+    """What `kplan snapshot show` can print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class CheckFormat(JsonFormat):
+    """What `kplan snapshot check` can print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
+class RoleFormat(JsonFormat):
+    """What `kplan snapshot rbac` can print."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="Snapshot to read (default: --snapshot, else the live cluster).")
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print no progress and no warnings on standard error.")
+]
+NamespaceOption = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NS", help="Count only pods of this namespace.")
+]
+FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="Output format.")]
+
+
+@app.command(
+    "save",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot save cluster.json.gz  # the cluster of the current context
+    kplan snapshot save cluster.yaml --redact  # to share: names, labels and images are replaced
+    kplan snapshot save after.json -s demo --without node/gpu-a-1  # without one node
+    """,
+    short_help="Save what scheduling reads of a cluster; --redact replaces names.",
+)
+@with_flags
+def save(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output."
+        ),
+    ],
+    *,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Replace names, label values, images and namespaces; decisions stay the same."),
+    ] = False,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Save what scheduling reads of a cluster to a file.
+
+    The file holds no environment variables, arguments, secrets or mount options, and only the annotations that
+    scheduling reads. Only its owner can read a new file.
+
+    --redact replaces each name by a pseudonym, the same everywhere and in the same alphabetical order; the key is not
+    kept. These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
+    keys of labels, taints, annotations and selectors, and annotations about storage; names of resources, drivers,
+    provisioners, schedulers, scheduling gates, conditions and API groups; values of the labels for operating system,
+    architecture, Windows build, instance type and capacity type; label values that are compared as numbers (Gt, Lt),
+    short numbers in labels of nodes, true and false; the priority classes that every cluster has; attributes,
+    capacities and counters of devices, and the CEL expressions over them; the alphabetical order of the names that are
+    replaced, and which of them are the same.
+    """
+    from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
+
+    if path != _STANDARD_OUTPUT:
+        check_name(path)
+        check_writable(path)
+    snapshot = _open("", cluster, quiet=quiet)
+    if redact:
+        from kplan.snapshot.redact import redact_snapshot
+
+        snapshot = redact_snapshot(snapshot)
+    print_warnings(snapshot, quiet=quiet)
+    if path == _STANDARD_OUTPUT:
+        write_out(encode_snapshot(snapshot, "snapshot.json").decode())
+        return
+    size = save_snapshot(snapshot, path)
+    if not quiet:
+        counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
+        say(f"saved {path}: {counted}, {size:,} bytes, {snapshot.digest}")
+
+
+@app.command(
+    "show",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot show cluster.json.gz  # what it holds, and what is missing
+    kplan snapshot show demo -o json  # for programs
+    kplan snapshot show demo --add-nodes 2=gpu-a-1  # with two more nodes
+    """,
+    short_help="Show what a snapshot holds, and what is missing.",
+)
+@with_flags
+def show(
+    file: FileArgument = "",
+    *,
+    output: FormatOption = SnapshotFormat.TABLE,
+    namespace: NamespaceOption = "",
+    durations: Annotated[
+        bool, typer.Option("--durations", help="Also show how long the pods of each workload took to start and run.")
+    ] = False,
+    choice: PodChoiceFlags,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Show what a snapshot holds: counts, versions, resources, and what is missing.
+
+    With --namespace or --selector, only these pods count, also towards the requested resources.
+    """
+    from kplan.report.snapshot_view import overview_report, render_overview
+
+    check_template(output)
+    snapshot = _open(file, cluster, quiet=quiet)
+    if choice.selector or namespace:
+        snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
+    report = overview_report(snapshot, with_durations=durations)
+    is_table = output is SnapshotFormat.TABLE
+    write_out(render_overview(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
+
+
+@app.command(
+    "check",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot check cluster.json.gz  # exit code 1 if something is wrong
+    kplan snapshot check demo  # the example cluster
+    """,
+    short_help="Check a snapshot for what is wrong or odd.",
+)
+@with_flags
+def check(
+    file: FileArgument = "",
+    *,
+    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="Output format.")] = CheckFormat.TABLE,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a snapshot: references to missing objects, invalid and odd values, kinds that kplan does not read.
+
+    Exits with 1 if something is wrong, with 0 if there are only notes, and with 2 if it cannot be read.
+    """
+    from kplan.report.snapshot_view import check_report, render_check
+
+    check_template(output)
+    remember_formats([(output, "")])
+    report = check_report(_open(file, cluster, quiet=quiet))
+    if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
+        from kplan.report.checks import snapshot_cases
+        from kplan.report.registry import render_for_programs
+
+        write_out(render_for_programs(snapshot_cases(report, repository()), output))
+    else:
+        is_table = output is CheckFormat.TABLE
+        write_out(render_check(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
+    if not report.valid:
+        raise typer.Exit(1)
+
+
+@app.command(
+    "rbac",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot rbac  # a ClusterRole for kubectl apply -f -
+    kplan snapshot rbac -o json  # the same as JSON
+    """,
+    short_help="Print the ClusterRole that kplan needs to read a cluster.",
+)
+def rbac(
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the role.")] = "kplan",
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+) -> None:
+    """Print the smallest ClusterRole that kplan needs: get and list, without Secrets.
+
+    Of ConfigMaps it opens only the two of the cluster-autoscaler, by name.
+    """
+    from kplan.live.resources import cluster_role
+
+    write_out(as_data(cluster_role(name), output))
+
+
+@app.command(
+    "types",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot types  # those of the cluster, to be completed with prices
+    kplan snapshot types --ec2 instance-types.json  # from aws ec2 describe-instance-types, or - for a pipe
+    kplan snapshot types --ec2 instance-types.json --ec2 spot-prices.json -o json  # with prices of spot capacity
+    """,
+    short_help="Print the instance types of Karpenter that a cluster shows, or that AWS has.",
+)
+@with_flags
+def types(
+    file: FileArgument = "",
+    *,
+    ec2: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ec2",
+            metavar="FILE",
+            help="Answer of aws ec2 describe-instance-types, describe-spot-price-history or"
+            " describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
+        ),
+    ] = None,
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Print instance types in the format of --instance-types, to be completed by hand.
+
+    They are those of Karpenter's nodes and NodeClaims, with their labels and zones, and what pods cannot use of them.
+    Nodes do not show prices: the size of a machine stands in their place. With --ec2 they are those that AWS has.
+    """
+    from kplan.autoscaling.karpenter.catalogue import plain_entries
+    from kplan.autoscaling.karpenter.ec2 import convert_ec2
+    from kplan.autoscaling.karpenter.learned import learned_catalogue
+
+    check_template(output)
+    if ec2:
+        if file:
+            raise UsageError("FILE and --ec2 exclude each other", hint="leave one of them out")
+        converted = convert_ec2(ec2)
+        entries, notes = converted.entries, converted.guesses
+    else:
+        entries = learned_catalogue(_open(file, cluster, quiet=quiet))
+        notes = ("prices are unknown: the size of the machine is written, which is no price",)
+        if not entries:
+            notes = ("no node of Karpenter shows an instance type: kplan snapshot types --ec2 makes a list of AWS'",)
+    if not quiet:
+        for note in notes:
+            say(f"warning: {note}")
+    write_out(as_data(plain_entries(entries), output))
+
+
+@app.command(
+    "groups",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot groups  # to save, correct and complete, for kplan nodes --node-groups
+    kplan snapshot groups cluster.json.gz -o json  # of a snapshot, as JSON
+    """,
+    short_help="Print the node groups of the cluster-autoscaler that a cluster shows.",
+)
+@with_flags
+def groups(
+    file: FileArgument = "",
+    *,
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    cluster: ChangedClusterFlags,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the node groups that a cluster shows, in the format of --node-groups.
+
+    They are found by the labels that clouds give to nodes, by Cluster API objects, in the status that the
+    cluster-autoscaler writes, and in the command line of its Deployment.
+    """
+    from kplan.autoscaling.cluster_autoscaler.writing import found_list
+
+    check_template(output)
+    known = found_list(_open(file, cluster, quiet=quiet))
+    if not quiet:
+        for warning in known.warnings:
+            say(f"warning: {warning.object}: {warning.message}")
+        if not known.content["nodeGroups"]:
+            say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
+    write_out(as_data(known.content, output))
+
+
+def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:
+    """Load the file of the argument, else the cluster of the flags, with the flags' changes."""
+    return changed_cluster(cluster, file or cluster.snapshot, quiet=quiet)

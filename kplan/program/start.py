@@ -1,0 +1,56 @@
+"""Where the program starts: what holds for the whole process is set before anything large is loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from kplan.cli import signals
+
+signals.end_at_once()
+
+from kplan.cli import collector  # noqa: E402 - an interrupt while anything is imported shows no traceback
+from kplan.program.streams import open_streams  # noqa: E402 - likewise
+
+_THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
+"""NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
+
+
+def run_as_plugin() -> None:
+    """Run kplan as a plugin of kubectl."""
+    run("kubectl kplan")
+
+
+def complete_for_kubectl() -> None:
+    """Print what kubectl offers for the words after ``kubectl kplan``."""
+    open_streams()
+    import typer
+
+    from kplan.cli.answer import write_out
+    from kplan.program.kubectl_completion import complete
+    from kplan.program.main import app
+
+    write_out(complete(typer.main.get_command(app), sys.argv[1:]))
+
+
+def run(name: str = "kplan") -> None:
+    """Run kplan as a program of this name."""
+    collector.start_loading()
+    os.environ.setdefault(_THREADS_OF_NUMPY, "1")
+    open_streams()
+    # Warnings of libraries name their own lines; python -W shows them.
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    from kplan.cli.faults import FAILED, say_traceback
+    from kplan.program.main import app
+
+    try:
+        app(prog_name=name)
+    except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
+        say_traceback(error)
+        sys.exit(FAILED)
+    finally:
+        signals.end_at_once()
+        signals.finish()
+        collector.end()

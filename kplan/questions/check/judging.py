@@ -1,0 +1,186 @@
+"""Whether an answer keeps a promise: each kind of document against an expectation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kplan.documents.base import Head, Report
+from kplan.documents.checks import BudgetsReport, Finding, Subject
+from kplan.documents.drains import DrainOutcome, DrainsReport
+from kplan.documents.headroom import HeadroomReport
+from kplan.documents.nodes import NodesReport
+from kplan.documents.placement import Outcome, PlacementReport
+from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.questions.check.question import Expect
+
+Judgement = tuple[Subject, int, list[Finding]]
+"""What was looked at, how many of them, and those that break the promise."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?[smh])+")
+
+
+def judge(document: Head, expect: Expect) -> Judgement:
+    """Return what breaks a promise.
+
+    Raises
+    ------
+    UsageError
+        When the answer does not tell what is expected.
+    """
+    match document:
+        case DrainsReport():
+            judgement = _drains(document, expect)
+        case PlanReport():
+            judgement = _plan(document, expect)
+        case PlacementReport():
+            judgement = _placements(document, expect)
+        case HeadroomReport():
+            judgement = _headroom(document)
+        case BudgetsReport():
+            judgement = _budgets(document)
+        case NodesReport() if expect.new_nodes is not None:
+            added = [Finding(name=node.name) for node in document.adds]
+            judgement = "node", len(added), added[expect.new_nodes.max :]
+        case Report():
+            judgement = _verdict(document)
+        case _:
+            message = f"nothing can be expected of an answer of kind {document.kind}"
+            raise UsageError(message, hint="ask another question")
+    return judgement
+
+
+def _verdict(document: Report) -> Judgement:
+    findings = [Finding(name=counted.object, message=counted.text) for counted in document.verdict.counted]
+    if document.verdict.failed and not findings:
+        findings = [Finding(name=line) for line in document.verdict.because]
+    return "answer", max(len(findings), 1), findings
+
+
+def _most(limit: int | None, expect: Expect) -> int | None:
+    """Return how many are allowed; None where nothing is said of them, and something of others."""
+    if limit is not None or expect.placed == "all":
+        return limit or 0
+    others = (expect.pending, expect.blocked, expect.ready, expect.within, expect.new_nodes, expect.remediable)
+    return 0 if all(bound is None for bound in others) else None
+
+
+def _drains(document: DrainsReport, expect: Expect) -> Judgement:
+    pending, blocked = _most(expect.pending, expect), _most(expect.blocked, expect)
+    findings = [
+        Finding(name=drain.name, message=_trouble(drain))
+        for drain in document.drains
+        if (pending is not None and drain.pending > pending) or (blocked is not None and drain.blocked > blocked)
+    ]
+    subject: Subject = "node" if document.label is None else "zone" if "zone" in document.label else "group"
+    return subject, len(document.drains), findings
+
+
+def _trouble(drain: DrainOutcome) -> str:
+    where = f"{drain.pod}: " if drain.pod else ""
+    return f"{where}{drain.because}" if drain.because else ", ".join(drain.budgets)
+
+
+def _plan(document: PlanReport, expect: Expect) -> Judgement:
+    pending = [
+        change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"
+    ]
+    findings: list[Finding] = []
+    most = _most(expect.pending, expect)
+    if most is not None and len(pending) > most:
+        findings += [Finding(name=change.recreated_as or change.pod, message=change.reason) for change in pending]
+    most = _most(expect.blocked, expect)
+    if most is not None and document.blocked and len(document.blocked) > most:
+        findings += [Finding(name=pod, message=message) for pod, message in document.blocked.items()]
+    if expect.remediable is not None:
+        helped = list(_remediable(document))
+        findings += helped if len(helped) > expect.remediable else []
+    if expect.ready is not None:
+        findings += _unready(document, expect.ready.min)
+    if expect.within is not None:
+        findings += _late(document, seconds_of(expect.within))
+    return "pod", len(document.changes), findings
+
+
+def _remediable(document: PlanReport) -> Iterator[Finding]:
+    for change in document.changes:
+        if change.action is Action.PENDING and _has_remedy(document, change):
+            yield Finding(name=change.recreated_as or change.pod, message=change.reason)
+
+
+def _has_remedy(document: PlanReport, change: PodChange) -> bool:
+    if change.attempt is None or change.outcome == "Gated":
+        return False
+    placement = document.placements[change.attempt]
+    remedies = placement.remedies
+    return isinstance(remedies, tuple) and any(remedy.checked for remedy in remedies)
+
+
+def _unready(document: PlanReport, least: str | int) -> list[Finding]:
+    findings = []
+    for workload in document.workloads:
+        wanted = _share(least, workload.desired)
+        if workload.ready < wanted:
+            key = f"{workload.kind}/{workload.namespace}/{workload.name}"
+            findings.append(Finding(name=key, message=f"{workload.ready} of {workload.desired}"))
+    return findings
+
+
+def _share(least: str | int, total: int) -> int:
+    if isinstance(least, int):
+        return least
+    digits = least.removesuffix("%")
+    if digits == least or not digits.isdecimal() or len(digits) > 3:
+        raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
+    return -(-int(digits) * total // 100)
+
+
+def _late(document: PlanReport, most: float) -> list[Finding]:
+    timeline = getattr(document, "timeline", None)
+    end = getattr(timeline, "end", None)
+    if not isinstance(end, int | float):
+        raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+    return [Finding(name="end", message=f"{end:g} s")] if end > most else []
+
+
+def seconds_of(text: str) -> float:
+    """Return a duration such as ``1h30m`` in seconds; raises UsageError for anything else."""
+    if not _DURATION.fullmatch(text):
+        raise UsageError(f"{text} is not a duration", hint="write for example 90s, 20m or 1h30m")
+    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"\d+(?:\.\d+)?[smh]", text))
+
+
+def _placements(document: PlacementReport, expect: Expect) -> Judgement:
+    findings = [
+        Finding(name=f"{placement.pod.namespace}/{placement.pod.name}", message=placement.message)
+        for placement in document.placements
+        if placement.outcome is not Outcome.SCHEDULED
+    ]
+    most = _most(expect.pending, expect) or 0
+    return "pod", document.summary.pods, findings if len(findings) > most else []
+
+
+def _headroom(document: HeadroomReport) -> Judgement:
+    findings = []
+    for workload in document.workloads:
+        wanted = workload.wanted if isinstance(workload.wanted, int) else document.wanted
+        if wanted is not None and workload.fits < wanted:
+            message = "" if workload.stop is None else workload.stop.message
+            findings.append(Finding(name=workload.workload, message=f"{workload.fits} of {wanted}. {message}".strip()))
+    is_pool = any(workload.workload.startswith("Pool/") for workload in document.workloads)
+    return "pool" if is_pool else "workload", len(document.workloads), findings
+
+
+def _budgets(document: BudgetsReport) -> Judgement:
+    never = [budget for budget in document.budgets if budget.expected is not None and not budget.allowed_at_best]
+    findings = [
+        Finding(name=budget.budget, message=f"{budget.desired} of {budget.expected}")
+        for budget in never
+        if budget.expected
+    ]
+    return "budget", len(document.budgets), findings

@@ -1,0 +1,157 @@
+"""Checks: questions with expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from kplan.errors import KplanError
+from kplan.questions.base import AskAll, Question
+from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
+from kplan.questions.drain.question import Drain
+from kplan.questions.in_turn.question import InTurn
+from kplan.questions.plan.question import Plan
+from kplan.questions.what_if.question import Plain, WhatIf
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.checks import CheckOutcome, ChecksReport
+    from kplan.planner.planner import Planner
+
+MOST_FINDINGS = 20
+
+Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom
+"""Questions that can be part of a check."""
+
+
+class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A lower bound, such as ``min: 80%``."""
+
+    min: str | int = "100%"
+
+
+class Most(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An upper bound, such as ``max: 3``."""
+
+    max: int = 0
+
+
+class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What an answer must say; without any expectation, what its verdict says by default.
+
+    Attributes
+    ----------
+    placed : ``all``: every pod of the question finds a place
+    pending : at most so many pods stay pending
+    blocked : at most so many evictions are refused
+    ready : at least so many pods of each workload are ready at the end: a number, or a share
+    within : the answer is at rest after at most such a time, such as ``20m``; needs a timeline
+    new_nodes : at most so many nodes are added
+    remediable : at most so many pods stay pending that a change of one step would place
+    """
+
+    placed: Literal["all"] | None = None
+    pending: int | None = None
+    blocked: int | None = None
+    ready: Least | None = None
+    within: str | None = None
+    new_nodes: Most | None = None
+    remediable: int | None = None
+
+
+class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A promise: a question, and what its answer must say."""
+
+    name: str
+    question: Checkable
+    expect: Expect = Expect()
+
+
+STANDARD: tuple[Check, ...] = (
+    Check("every node drains alone", InTurn(), Expect(pending=0, blocked=0)),
+    Check("every zone may be lost", InTurn(question=Drain((), how="lost"), by="zone"), Expect(pending=0)),
+    Check("the surge of every Deployment fits", Surge(), Expect(placed="all")),
+    Check("every autoscaler can reach its maximum alone", AtMaximum(), Expect(placed="all")),
+    Check("all autoscalers can reach their maximum together", AtMaximum(how="together"), Expect(placed="all")),
+    Check("every disruption budget can allow an eviction", Budgets(), Expect(blocked=0)),
+    Check("nothing is pending that one change would place", Plan(), Expect(remediable=0)),
+    Check("every node pool has room for its largest pod", PoolRoom(), Expect(placed="all")),
+)
+"""What ``kplan check`` asks without a file."""
+
+
+class Checks(Question, frozen=True):
+    """Asks which promises hold.
+
+    Attributes
+    ----------
+    checks : the promises; if empty, the standard ones
+    """
+
+    checks: tuple[Check, ...] = ()
+
+    def answer(
+        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> ChecksReport:
+        """Return the ChecksReport."""
+        outcomes = [outcome_of(check, planner, ask_all=ask_all) for check in self.checks or STANDARD]
+        return checks_report(planner, outcomes, fail_on=("check",) if fail_on is None else fail_on)
+
+
+def outcome_of(check: Check, planner: Planner, *, ask_all: AskAll | None = None) -> CheckOutcome:
+    """Ask the question of a check, and hold the answer against its expectation."""
+    from kplan.documents.checks import CheckOutcome
+    from kplan.questions.check.judging import judge
+
+    kind = str(type(check.question).__struct_config__.tag)
+    try:
+        subject, of, findings = judge(check.question.answer(planner, ask_all=ask_all), check.expect)
+    except KplanError as error:
+        return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(error), hint=error.hint)
+    return CheckOutcome(
+        name=check.name,
+        question=kind,
+        state="failed" if findings else "passed",
+        subject=subject,
+        of=of,
+        findings=tuple(findings[:MOST_FINDINGS]),
+        more=max(len(findings) - MOST_FINDINGS, 0),
+    )
+
+
+def checks_report(
+    planner: Planner,
+    outcomes: Iterable[CheckOutcome],
+    earlier: ChecksReport | None = None,
+    fail_on: Sequence[Condition] = ("check",),
+) -> ChecksReport:
+    """Return the ChecksReport about outcomes, compared with an earlier one where there is one."""
+    from collections import Counter
+
+    from msgspec.structs import replace
+
+    from kplan.documents.base import Counted, Verdict
+    from kplan.documents.checks import ChecksReport, ChecksSummary
+
+    known: Mapping[str, CheckOutcome] = {} if earlier is None else {check.name: check for check in earlier.checks}
+    checks = tuple(
+        outcome
+        if (before := known.get(outcome.name)) is None
+        else replace(outcome, before=before.state, failed_before=before.failed)
+        for outcome in outcomes
+    )
+    states = Counter(check.state for check in checks)
+    context = planner.context()
+    counted = [Counted(check.name, "CheckFailed") for check in checks if check.state == "failed"]
+    return ChecksReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(fail_on, counted if "check" in fail_on else ()),
+        warnings=context.warnings,
+        since=UNSET if earlier is None else earlier.generated_at,
+        summary=ChecksSummary(passed=states["passed"], failed=states["failed"], unasked=states["unasked"]),
+        checks=checks,
+    )

@@ -1,0 +1,288 @@
+"""`kplan diff`: the differences between two answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import Question, ask, emit, formats_of, wants_map
+from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.live_options import ClusterFlags
+from kplan.cli.updates import RolloutMode, change_document, has_updates, origins_of
+from kplan.cli.what_if import ChangedClusterFlags
+from kplan.errors import UsageError
+from kplan.questions.diff.revisions import GIT, manifests_of_both
+from kplan.questions.plan.command import SaveOption, saving
+
+if TYPE_CHECKING:
+    from kplan.answers.plan import Plan
+    from kplan.documents.base import Condition, Report
+    from kplan.documents.diff import DiffReport
+    from kplan.effects.queue_plan import QueuePlan
+    from kplan.questions.diff.compared import ComparedAnswer
+
+_CONDITIONS = ("regression", "warning", "none")
+_CHANGES = (
+    "with_",
+    "without",
+    "add_nodes",
+    "cordon",
+    "uncordon",
+    "scale",
+    "apply_recommendations",
+    "recommendations",
+    "settle",
+)
+_HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffOutputFlags(OutputFlags):
+    """How differences are printed, and which of them count."""
+
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on", metavar="LIST", help="Exit with 1 if one of these happens: regression, warning; or none."
+        ),
+    ] = ""
+
+
+@with_flags
+def diff(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="BEFORE AFTER|FILE|NS/POD",
+            help="Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="PATH|git:REV",
+            help="Compare with this snapshot, or git revision of the manifests: before.",
+        ),
+    ] = "",
+    against_config: Annotated[
+        str,
+        typer.Option("--against-config", metavar="PATH", help="Compare with this scheduler configuration: after."),
+    ] = "",
+    against_version: Annotated[
+        str,
+        typer.Option("--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes: after."),
+    ] = "",
+    against_manifests: Annotated[
+        str,
+        typer.Option(
+            "--against-manifests",
+            metavar="PATH|git:REV",
+            help="Compare with these manifests, or those of a git revision: before.",
+        ),
+    ] = "",
+    save: SaveOption = "",
+    run_cronjobs: RunCronJobsOption = False,
+    manifests: ManifestFlags,
+    cluster: ChangedClusterFlags,
+    scheduler: SchedulerFlags,
+    output: DiffOutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Compare two answers, and show why they differ.
+
+    Compares two saved reports, or two answers to one question: with another snapshot, scheduler configuration, version
+    or set of manifests, or without and with the changes of --with, --add-nodes and the like. Shows which pods move,
+    are newly pending, placed or evicted, and the scores or rejections behind it. Exits with 0, unless --fail-on
+    regression is given and pods are newly pending or evicted, or fewer replicas fit.
+    """
+    output = saving(output, save)
+    fail_on = _fail_on(output)
+    formats_of(output)
+    from kplan.questions.diff.document import diff_report
+
+    names = [*(what or ()), *(manifests.filename or ())]
+    manifests = dataclasses.replace(manifests, filename=None)
+    if against.startswith(GIT) and not against_manifests:
+        against, against_manifests = "", against
+    if not against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
+        against_manifests, names = names[0], names[1:]
+    again = dataclasses.replace(
+        scheduler,
+        scheduler_config=against_config or scheduler.scheduler_config,
+        kubernetes_version=against_version or scheduler.kubernetes_version,
+    )
+    is_changed = any(getattr(cluster, name) for name in _CHANGES)
+    if not (against or against_config or against_version or against_manifests or is_changed):
+        before, after = _saved(names)
+        emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
+        return
+    plain = ChangedClusterFlags(
+        **{field.name: getattr(cluster, field.name) for field in dataclasses.fields(ClusterFlags)}
+    )
+    earlier = dataclasses.replace(plain, snapshot=against or cluster.snapshot)
+    titles = _titles(
+        (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
+    )
+    with manifests_of_both(names, against_manifests) as (first, second):
+        question = ask(second, cluster, again, verbosity, manifests, run_cronjobs=run_cronjobs)
+        if first or not second:
+            base = ask(first, earlier, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+        else:
+            base = _without_manifests(ask((), earlier, scheduler, verbosity))
+        before, after = _answers((base, question), titles, manifests, output)
+        document = _with_causes(
+            diff_report(before, after, fail_on=fail_on), (base, question), titles, manifests, output
+        )
+    emit(document, output, verbosity, question.manifests)
+
+
+def _with_causes(
+    document: DiffReport,
+    questions: tuple[Question, Question],
+    titles: tuple[str, str],
+    manifests: ManifestFlags,
+    output: OutputFlags,
+) -> DiffReport:
+    """Return the differences with the manifests that cause that workloads wait."""
+    from msgspec.structs import replace
+
+    from kplan.cli.updates import pods_without, without_workload
+    from kplan.questions.diff.blame import waiting_rows, with_causes
+    from kplan.questions.diff.document import diff_report
+
+    base, question = questions
+    if question.manifests is None or not waiting_rows(document):
+        return document
+    parts = {
+        f"{workload.kind}/{workload.namespace}/{workload.name}": workload.sample
+        for workload in question.manifests.workloads
+    }
+
+    def ask_without(part: str) -> DiffReport:
+        assert question.manifests is not None  # noqa: S101 - else there are no parts
+        fewer = replace(
+            question,
+            pods=pods_without(question.pods, part),
+            manifests=without_workload(question.manifests, part, base.manifests),
+        )
+        return diff_report(*_answers((base, fewer), titles, manifests, output))
+
+    return with_causes(document, parts, ask_without, question.planner.world.node_by_name)
+
+
+def _without_manifests(question: Question) -> Question:
+    """Return the question about manifests that do not exist yet."""
+    from msgspec.structs import replace
+
+    from kplan.workloads import Manifests
+
+    return replace(question, manifests=Manifests(()))
+
+
+def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
+    words = [word.strip() for word in (output.fail_on or "none").split(",") if word.strip()]
+    unknown = [word for word in words if word not in _CONDITIONS]
+    if unknown or not words or ("none" in words and len(words) > 1):
+        message = f"--fail-on {output.fail_on}: a difference fails on regression, warning or none"
+        raise UsageError(message, hint="for example --fail-on regression")
+    return tuple(dict.fromkeys(words))  # type: ignore[arg-type] # each is one of the conditions
+
+
+def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
+    if len(names) != 2:
+        raise UsageError("nothing to compare with", hint=_HINT)
+    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.report.saved import read_report
+
+    first, second = (ComparedAnswer(name, read_report(name)) for name in names)
+    return first, second
+
+
+def _titles(
+    snapshots: tuple[str, str],
+    schedulers: tuple[SchedulerFlags, str, str],
+    names: Sequence[str],
+    against_manifests: str,
+) -> tuple[str, str]:
+    """Return titles of the two questions: what they differ in."""
+    pairs = []
+    snapshot, against = snapshots
+    scheduler, against_config, against_version = schedulers
+    if against:
+        pairs.append((f"snapshot {against}", f"snapshot {snapshot or 'live'}"))
+    if against_config:
+        pairs.append((f"configuration {scheduler.scheduler_config or 'default'}", f"configuration {against_config}"))
+    if against_version:
+        pairs.append((f"version {scheduler.kubernetes_version}", f"version {against_version}"))
+    if against_manifests.startswith(GIT):
+        pairs.append((f"manifests of {against_manifests}", "manifests as they are"))
+    elif against_manifests:
+        pairs.append((f"manifests {against_manifests}", f"manifests {', '.join(names)}"))
+    if not pairs:
+        pairs.append(("the cluster as it is", "the cluster as changed"))
+    return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
+
+
+def _answers(
+    questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
+) -> tuple[ComparedAnswer, ComparedAnswer]:
+    """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
+    from kplan.answers.plan import Plan
+    from kplan.answers.utilisation import cluster_usage, largest
+    from kplan.diagnosis.explanation import Shown
+    from kplan.documents.base import Report
+    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.questions.diff.costs import requests_of
+
+    # Both sides run the same course: what only one of them set in motion would look like a difference.
+    is_change = any(has_updates(question) for question in questions)
+    answers = [_ask(question, manifests, output, is_change=is_change) for question in questions]
+    chosen: dict[str, set[str]] = {}
+    for answer in answers:
+        if not isinstance(answer, Report):
+            for placement in answer.placements:
+                chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
+    with_map = wants_map(output, formats_of(output))
+    compared: list[ComparedAnswer] = []
+    for question, answer, title in zip(questions, answers, titles, strict=True):
+        names = frozenset(question.planner.world.node_by_name)
+        origins, requests = origins_of(question.manifests), requests_of(question.manifests)
+        if isinstance(answer, Report):
+            compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
+            continue
+        nodes_of = {
+            index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
+            for index, placement in enumerate(answer.placements)
+        }
+        report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=with_map)
+        after = answer.session.cluster if isinstance(answer, Plan) else answer.after
+        compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
+    return compared[0], compared[1]
+
+
+def _ask(
+    question: Question, manifests: ManifestFlags, output: OutputFlags, *, is_change: bool
+) -> Plan | QueuePlan | Report:
+    """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
+    if is_change:
+        change = change_document(
+            question,
+            "plan",
+            rollout=RolloutMode.AUTO,
+            output=output,
+            fail_on=(),
+            replicas=manifests.replicas,
+            to_rest=True,
+        )
+        if change is not None:
+            return change
+    if question.manifests is None and not question.names_pods:
+        return question.planner.plan_queue()
+    return question.planner.plan(question.pods)

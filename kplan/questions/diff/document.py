@@ -1,0 +1,335 @@
+"""Two answers compared: pods with another node or outcome, and the scores or rejections that cause it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import UNSET
+
+from kplan.answers.verdict import WARNING, counted_warnings
+from kplan.documents.base import Condition, Counted, InputWarning, Report, Verdict
+from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.diff import (
+    CapacityDifference,
+    Cause,
+    CauseKind,
+    Difference,
+    DiffReport,
+    DiffSummary,
+    Fate,
+    PodDifference,
+    Side,
+    UsageDifference,
+)
+from kplan.documents.placement import PlacementReport, PodPlacement
+from kplan.documents.plan import Action, PlanReport
+from kplan.documents.preemption_report import PreemptionReport
+from kplan.errors import UsageError
+from kplan.questions.diff.compared import ComparedAnswer
+from kplan.questions.diff.costs import costs_of, map_of_both
+from kplan.questions.diff.facts import fact_differences, fits_of, rule_of
+from kplan.questions.diff.workloads import workload_differences, workload_of, workloads_of
+
+REGRESSION: Condition = "regression"
+_ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
+COMPARED = (
+    *_ABOUT_PODS,
+    "QueueReport",
+    "CapacityReport",
+    "HeadroomReport",
+    "ShrinkReport",
+    "RemedyReport",
+    "RunbookReport",
+    "DrainsReport",
+    "OddsReport",
+    "NodesReport",
+    "ChecksReport",
+    "BudgetsReport",
+)
+"""Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
+
+_MOST_CAUSES = 5
+_WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    """The pods of a report."""
+
+    fates: dict[str, Fate] = {}
+    placements: dict[str, PodPlacement] = {}
+    victims: frozenset[str] = frozenset()
+    #: pods to which something happens because of others that were pending before, whatever is asked about
+    waiting: frozenset[str] = frozenset()
+
+
+def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
+    """Return what differs between two answers.
+
+    Parameters
+    ----------
+    fail_on : ``regression`` fails when a pod is newly pending or newly evicted, less fits, or a fact is worse;
+        ``warning`` as elsewhere
+
+    Raises
+    ------
+    UsageError
+        When one of them is of a kind that cannot be compared.
+    """
+    _check_comparable(before, after)
+    then, now = _pods_of(before.report), _pods_of(after.report)
+    workloads = workloads_of(before.report), workloads_of(after.report)
+    pods = tuple(_differences(before, then, after, now, {**workloads[0].of_pod, **workloads[1].of_pod}))
+    added = tuple(sorted(now.victims - then.victims))
+    removed = tuple(sorted(then.victims - now.victims))
+    counts = Counter(pod.difference for pod in pods)
+    capacity = tuple(_capacity(before.report, after.report))
+    facts = fact_differences(before.report, after.report)
+    counted: list[Counted] = []
+    if REGRESSION in fail_on:
+        counted += _worse(
+            (pod for pod in pods if pod.pod not in now.waiting),
+            (victim for victim in added if victim not in now.waiting),
+            capacity,
+        )
+        worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
+        counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in worse]
+    if WARNING in fail_on:
+        counted += counted_warnings(after.report.warnings, fail_on)
+    n_both = len(then.fates.keys() & now.fates.keys())
+    in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
+    return DiffReport(
+        snapshot=after.report.snapshot,
+        scheduler=after.report.scheduler,
+        verdict=Verdict.of(fail_on, counted),
+        warnings=tuple(_warnings(before, after)),
+        before=_side(before),
+        after=_side(after),
+        summary=DiffSummary(
+            same=n_both - in_both,
+            moved=counts[Difference.MOVED],
+            newly_pending=counts[Difference.NEWLY_PENDING],
+            newly_placed=counts[Difference.NEWLY_PLACED],
+            still_pending=counts[Difference.STILL_PENDING],
+            appeared=counts[Difference.APPEARED],
+            disappeared=counts[Difference.DISAPPEARED],
+            victims_added=len(added),
+            victims_removed=len(removed),
+        ),
+        pods=pods,
+        victims_added=added,
+        victims_removed=removed,
+        utilisation=tuple(_usage_differences(before, after)),
+        capacity=capacity,
+        facts=facts,
+        workloads=tuple(workload_differences(*workloads, pods, added, after.origins)),
+        costs=costs_of(before, after),
+        cluster=map_of_both(before, after) or UNSET,
+    )
+
+
+def _warnings(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[InputWarning]:
+    """Yield the warnings of both answers; what holds for the manifests of before alone is mended by those of after."""
+    yield from dict.fromkeys(after.report.warnings)
+    repeated = {(warning.object, warning.code) for warning in after.report.warnings}
+    is_mended = frozenset(before.origins) if after.origins else frozenset()
+    for warning in dict.fromkeys(before.report.warnings):
+        if (warning.object, warning.code) not in repeated and warning.object not in is_mended:
+            yield warning
+
+
+def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
+    for side in (before, after):
+        if side.report.kind not in COMPARED:
+            hint = f"it can be {', '.join(COMPARED)}"
+            raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)
+    kinds = {"pods" if side.report.kind in _ABOUT_PODS else side.report.kind for side in (before, after)}
+    if len(kinds) > 1:
+        message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
+        raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
+
+
+def _side(answer: ComparedAnswer) -> Side:
+    report = answer.report
+    return Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
+
+
+def _worse(
+    pods: Iterable[PodDifference], victims: Iterable[str], capacity: Iterable[CapacityDifference]
+) -> Iterator[Counted]:
+    for pod in pods:
+        if pod.difference in _WORSE:
+            yield Counted(pod.pod, _WORSE[pod.difference])
+        elif pod.difference is Difference.APPEARED and pod.after is not None and pod.after.node is None:
+            yield Counted(pod.pod, pod.after.outcome)
+    yield from (Counted(victim, "NewVictim") for victim in victims)
+    for fit in capacity:
+        if fit.before is not None and fit.after is not None and fit.after < fit.before:
+            yield Counted(fit.template, "LessFits")
+
+
+def _pods_of(report: Report) -> _Pods:
+    if isinstance(report, PlacementReport | PreemptionReport):
+        placements = {placement.pod.key: placement for placement in report.placements}
+        fates = {key: _fate_of(placement) for key, placement in placements.items()}
+        return _Pods(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
+    return _pods_of_plan(report) if isinstance(report, PlanReport) else _Pods()
+
+
+def _fate_of(placement: PodPlacement) -> Fate:
+    preemption = placement.preemption
+    victims = (
+        ()
+        if preemption is None
+        else tuple(sorted(f"{victim.namespace}/{victim.name}" for victim in preemption.victims))
+    )
+    if placement.current and placement.node is None:
+        return Fate(outcome="Scheduled", node=placement.current.node)
+    return Fate(
+        outcome=placement.outcome.value,
+        node=placement.node,
+        message=placement.message,
+        nominated_node=None if preemption is None else preemption.nominated_node,
+        victims=victims,
+    )
+
+
+def _pods_of_plan(report: PlanReport) -> _Pods:
+    fates: dict[str, Fate] = {}
+    placements: dict[str, PodPlacement] = {}
+    victims: dict[str, list[str]] = {}
+    for change in report.changes:
+        if change.by is not None:
+            victims.setdefault(change.by, []).append(change.pod)
+    for change in report.changes:
+        evicts = tuple(sorted(victims.get(change.pod, ())))
+        if change.action is Action.EVICTED:
+            fates[change.pod] = Fate(outcome="Evicted")
+        elif change.to_node is not None:
+            fates[change.pod] = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+        else:
+            outcome = change.outcome or "Unschedulable"
+            fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
+        if change.attempt is not None:
+            placements[change.pod] = report.placements[change.attempt]
+    own = {workload_of(change) for change in report.changes if change.caused_by == "change"}
+    waiting = {change.pod for change in report.changes if change.caused_by == "waiting"}
+    waiting |= {workload_of(change) for change in report.changes if change.caused_by == "waiting"} - own
+    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), frozenset(waiting))
+
+
+def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
+    sides = fits_of(before), fits_of(after)
+    for name in dict.fromkeys((*sides[1], *sides[0])):
+        then, now = sides[0].get(name), sides[1].get(name)
+        if then != now:
+            yield CapacityDifference(template=name, before=then, after=now)
+
+
+def _usage_differences(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[UsageDifference]:
+    then, now = _usage(before), _usage(after)
+    for name in sorted(then.keys() & now.keys()):
+        if then[name] != now[name]:
+            yield UsageDifference(resource=name, before=then[name], after=now[name])
+
+
+def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
+    if answer.usage is not None:
+        return answer.usage
+    if isinstance(answer.report, PlacementReport) and answer.report.cluster:
+        return _usage_of_map(answer.report.cluster)
+    if not isinstance(answer.report, PlanReport):
+        return {}
+    return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
+
+
+def _usage_of_map(cluster: ClusterMap) -> dict[str, float]:
+    """Return how much of each resource is requested at the end, in percent, rounded as in a plan."""
+    usage: dict[str, float] = {}
+    for index, name in enumerate(cluster.resources):
+        offered = sum(node.allocatable[index] for node in cluster.nodes)
+        usage[name] = round(100 * sum(node.after[index] for node in cluster.nodes) / offered, 1) if offered else 0.0
+    return usage
+
+
+def _differences(
+    before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods, workloads: Mapping[str, str]
+) -> Iterator[PodDifference]:
+    for pod in dict.fromkeys((*now.fates, *then.fates)):
+        first, second = then.fates.get(pod), now.fates.get(pod)
+        difference = _difference(first, second)
+        if difference is None:
+            continue
+        why: tuple[Cause, ...] = ()
+        if first is not None and second is not None:
+            placements = then.placements.get(pod), now.placements.get(pod)
+            why = tuple(_causes(first, second, placements, (before.nodes, after.nodes)))
+        workload = workloads.get(pod, f"Pod/{pod}")
+        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
+
+
+def _difference(first: Fate | None, second: Fate | None) -> Difference | None:
+    if first is None:
+        return Difference.APPEARED
+    if second is None:
+        return Difference.DISAPPEARED
+    if first.node is not None and second.node is not None:
+        return Difference.MOVED if first.node != second.node else None
+    if first.node is not None:
+        return Difference.NEWLY_PENDING
+    if second.node is not None:
+        return Difference.NEWLY_PLACED
+    return Difference.STILL_PENDING if first != second else None
+
+
+def _causes(
+    first: Fate,
+    second: Fate,
+    placements: tuple[PodPlacement | None, PodPlacement | None],
+    nodes: tuple[frozenset[str] | None, frozenset[str] | None],
+) -> Iterator[Cause]:
+    """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
+    old, new = first.node, second.node
+    is_hard = False
+    for cause in (
+        _obstacle(old, "node-gone", "rejects", nodes[1], placements[1]),
+        _obstacle(new, "node-new", "took-off", nodes[0], placements[0]),
+    ):
+        if cause is not None:
+            is_hard = True
+            yield cause
+    if is_hard or old is None or new is None or placements[0] is None or placements[1] is None:
+        return
+    leads = [_leads(placement, old, new) for placement in (placements[0], placements[1])]
+    plugins = dict.fromkeys((*leads[1], *leads[0]))
+    changed = [(leads[0].get(name, 0), leads[1].get(name, 0), name) for name in plugins]
+    tips = sorted((lead for lead in changed if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
+    for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
+        yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
+
+
+def _obstacle(
+    node: str | None,
+    absent: CauseKind,
+    rejected: CauseKind,
+    known: frozenset[str] | None,
+    placement: PodPlacement | None,
+) -> Cause | None:
+    if node is None:
+        return None
+    if known is not None and node not in known:
+        return Cause(kind=absent, node=node)
+    rejection = None if placement is None else placement.rejections.get(node)
+    if rejection is None:
+        return None
+    return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+
+
+def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:
+    """Return by how many points each plugin prefers the new node to the old one; empty if one of them has no score."""
+    scores = placement.scores
+    if old not in scores or new not in scores:
+        return {}
+    plugins = dict.fromkeys((*scores[new].plugins, *scores[old].plugins))
+    return {name: scores[new].plugins.get(name, 0) - scores[old].plugins.get(name, 0) for name in plugins}

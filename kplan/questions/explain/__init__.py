@@ -1,0 +1,1 @@
+"""Why is this pod there, or pending."""

@@ -1,0 +1,118 @@
+"""The answer of `kplan explain` about a pod: its node, and where it would be placed now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kplan.answers.answer import Answer
+from kplan.answers.placement import NodesShown, Placement, last_placement
+from kplan.answers.placement_report import placement_report
+from kplan.answers.verdict import DEFAULT_FAIL_ON
+from kplan.api.core import Pod
+from kplan.cluster.base import Base
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import Condition
+from kplan.documents.placement import Current, PlacementReport
+from kplan.rules.pod_info import PodInfo
+from kplan.subjects.not_found import has_ended, no_pod
+from kplan.subjects.sequence import run_in_order
+from kplan.subjects.workload_pods import workloads_called
+
+
+@dataclass(frozen=True)
+class Whereabouts(Answer):
+    """The node of a pod, and its placement now."""
+
+    node: str | None  #: the node on which it runs; None for a pending pod
+    placement: Placement  #: the decision about it, as if it were pending
+
+    def current(self) -> Current | None:
+        """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
+        if self.node is None:
+            return None
+        score = self.placement.scores.get(self.node)
+        best = self.placement.scores.get(self.placement.node or "")
+        return Current(
+            node=self.node,
+            still_fits=self.node in self.placement.feasible_nodes,
+            still_best=self.node in self.placement.ties,
+            score=None if score is None else score.total,
+            best_score=None if best is None else best.total,
+        )
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> PlacementReport:
+        """Return a PlacementReport about the pod; ``current`` of its placement is the node on which it runs."""
+        return whereabouts_report([self], fail_on=fail_on, nodes=nodes)
+
+    def shown(self, nodes: NodesShown) -> NodesShown:
+        """Return the nodes to explain, with the node on which the pod runs."""
+        if isinstance(nodes, Shown) and self.node is not None:
+            return Shown(nodes.top, nodes.with_score_details, (self.node,))
+        return nodes
+
+
+def whereabouts_report(
+    whereabouts: Sequence[Whereabouts],
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes: NodesShown = None,
+    max_listed: int | None = None,
+) -> PlacementReport:
+    """Return a PlacementReport about pods, at least one; see `Whereabouts.report`.
+
+    Parameters
+    ----------
+    max_listed : the number of pods in the report; the others are counted; None for all
+    """
+    report = placement_report(
+        whereabouts[0].context,
+        [pod.placement for pod in whereabouts],
+        fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
+        nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
+        max_listed=max_listed,
+    )
+    listed = zip(report.placements, whereabouts, strict=False)
+    return replace(report, placements=tuple(replace(placement, current=pod.current()) for placement, pod in listed))
+
+
+def explain_pod(base: Base, key: str) -> Whereabouts:
+    """Explain where a pod of the snapshot is; a running pod is removed from its node first, on a private copy.
+
+    Raises
+    ------
+    NotFoundError
+        When the snapshot has no such pod.
+    UsageError
+        When the pod has ended.
+    """
+    pod = base.world.pod_by_key.get(key)
+    if pod is None:
+        raise no_pod(key, base.world.pod_by_key, workloads_called(base.world, key))
+    if error := has_ended(pod):
+        raise error
+    if pod.spec.node_name:
+        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
+    question = base.resolve([key])
+    plan = base.decide(question, lambda session: run_in_order(session, question.rows, settle_preemption=False))
+    return Whereabouts(None, plan.placements[0], make_context=plan.make_context)
+
+
+def _place_again(base: Base, key: str, pod: Pod) -> Placement:
+    session = base.fork()
+    row = base.session.find(key)
+    if row is not None and pod.spec.node_name in session.cluster.nodes.row_of:
+        session.evict(row)
+    pending = session.add_pod(PodInfo(_as_pending(pod)))
+    result = next(iter(run_in_order(session, [pending], settle_preemption=False)))
+    return last_placement(session, result)
+
+
+def _as_pending(pod: Pod) -> Pod:
+    metadata = replace(pod.metadata, deletion_timestamp=None)
+    spec = replace(pod.spec, node_name="", scheduling_gates=())
+    return replace(
+        pod, metadata=metadata, spec=spec, status=replace(pod.status, nominated_node_name="", phase="Pending")
+    )

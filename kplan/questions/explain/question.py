@@ -1,0 +1,39 @@
+"""The question why pods are where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kplan.errors import UsageError
+from kplan.questions.base import AskAll, Question
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.placement import PlacementReport
+    from kplan.planner.planner import Planner
+
+
+class Explain(Question, frozen=True):
+    """Asks why each of these pods is where it is, or pending.
+
+    Attributes
+    ----------
+    names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
+    namespace : for those that name none
+    """
+
+    names: tuple[str, ...]
+    namespace: str = ""
+
+    def answer(
+        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> PlacementReport:
+        """Return the PlacementReport."""
+        from kplan.questions.explain.document import explain_pod, whereabouts_report
+        from kplan.subjects.names import pods_named
+
+        keys = pods_named(self.names, self.namespace, planner.world)
+        if not keys:
+            raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
+        return whereabouts_report([explain_pod(planner, key) for key in keys], fail_on=fail_on)

@@ -1,0 +1,1 @@
+"""The same question about each node."""

@@ -1,0 +1,1 @@
+"""How often does each outcome occur."""

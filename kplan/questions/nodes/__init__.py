@@ -1,0 +1,1 @@
+"""Which nodes does the autoscaler add and remove."""

@@ -1,0 +1,82 @@
+"""`kplan nodes`: which nodes the autoscaler adds, removes and keeps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of
+from kplan.cli.autoscaling import AutoscalerFlags
+from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.phases import busy
+from kplan.cli.what_if import ChangedClusterFlags
+from kplan.errors import UsageError
+from kplan.questions.plan.command import SaveOption, saving
+
+_NO_AUTOSCALER = (
+    "name its groups with --node-groups FILE (kplan snapshot groups prints those that it finds), or choose --autoscaler"
+)
+
+
+@with_flags
+def nodes(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Manifests (file, directory, - for standard input) whose pods are pending, too.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    loops: Annotated[
+        str,
+        typer.Option(
+            "--loops",
+            metavar="SECONDS,...",
+            help="When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
+        ),
+    ] = "",
+    full: Annotated[
+        bool, typer.Option("--full", help="Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
+    ] = False,
+    save: SaveOption = "",
+    following: AutoscalerFlags,
+    manifests: ManifestFlags,
+    cluster: ChangedClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Show which nodes the autoscaler adds, removes or replaces, and why each other node stays.
+
+    kube-scheduler and the controllers work first, until nothing moves; then the cluster-autoscaler, or Karpenter,
+    decides for the pods of the cluster and of manifests that found no node. Prints what each removal saves, where
+    prices are known. Exits with 0 unless --fail-on says otherwise.
+    """
+    following.check()
+    output = saving(output, save)
+    fail_on = fail_on_of(output, "nodes")
+    formats_of(output)
+    times = _seconds(loops) if loops else None
+    question = ask(what, cluster, scheduler, verbosity, manifests)
+    from kplan.questions.nodes.document import as_scheduled, nodes_report
+    from kplan.questions.nodes.document import following as followed_by
+
+    settings = following.settings_for(question.planner.world)
+    if settings is None:
+        raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
+    with busy("following the autoscaler", quiet=verbosity.quiet):
+        planner = followed_by(as_scheduled(question.planner, question.pods), settings)
+        document = nodes_report(planner, full=full, loops=times, fail_on=fail_on)
+        document = replace(document, snapshot=question.planner.context().snapshot)
+    emit(document, output, verbosity, question.manifests)
+
+
+def _seconds(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--loops {text}: expected seconds with commas between", hint="such as 0,10,610") from None

@@ -1,0 +1,153 @@
+"""The question for an autoscaler alone: which nodes it adds, removes and keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, counted_warnings
+from kplan.api.core import Pod
+from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster
+from kplan.autoscaling.settings import Settings, set_up
+from kplan.cluster.base import Base, PodLike
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
+from kplan.errors import UsageError
+from kplan.snapshot.objects import decode_pod
+from kplan.subjects.incoming import IncomingPod
+
+MAX_LOOPS = 1_000
+
+B = TypeVar("B", bound=Base)
+
+
+def nodes_report(
+    base: Base, *, full: bool = False, loops: Sequence[float] | None = (0,), fail_on: Sequence[Condition] = (NONE,)
+) -> NodesReport:
+    """Return the NodesReport.
+
+    Parameters
+    ----------
+    full : include the whole decision in the autoscaler's own terms
+    loops : seconds at which an autoscaler that works in loops looks, in ascending order; None for as long as it waits
+        before it removes a node
+    fail_on : what makes the verdict a failure
+
+    Raises
+    ------
+    UsageError
+        When the planner follows no autoscaler, or `loops` are not times in ascending order.
+    """
+    if base.autoscaler is None:
+        raise UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.ClusterAutoscaler()")
+    autoscaler = set_up(base.autoscaler, base.world)
+    loops = autoscaler.usual_loops if loops is None else loops
+    is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
+    if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
+        raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
+    advice = autoscaler.look(prepared(base), full=full, loops=loops)
+    context = base.context()
+    warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
+    return NodesReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(fail_on, [*_counted(advice, fail_on), *counted_warnings(warnings, fail_on)]),
+        warnings=warnings,
+        autoscaler=AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source),
+        adds=tuple(map(_added, advice.adds)),
+        existing=dict(advice.existing),
+        unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
+        events=dict(advice.events),
+        removes=_removed(advice),
+        stays={stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in advice.stays},
+        price=NodePrices(before=advice.price_before, after=advice.price_after),
+        detail=dict(advice.detail) if full else UNSET,
+    )
+
+
+def following(planner: B, settings: Settings) -> B:
+    """Return the same planner, which follows an autoscaler."""
+    other = planner.with_additions(())
+    other.autoscaler = settings
+    return other
+
+
+def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
+    """Return the planner of the cluster once kube-scheduler is done with its pending pods, and with further ones.
+
+    An autoscaler looks only at pods that kube-scheduler found no node for. Pods that the API server refuses are left
+    out, with a warning.
+    """
+    from kplan.effects.settle import settled
+
+    pods = list(pods)
+    new = [
+        planner.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod))
+        for pod in pods
+        if not (isinstance(pod, str) or (isinstance(pod, IncomingPod) and pod.refused))
+    ]
+    other = planner.with_additions(new) if new else planner
+    after, _ = settled(other.with_world(other.world), retries=True)
+    gated = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in after.pods)
+    return planner.with_world(dataclasses.replace(after, pods=gated), (), (*planner.warnings, *_refusals(pods)))
+
+
+def _refusals(pods: Iterable[PodLike]) -> Iterator[InputWarning]:
+    for pod in pods:
+        if isinstance(pod, IncomingPod) and pod.refused:
+            yield InputWarning(
+                "Refused", f"Pod/{pod.pod.metadata.key}", f"left out, since it is refused: {pod.refused}"
+            )
+
+
+def _without_condition(pod: Pod) -> Pod:
+    conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, conditions=conditions))
+
+
+def _counted(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:
+    """Yield the new nodes, and the pods that nothing helps, as far as `fail_on` holds them."""
+    if NEW_NODES in fail_on:
+        new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
+        yield from (Counted(node.node.metadata.name, "NewNode") for node in new)
+    if UNSCHEDULABLE in fail_on:
+        yield from (Counted(pod, "Unschedulable") for pod in advice.unhelped)
+
+
+def prepared(base: Base) -> PreparedCluster:
+    """Return the cluster of a planner as its autoscaler sees it."""
+    return PreparedCluster(base.world, base.session, base.now)
+
+
+def _added(new: NewNode) -> AddedNode:
+    return AddedNode(
+        name=new.node.metadata.name,
+        pool=new.pool or UNSET,
+        group=new.group or UNSET,
+        instance_type=new.instance_type,
+        zone=new.zone,
+        capacity_type=new.capacity_type,
+        price=new.price,
+        pods=new.pods,
+        options=new.options,
+    )
+
+
+def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:
+    return tuple(
+        RemovedNodes(
+            nodes=removal.nodes,
+            reason=removal.reason,
+            replacements=tuple(map(_added, removal.replacements)),
+            moves=dict(removal.moves),
+            saves=removal.saves,
+            after=removal.after,
+        )
+        for removal in advice.removes
+    )

@@ -1,0 +1,110 @@
+"""`kplan pods`: the pods that manifests create, as the API server stores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import text_width, write_out
+from kplan.cli.arguments import split_arguments
+from kplan.cli.faults import say
+from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
+from kplan.cli.formats import as_data, check_template
+from kplan.cli.manifests import read_manifests
+from kplan.cli.pipelines import remember_formats, repository
+from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
+from kplan.errors import UsageError
+from kplan.report.options import JsonFormat
+
+if TYPE_CHECKING:
+    from kplan.documents.pods import PodsReport
+
+
+class PodsFormat(JsonFormat):
+    """What `kplan pods` can print."""
+
+    YAML = "yaml"
+    JSON = "json"
+    TABLE = "table"
+    NAME = "name"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
+@with_flags
+def pods(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Manifests (file, directory, - for standard input).", show_default=False),
+    ] = None,
+    *,
+    output: Annotated[
+        PodsFormat,
+        typer.Option(
+            "--output", "-o", help="Output format: the pods (yaml), a report (json), one line per object, or names."
+        ),
+    ] = PodsFormat.YAML,
+    manifests: ManifestFlags,
+    cluster: ChangedClusterFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Print the pods that manifests create, as the API server would store them.
+
+    For a workload this is the pod that its controller creates. Comments name what fills in each value: limit ranges,
+    priority and runtime classes, default tolerations. Exits with 1 if a pod is refused.
+
+    Limits, quotas and the Pod Security level of the namespace are checked; webhooks, admission policies and the
+    existence of service accounts are not.
+    """
+    files, names = split_arguments(what or (), manifests.filename or ())
+    if names or not (files or manifests.kustomize):
+        message = f"{names[0]} is not a manifest" if names else "no manifest given"
+        raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
+    check_template(output)
+    remember_formats([(output, "")])
+    if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
+        raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+    snapshot = changed_cluster(cluster, cluster.snapshot, quiet=verbosity.quiet)
+    from kplan.config.releases import nearest
+
+    minor = nearest(snapshot.server_version).number
+    loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
+    from kplan.questions.pods.created import pods_report, stored_pods
+    from kplan.visible import visible
+
+    stored = stored_pods(loaded, snapshot, refuse_objects=False, minor=minor)
+    report = pods_report(stored, loaded, snapshot.source)
+    if not verbosity.quiet:
+        for warning in stored.warnings:
+            say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
+    if output is PodsFormat.NAME:
+        for entry in report.pods:
+            if entry.refusal:
+                source = entry.source
+                say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {entry.refusal}')}")
+    write_out(rendered(report, output))
+    if report.summary.refused or any(pod.refusal for pod in report.pods):
+        raise typer.Exit(1)
+
+
+def rendered(report: PodsReport, output: PodsFormat) -> str:
+    """Return the pods in a format."""
+    from kplan.questions.pods.view import render_names, render_table, render_yaml
+
+    match output:
+        case PodsFormat.JSON:
+            return as_data(report.to_dict(), output)
+        case PodsFormat.YAML:
+            return render_yaml(report)
+        case PodsFormat.TABLE:
+            return render_table(report, text_width())
+        case PodsFormat.NAME:
+            return render_names(report)
+    if output.template is not None:
+        return as_data(report.to_dict(), output)
+    from kplan.report.checks import pods_cases
+    from kplan.report.registry import render_for_programs
+
+    return render_for_programs(pods_cases(report, repository()), output)

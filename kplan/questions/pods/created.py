@@ -1,0 +1,174 @@
+"""The pods of manifests as the API server would store them, what filled in their fields, or why they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from kplan.admission.admit import Admission
+from kplan.admission.podsecurity import NEWEST
+from kplan.admission.stored import Change, changes_between, created_pod, filled_in
+from kplan.api.core import Pod
+from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
+from kplan.errors import ManifestError, Problem
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.subjects.admitting import Admitting
+from kplan.subjects.incoming import accepted_objects, with_objects, with_uid
+from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
+
+
+class StoredPod(msgspec.Struct, frozen=True):
+    """Pods of one object that differ in their names only."""
+
+    #: the pod of the object's template as the API server would store it; for a pod the pod itself
+    object: dict[str, Any]
+    #: the first pod with everything that its controller adds: labels, claims, tolerations, its node
+    as_created: dict[str, Any]
+    refusal: str  #: the message with which the API server refuses them; empty if it accepts them
+    changes: tuple[Change, ...]  #: the fields of `as_created` that are not in the manifest, and what filled them in
+    origin: PodSource  #: the object of the pods
+    count: int = 1  #: the number of these pods; 0 if the object creates none now
+
+
+class StoredPods(msgspec.Struct, frozen=True):
+    """Pods in reading order, and warnings about them."""
+
+    pods: tuple[StoredPod, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def stored_pods(
+    manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True, minor: int = NEWEST
+) -> StoredPods:
+    """Return the pods of manifests; pods of one object with the same outcome are one entry.
+
+    Parameters
+    ----------
+    refuse_objects : a workload that the API server refuses itself is an error
+    minor : minor version of the API server, such as 36
+
+    Raises
+    ------
+    ManifestError
+        With every object that the API server would refuse.
+    """
+    admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
+    world = with_objects(snapshot, objects)
+    warnings = list(manifests.warnings)
+    pods: dict[int, list[ManifestPod]] = {}
+    for pod in manifests.pods:
+        pods.setdefault(id(pod.workload), []).append(pod)
+    stored: list[StoredPod] = []
+    problems: list[Problem] = []
+    for workload in manifests.workloads:
+        refused = admitting.refusal_of(workload)
+        if refused and refuse_objects:
+            problems.append(workload.item.locate(Problem(refused, json_path="$.metadata.name")))
+            continue
+        stored += _of_workload(workload, pods.get(id(workload), []), admitting, world, refused)
+    warnings += [warning for warning in admitting.warnings if warning not in warnings]
+    if problems or admitting.problems:
+        raise ManifestError([*problems, *admitting.problems])
+    return StoredPods(tuple(stored), tuple(warnings))
+
+
+def _of_workload(
+    workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
+) -> Iterator[StoredPod]:
+    item = workload.item
+    origin = PodSource(
+        file=item.path,
+        document=item.document,
+        line=item.source().line or None,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+    )
+    groups: list[_Group] = []
+    for pod in pods:
+        admission = admitting.admit(pod)
+        if groups and _has_same_outcome(groups[-1].admission, admission):
+            groups[-1].count += 1
+        else:
+            groups.append(_Group(pod.pod, admission, 1))
+    if not groups:
+        groups = [
+            _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
+        ]
+    for group in groups:
+        as_created, changes = _steps(workload, group.first, group.admission, admitting.minor)
+        as_stored = as_created
+        if workload.kind != "Pod":
+            alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
+            as_stored, _ = _steps(workload, workload.sample, alone, admitting.minor)
+        words = refused or group.admission.rejected or ""
+        yield StoredPod(as_stored, as_created, words, changes, origin, group.count)
+
+
+class _Group(msgspec.Struct):
+    """Consecutive pods with the same outcome."""
+
+    first: Pod
+    admission: Admission
+    count: int
+
+
+def _has_same_outcome(first: Admission, second: Admission) -> bool:
+    """Return whether two pods are both accepted, or refused with messages that differ in the pod's name only."""
+    messages = [
+        (admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "") for admission in (first, second)
+    ]
+    return messages[0] == messages[1]
+
+
+def _steps(
+    workload: ManifestWorkload, pod: Pod, admission: Admission, minor: int
+) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the pod as the API server stores it, and its differences from the manifest, step by step."""
+    written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
+    after = created_pod(workload.template, pod, service_name=_service_name(workload))
+    changes: list[Change] = []
+    if workload.kind != "Pod":
+        source = f"{workload.kind} {workload.namespace}/{workload.name}"
+        changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
+    for source, step in filled_in(after, admission.stages, minor):
+        changes += changes_between(after, step, source)
+        after = step
+    after["metadata"]["uid"] = with_uid(pod).metadata.uid
+    return after, tuple(changes)
+
+
+def pods_report(stored: StoredPods, manifests: Manifests, cluster: str) -> PodsReport:
+    """Return the PodsReport.
+
+    Parameters
+    ----------
+    cluster : the cluster whose admission rules hold
+    """
+    groups = tuple(
+        PodsMade(
+            source=pod.origin,
+            count=pod.count,
+            refusal=pod.refusal,
+            object=pod.as_created,
+            changes=tuple(FilledField(change.field, change.value, change.source) for change in pod.changes),
+        )
+        for pod in stored.pods
+    )
+    return PodsReport(
+        cluster=cluster,
+        summary=PodsSummary(
+            pods=sum(pod.count for pod in stored.pods), refused=sum(pod.count for pod in stored.pods if pod.refusal)
+        ),
+        pods=groups,
+        skipped=manifests.skipped,
+        warnings=stored.warnings,
+    )
+
+
+def _service_name(workload: ManifestWorkload) -> str:
+    spec = workload.item.value().get("spec", {}) if workload.kind == "StatefulSet" else {}
+    return str(spec.get("serviceName") or "")

@@ -1,0 +1,1 @@
+"""Whom would a pod evict."""

@@ -1,0 +1,144 @@
+"""The answer of `kplan preempt`: which pods are evicted, what that frees and violates, and where the victims go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from kplan.answers.cluster_map import cluster_map
+from kplan.answers.placement import Placement
+from kplan.answers.placement_report import NodesOf, placement_documents, summary
+from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.cluster.base import Base, PodLike
+from kplan.documents.base import Condition, Context
+from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.placement import Outcome, PodPlacement, Rejection
+from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
+from kplan.documents.preemption_report import Aftermath, PreemptionReport
+from kplan.documents.queue import QueuePlace
+from kplan.effects.queue_plan import plan_queue
+from kplan.framework.queue import enqueue
+from kplan.preemption import PreemptionResult
+
+_MOST_NODES = 5
+
+FOLLOW_ROUNDS = 1
+"""The queue is worked off once: a replacement that fits nowhere is reported as pending, and not tried again."""
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """Where the victims of some pods go; `cluster` is every node before and after."""
+
+    aftermath: tuple[Aftermath, ...]
+    cluster: ClusterMap | UnsetType = UNSET
+
+
+def pending_in_turn(base: Base) -> list[str]:
+    """List the pending pods that kube-scheduler tries, NAMESPACE/NAME, in the order of the scheduling queue."""
+    session = base.session
+    queue = enqueue(session, base.pending().rows)
+    return [session.cluster.pods.infos[queued.pod].key for queued in queue if queued.place is QueuePlace.ACTIVE]
+
+
+def without_room(placements: Sequence[Placement]) -> list[Placement]:
+    """Return all decisions about the pods that do not fit without evictions, also those after the evictions."""
+    stuck = {placement.pod.key for placement in placements if placement.outcome is not Outcome.SCHEDULED}
+    return [placement for placement in placements if placement.pod.key in stuck]
+
+
+def preemption_report(
+    context: Context,
+    placements: Sequence[Placement],
+    followed: Followed | None = None,
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes_of: NodesOf | None = None,
+    explain: bool = False,
+) -> PreemptionReport:
+    """Return the PreemptionReport.
+
+    Parameters
+    ----------
+    followed : where the victims go; None to leave that out
+    fail_on : what makes the verdict a failure; None for the defaults of `preempt`
+    nodes_of : as for `placement_report`
+    explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
+    """
+    chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
+    shown = placement_documents(placements, nodes_of)
+    return PreemptionReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=judge(placements, context.warnings, chosen, accepts_preemption=True),
+        summary=summary(placements),
+        warnings=context.warnings,
+        placements=tuple(
+            _with_costs(placement, document, explain=explain)
+            for placement, document in zip(placements, shown, strict=True)
+        ),
+        aftermath=None if followed is None else followed.aftermath,
+        cluster=UNSET if followed is None else followed.cluster,
+    )
+
+
+def _with_costs(placement: Placement, document: PodPlacement, *, explain: bool) -> PodPlacement:
+    """Add to the preemption of a placement what the evictions cost, and on which nodes they do not help."""
+    result = placement.findings
+    if not isinstance(result, PreemptionResult) or document.preemption is None:
+        return document
+    preemption = result.with_costs(document.preemption, reprieve=explain)
+    return replace(document, preemption=replace(preemption, not_helpful=_not_helpful(placement, preemption)))
+
+
+def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpful, ...]:
+    """Group the nodes where no eviction helps by reason, those first on which a dry run fails."""
+    groups: dict[tuple[bool, str, str], list[str]] = {}
+    rejections: dict[str, Rejection | NotHelped] = {**placement.rejections, **preemption.rejected}
+    for name, rejection in rejections.items():
+        if name not in preemption.candidates:
+            for reason in rejection.reasons:
+                groups.setdefault((name in preemption.rejected, rejection.plugin or "", reason), []).append(name)
+    ordered = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1]), item[0][1:]))
+    return tuple(
+        NotHelpful(
+            tried=tried,
+            plugin=plugin or None,
+            reason=reason,
+            nodes=len(nodes),
+            examples=tuple(sorted(nodes)[:_MOST_NODES]),
+        )
+        for (tried, plugin, reason), nodes in ordered
+    )
+
+
+def follow_victims(base: Base, pods: Iterable[PodLike], *, with_map: bool = False) -> Followed:
+    """Let pods preempt in queue order and return where each victim goes, in the order of eviction.
+
+    A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
+
+    Parameters
+    ----------
+    with_map : return every node before and after, too
+    """
+    plan = plan_queue(base, base.queue_of(pods), recreate=True, max_rounds=FOLLOW_ROUNDS)
+    run = plan.run
+    infos, names = plan.after.pods.infos, plan.after.nodes.names
+    last = {attempt.pod: placement for attempt, placement in zip(run.attempts, plan.placements, strict=True)}
+    aftermath = []
+    for eviction in run.evictions:
+        replacement = eviction.successor
+        placement = None if replacement is None else last.get(replacement)
+        aftermath.append(
+            Aftermath(
+                victim=infos[eviction.pod].key,
+                by=infos[eviction.by].key,
+                from_node=names[eviction.row],
+                recreated_as=None if replacement is None else infos[replacement].key,
+                circling=run.origin.get(eviction.pod, eviction.pod) in run.circling,
+                placement=None if placement is None else placement.to_document(()),
+            )
+        )
+    return Followed(tuple(aftermath), cluster_map(plan.before, plan.after) if with_map else UNSET)

@@ -1,0 +1,346 @@
+"""The PreemptionReport: which pods a pod would evict, why those, which budgets that violates, where the victims go."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.readable import readable
+from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
+from kplan.documents.preemption_report import Aftermath, PreemptionReport
+from kplan.questions.place.view import placement_cases
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
+from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
+from kplan.report.details import listing
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
+from kplan.report.options import ReportOptions
+from kplan.report.remedies import diagnosis_blocks
+from kplan.report.text import detail_of
+from kplan.report.tries import tries_blocks, tries_of
+from kplan.report.view import Case, View
+from kplan.report.words import age_text, count, left_out, moment_text
+
+_DECIDED_BY: Mapping[DecidedBy, str] = {
+    "only-candidate": "it is the only node on which evicting pods makes room",
+    "pdb-violations": "it violates the fewest disruption budgets",
+    "lowest-highest-victim-priority": "the highest priority among its victims is the lowest",
+    "lowest-priority-sum": "the sum of the priorities of its victims is the lowest",
+    "fewest-victims": "it has the fewest victims",
+    "latest-start-time": "its highest-priority victims started last",
+    "tie": "of several equally good nodes it comes first by name",
+}
+_LOST_BY: Mapping[Criterion | None, str] = {
+    "pdb-violations": "more budgets violated",
+    "lowest-highest-victim-priority": "a higher-priority victim",
+    "lowest-priority-sum": "a higher sum of priorities",
+    "fewest-victims": "more victims",
+    "latest-start-time": "victims that have run longer",
+    None: "equally good",
+}
+_MOST_FREED = 3
+
+
+def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield what a PreemptionReport shows, block by block."""
+    tries = tries_of(document.placements)
+    if len(tries) == 1:
+        yield from _only(document, options)
+    else:
+        yield verdict_heading(_sentence(document))
+        yield from opening_blocks(document, options)
+        if tries:
+            yield from tries_blocks(tries, options)
+        shown = [placement for placement in document.placements if options.in_full or _needs_attention(placement)]
+        for placement in shown:
+            yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
+    if document.aftermath:
+        yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
+    yield from closing_blocks(document)
+
+
+def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield everything about the only pod, which may have been tried twice; its victims are the verdict."""
+    for index, placement in enumerate(document.placements):
+        heading, *others = _pod_blocks(document, placement, options)
+        if index == 0 and isinstance(heading, Heading):
+            yield replace(heading, level=0)
+            yield from opening_blocks(document, options)
+        else:
+            yield heading
+        yield from others
+
+
+def _needs_attention(placement: PodPlacement) -> bool:
+    preemption = placement.preemption
+    if placement.outcome is Outcome.SCHEDULED:
+        return False
+    return (
+        preemption is None
+        or preemption.nominated_node is None
+        or any(victim.pdb_violation for victim in preemption.victims)
+    )
+
+
+def _sentence(document: PreemptionReport) -> str:
+    """Return in one sentence how many pods get a node, and how many others they evict."""
+    summary = document.summary
+    if not document.placements:
+        return "No pod needs preemption: every one of these pods fits without it"
+    tries = tries_of(document.placements)
+    evicting = sum(pod.evicts is not None for pod in tries)
+    fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
+    numbers = (
+        (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
+        (fits, "without preemption"),
+        (len(tries) - evicting - fits - summary.gated - summary.errors, "nowhere"),
+    )
+    parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
+    others = ((summary.gated, "gated"), (summary.errors, "in error"))
+    parts += [f"{number} {words}" for number, words in others if number]
+    if summary.pdb_violations:
+        parts.append(count(summary.pdb_violations, "disruption budget violation"))
+    return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
+
+
+def _pod_blocks(
+    document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool = False
+) -> Iterator[Block]:
+    key, preemption = placement.pod.key, placement.preemption
+    if preemption is None:
+        yield decision_heading(key, placement)
+        yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
+        return
+    if preemption.nominated_node is None:
+        yield Heading((f"{key}: ", Span("no eviction helps", "bad")), about=key)
+        yield from diagnosis_blocks(placement, options)
+        yield line(f"{_capitalized(why_no_eviction(preemption))}.")
+    else:
+        victims = preemption.victims
+        names = count(len(victims), "pod")
+        yield Heading((f"{key}: ", Span(f"evicts {names} on {preemption.nominated_node}", "warn")), about=key)
+        yield from diagnosis_blocks(placement, options)
+        yield from _choice(preemption, preemption.nominated_node)
+        yield from _victims(document, victims, options)
+        yield from _broken_budgets(victims)
+        yield from _runners_up(preemption, options)
+        if options.explain:
+            yield from _reprieves(preemption, options)
+    if not is_brief:
+        yield from _not_helpful(preemption)
+    if preemption.cleared_nominations:
+        names = listing(preemption.cleared_nominations)
+        yield line(f"Lower-priority pods that lose their nomination to that node: {names}.")
+    if placement.message:
+        yield Preformatted("kube-scheduler writes", placement.message)
+
+
+def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
+    number = len(preemption.candidates)
+    if number == 1:
+        yield line(f"{chosen} is chosen: {_DECIDED_BY['only-candidate']}.")
+        return
+    ties = [node for node in preemption.ties if node != chosen]
+    also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties else ""
+    why = _DECIDED_BY[preemption.decided_by or "tie"]
+    yield line(f"{chosen} is chosen out of {number} nodes where evictions make room: {why}{also}.")
+
+
+def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
+    now = document.snapshot.taken_at
+    if not options.is_wide:
+        yield from (_victim(victim, now) for victim in victims)
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Span(victim.key, "strong"),
+            str(victim.priority),
+            victim.owner or "none",
+            age_text(victim.start_time, now),
+            _grace(victim) or "-",
+            _budget(victim),
+            _freed(victim),
+        )
+        for victim in victims
+    ]
+    header = ("VICTIM", "PRIORITY", "OWNER", "AGE" if now else "SINCE", "GRACE", "BUDGET", "FREES OF THE NODE")
+    yield Table(header, tuple(rows), "<><>><<")
+
+
+def _victim(victim: Victim, now: str | None) -> Line:
+    owner = victim.owner or "no controller"
+    age = age_text(victim.start_time, now)
+    grace = f", {_grace(victim)} of grace" if _grace(victim) else ""
+    text = (
+        f" ({owner}): priority {victim.priority}, {'runs for' if now else 'runs since'} {age}{grace}; "
+        f"frees {_freed(victim)}; "
+    )
+    budget = _budget(victim)
+    return line(Span(victim.key, "strong"), text, "no disruption budget" if budget == "-" else budget, is_item=True)
+
+
+def _grace(victim: Victim) -> str:
+    seconds = victim.termination_grace_period_seconds
+    return f"{seconds}s" if isinstance(seconds, int) else ""
+
+
+def _budget(victim: Victim) -> Cell:
+    names = listing([name.partition("/")[2] for name in victim.budgets or ()], most=2)
+    if not names:
+        return "-"
+    return Span(f"{names}: violated", "bad") if victim.pdb_violation else f"{names}: allows it"
+
+
+def _freed(victim: Victim) -> str:
+    shares = [
+        f"{readable(freed.amount)} {name}" + ("" if freed.percent is None else f" ({freed.percent}%)")
+        for name, freed in (victim.frees or {}).items()
+    ]
+    return listing(shares, most=_MOST_FREED) or "nothing but a place for a pod"
+
+
+def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
+    broken = [victim.key for victim in victims if victim.pdb_violation]
+    if broken:
+        yield line(
+            Span("Disruption budgets", "bad"),
+            f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway.",
+        )
+
+
+def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
+    others = {node: candidate for node, candidate in preemption.candidates.items() if node != preemption.nominated_node}
+    if not others:
+        return
+    ranked = sorted(others, key=lambda node: (_rank(others[node].criteria), node))
+    shown = ranked if options.top is None else ranked[: options.top]
+    chosen = [node for node in preemption.candidates if node not in others]
+    rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
+    note = left_out(len(ranked) - len(shown), "node")
+    header = ("CANDIDATE", "VICTIMS", "BUDGETS VIOLATED", "TOP PRIORITY", "TOP VICTIM SINCE", "WHY NOT CHOSEN")
+    if options.is_wide or options.explain:
+        yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>>>><<", note=note)
+    else:
+        yield Table(header, tuple(rows), "<>>>><", note=note)
+
+
+def _candidate_row(preemption: Preemption, node: str, options: ReportOptions) -> tuple[Cell, ...]:
+    candidate = preemption.candidates[node]
+    criteria = candidate.criteria
+    is_chosen = node == preemption.nominated_node
+    started = criteria.latest_start_time
+    values: tuple[Cell, ...] = (
+        Span(node, "good") if is_chosen else node,
+        str(criteria.victims),
+        str(criteria.pdb_violations),
+        str(criteria.highest_victim_priority),
+        moment_text(started) if started else "unknown",
+    )
+    lost = "chosen" if is_chosen else _LOST_BY[candidate.lost_by or None]
+    if options.is_wide or options.explain:
+        return (*values, str(criteria.priority_sum), lost, listing(candidate.victims))
+    return (*values, lost)
+
+
+def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
+    return (criteria.pdb_violations, criteria.highest_victim_priority, criteria.priority_sum, criteria.victims)
+
+
+def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of the pods of lower priority on each candidate: whether they may stay."""
+    order = sorted(preemption.candidates, key=lambda node: node != preemption.nominated_node)
+    shown = order if options.top is None else order[: options.top]
+    rows: list[tuple[Cell, ...]] = []
+    for node in shown:
+        name: Cell = node
+        for step in preemption.candidates[node].reprieve or ():
+            fate: Cell = "stays" if step.reprieved else Span("evicted", "warn")
+            first = "tried first, because its budget would be violated" if step.pdb_violation else ""
+            rows.append((name, str(step.step), step.pod, fate, first))
+            name = ""
+    if rows:
+        yield Heading(("Lower-priority pods that may stay, tried from the most important down",), 2)
+        yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
+
+
+def _not_helpful(preemption: Preemption) -> Iterator[Block]:
+    groups = preemption.not_helpful or ()
+    if not groups:
+        return
+    yield Heading(("Nodes where no eviction helps",), 2)
+    for group in groups:
+        why = "even without the lower-priority pods" if group.tried else "eviction does not help"
+        nodes = listing(group.examples, group.nodes - len(group.examples), most=5)
+        yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
+
+
+def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Block]:
+    yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
+    for victim in aftermath:
+        yield line(
+            Span(victim.victim, "strong"),
+            f" (from {victim.from_node}, for {victim.by}) ",
+            *_fate(victim, is_brief=is_brief),
+            is_item=True,
+        )
+
+
+def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
+    placement = victim.placement
+    if victim.circling:
+        return Span("is never settled", "bad"), ": each of its replacements is evicted in turn"
+    if victim.recreated_as is None or placement is None:
+        return Span("is gone", "bad"), ": no controller recreates it"
+    if placement.node is not None:
+        return "-> ", Span(placement.node, "good"), f", recreated as {victim.recreated_as}"
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node:
+        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {victim.recreated_as}"
+    why = "" if is_brief else f": {placement.message}"
+    return Span("stays pending", "bad"), f", recreated as {victim.recreated_as}{why}"
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _names(document: PreemptionReport) -> Iterator[str]:
+    """Yield a line for each pod: its node, or the node where it evicts others, and its victims; ``-`` for none."""
+    for placement in document.placements:
+        preemption = placement.preemption
+        victims = ",".join(victim.key for victim in preemption.victims) if preemption is not None else ""
+        nominated = preemption.nominated_node if preemption is not None else None
+        yield f"{placement.pod.key} {placement.node or nominated or '-'} {victims or '-'}"
+
+
+def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]:
+    """Yield a case for each pod; of one that evicts others it names the victims."""
+    evictions = {
+        placement.pod.key: (placement, placement.preemption)
+        for placement in document.placements
+        if placement.preemption is not None and placement.preemption.nominated_node
+    }
+    for case in placement_cases(document, options):
+        if case.name not in evictions:
+            yield case
+            continue
+        placement, preemption = evictions[case.name]
+        victims = listing([victim.key for victim in preemption.victims])
+        evicts = f"evicts {count(len(preemption.victims), 'pod')} on {preemption.nominated_node}: {victims}"
+        counted = document.verdict.counted_of(case.name)
+        yield replace(
+            case,
+            rule=counted[0].rule if counted else "Preemption",
+            message="; ".join([*(event.text for event in counted), evicts]),
+            detail=detail_of(_pod_blocks(document, placement, options), options),
+            more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
+        )
+
+
+def _title(document: PreemptionReport) -> str:
+    return f"kplan preempt: {_sentence(document)}"
+
+
+VIEW = View(_title, preemption_blocks, _cases, _names)

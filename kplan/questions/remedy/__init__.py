@@ -1,0 +1,1 @@
+"""What lets all pending pods run."""

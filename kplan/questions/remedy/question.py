@@ -1,0 +1,39 @@
+"""The question what to do so that pending pods run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kplan.documents.remedies import Kind
+from kplan.questions.base import AskAll, Question
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.remedies import RemedyReport
+    from kplan.planner.planner import Planner
+
+
+class Remedy(Question, frozen=True):
+    """Asks for the least set of actions after which pending pods run.
+
+    Attributes
+    ----------
+    pods : NAMESPACE/NAME of pending pods; if empty, all of them
+    only : kinds of actions that may be taken; if empty, all of them
+    without : kinds of actions that may not be taken
+    """
+
+    pods: tuple[str, ...] = ()
+    only: tuple[Kind, ...] = ()
+    without: tuple[Kind, ...] = ()
+
+    def answer(
+        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> RemedyReport:
+        """Return the RemedyReport."""
+        from kplan.actions.actions import allowed_kinds
+        from kplan.questions.remedy.report import remedy_report
+
+        planner.resolve(self.pods)
+        return remedy_report(planner, self.pods or None, kinds=allowed_kinds(self.only, self.without), fail_on=fail_on)

@@ -1,0 +1,1 @@
+"""In which order do nodes drain safely."""

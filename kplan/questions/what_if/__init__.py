@@ -1,0 +1,1 @@
+"""The same question about a changed cluster."""

@@ -1,0 +1,65 @@
+"""A question about a cluster that is different."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kplan.questions.base import AskAll, Manifest, Question
+from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
+from kplan.questions.drain.question import Drain
+from kplan.questions.explain.question import Explain
+from kplan.questions.in_turn.question import InTurn
+from kplan.questions.many_runs.question import ManyRuns
+from kplan.questions.nodes.question import Nodes
+from kplan.questions.place.question import Place
+from kplan.questions.plan.question import Plan, Queue
+from kplan.questions.preempt.question import Preempt
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition, Head
+    from kplan.planner.planner import Planner
+
+Plain = (
+    Place | Plan | Queue | Preempt | Drain | Explain | Capacity | Shapes | Headroom | Shrink | Nodes | InTurn | ManyRuns
+)
+"""Questions about a cluster as it is."""
+
+
+class WhatIf(Question, frozen=True):
+    """Asks what the answer would be if the cluster were different.
+
+    Attributes
+    ----------
+    question : the question
+    objects : files, directories or objects to add, or to put in place of those of the same name
+    without : objects to remove: KIND/[NS/]NAME, or KIND?label=value
+    add_nodes : N=NODE: N more nodes like this one
+    cordon, uncordon : names of nodes, or globs
+    scale : KIND/[NS/]NAME=N
+    settle : then let everything move until nothing does
+    """
+
+    question: Plain
+    objects: tuple[Manifest, ...] = ()
+    without: tuple[str, ...] = ()
+    add_nodes: tuple[str, ...] = ()
+    cordon: tuple[str, ...] = ()
+    uncordon: tuple[str, ...] = ()
+    scale: tuple[str, ...] = ()
+    settle: bool = False
+
+    def answer(
+        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+    ) -> Head:
+        """Return the answer of the question."""
+        changed = planner.changed(
+            with_=self.objects,
+            without=self.without,
+            add_nodes=self.add_nodes,
+            cordon=self.cordon,
+            uncordon=self.uncordon,
+            scale=self.scale,
+            settle=self.settle,
+        )
+        return self.question.answer(changed, fail_on=fail_on)  # workers have the planner as it was

@@ -1,0 +1,320 @@
+"""A change that controllers carry through: what becomes of each workload, then what needs attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from msgspec import UnsetType
+
+from kplan.documents.change import (
+    Change,
+    Forced,
+    Obstacle,
+    RefusedNode,
+    Step,
+    StepEvent,
+    WorkloadChange,
+    WorkloadState,
+)
+from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.timeline import Timeline
+from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
+from kplan.report.details import listing
+from kplan.report.options import ReportOptions
+from kplan.report.pod_rows import workload_of, workload_title
+from kplan.report.remedies import remedy_text
+from kplan.report.timeline import timeline_blocks, unavailable_cases
+from kplan.report.view import Case, State
+from kplan.report.words import count
+
+_WORDS: Mapping[Change, str] = {
+    Change.ROLLOUT: "rolled out",
+    Change.SCALE: "scaled",
+    Change.NEW: "new",
+    Change.NONE: "unchanged",
+    Change.DELETED: "deleted",
+}
+_ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
+_MOST_STEPS = 200
+_MOST_LUCKY = 3
+_OTHERS: Mapping[Action, str] = {
+    Action.PLACED: "placed",
+    Action.MOVED: "moved",
+    Action.EVICTED: "gone for good",
+    Action.PENDING: "left pending",
+}
+_STYLES: Mapping[StepEvent, Style] = {
+    StepEvent.BOUND: "good",
+    StepEvent.EVICTED: "warn",
+    StepEvent.BLOCKED: "bad",
+    StepEvent.STUCK: "bad",
+    StepEvent.REFUSED: "bad",
+}
+
+
+def is_change(document: PlanReport) -> bool:
+    """Return whether a report is about a change that controllers carry through."""
+    return document.command == "drain" or bool(document.workloads) or bool(document.timeline)
+
+
+def change_sentence(document: PlanReport) -> str:
+    """Return in one sentence what becomes of the workloads in question and of their pods, then of other pods."""
+    if document.command == "drain":
+        if not document.changes and not document.obstacles:
+            return "No pod has to move"
+        own = [change for change in document.changes if change.caused_by == "change"]
+        owners = {workload_of(change) for change in own}
+        stuck = sum(
+            workload.state is WorkloadState.STUCK and workload_title(workload) in owners
+            for workload in document.workloads
+        )
+        return (", ".join(_ends(own, stuck, document)) or "No pod has to move") + beside_text(document)
+    subjects = [
+        workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
+    ]
+    names = {workload_title(workload) for workload in subjects}
+    words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
+    parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
+    own = [change for change in document.changes if _is_of(change, names)]
+    others = Counter(
+        change.action for change in document.changes if not _is_of(change, names) and change.caused_by == "change"
+    )
+    stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
+    ends = _ends(own, stuck, document) if own or document.obstacles or stuck else ["nothing to place"]
+    sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
+    beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
+    sentence += f"; other pods: {', '.join(beside)}" if beside else ""
+    missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+    sentence += f"; {count(missing, 'workload')} without all replicas" if missing else ""
+    return sentence + beside_text(document)
+
+
+def beside_text(document: PlanReport) -> str:
+    """Return what happens in any case, because pods were pending before; empty for nothing."""
+    actions = Counter(change.action for change in document.changes if change.caused_by == "waiting")
+    ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
+    return f"; pods that waited before: {', '.join(ends)}" if ends else ""
+
+
+def luck_blocks(document: PlanReport) -> Iterator[Block]:
+    """Yield what depends on draws among equals, with the share of draws in which it happens."""
+    luck = document.luck
+    if not luck:
+        return
+    ends = [
+        f"{name} {words} in {number}"
+        for pods, words in ((luck.pending, "stays pending"), (luck.evicted, "makes room for another pod"))
+        for name, number in list(pods.items())[:_MOST_LUCKY]
+    ]
+    left = len(luck.pending) + len(luck.evicted) - len(ends)
+    ends += [f"and {left} more"] if left > 0 else []
+    ends += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []
+    draws = f"of {luck.runs} draws among equal nodes and pods"
+    yield line(Span("Depends on luck", "warn"), f": {draws}, {'; '.join(ends)} (--runs shows more)")
+
+
+def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:
+    """Return how many pods end in which way, and how many workloads are stuck."""
+    counts = Counter(change.action for change in changes)
+    n_placed = counts[Action.PLACED] + counts[Action.MOVED]
+    n_wanted = n_placed + counts[Action.PENDING]
+    # Of a workload that only gets smaller no pod needs a place.
+    ends = [f"{n_placed} of {count(n_wanted, 'pod')} placed"] if n_wanted else []
+    if stuck:
+        ends.append(f"{count(stuck, 'workload')} stuck")
+    numbers = (
+        (len(document.obstacles), "blocked"),
+        (counts[Action.EVICTED], "gone for good"),
+        (sum(change.by is not None for change in changes), "preempted"),
+    )
+    return ends + [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
+
+
+def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
+    """Return whether a pod belongs to one of the workloads, or is one itself."""
+    name = workload_of(change)
+    return name in names or f"Pod {name}" in names
+
+
+def _is_subject(workload: WorkloadChange) -> bool:
+    return workload.state is WorkloadState.UNCHANGED or bool(workload.refused)
+
+
+def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of what becomes of the workloads."""
+    shown = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
+    if shown:
+        yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
+    quiet = [workload for workload in document.workloads if _is_quiet(workload)]
+    if quiet and not options.is_wide:
+        names = listing([workload_title(workload) for workload in quiet])
+        yield line(f"Unchanged: {names}")
+    if isinstance(document.timeline, Timeline):
+        yield from timeline_blocks(document, document.timeline)
+    elif any(step.pod for step in document.steps):
+        yield line(Span(_ASSUMED, "dim"))
+
+
+def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
+    """Yield what holds workloads up, and which pods cannot be evicted."""
+    explained = {
+        pod
+        for change in document.changes
+        if change.action is Action.PENDING
+        for pod in (change.pod, change.recreated_as)
+    }
+    for workload in document.workloads:
+        if workload.refused:
+            yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
+            yield Preformatted("the API server refuses it", workload.refused)
+        elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
+            yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
+            holder = "the change ends it" if workload.is_failed_job else "its controller cannot create pods"
+            yield Preformatted(workload.pod or holder, workload.because)
+    yield from _obstacles(document)
+
+
+def _stuck(workload: WorkloadChange) -> str:
+    if workload.is_failed_job:
+        return "the job fails"
+    return f"stuck, {workload.ready} of {workload.desired} ready"
+
+
+def _is_quiet(workload: WorkloadChange) -> bool:
+    return workload.state is WorkloadState.UNCHANGED and not workload.refused and not workload.unseen
+
+
+def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
+    is_moved = workload.change is Change.NONE and workload.state in (WorkloadState.COMPLETE, WorkloadState.STUCK)
+    moved = "moved" if is_moved else _WORDS[workload.change]
+    is_bad = workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or bool(workload.refused)
+    style: Style = "bad" if is_bad else "good"
+    state = f"{count(workload.blocked, 'pod')} blocked" if workload.blocked else workload.state.value
+    return (
+        workload_title(workload),
+        "refused" if workload.refused else moved,
+        str(workload.desired),
+        str(workload.ready),
+        str(workload.pending),
+        Span(state, style),
+    )
+
+
+def _obstacles(document: PlanReport) -> Iterator[Block]:
+    obstacles = document.obstacles
+    if not obstacles:
+        return
+    yield Heading((Span(f"{count(len(obstacles), 'pod')} cannot be evicted", "bad"),))
+    rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
+    yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
+    for node in document.refused_nodes:
+        yield line(refused_text(node), is_item=True)
+    if document.forced:
+        yield line(forced_text(document.forced), is_item=True)
+    texts: set[str] = set()
+    for obstacle in obstacles:
+        text = obstacle_text(obstacle)
+        if text and text not in texts:
+            texts.add(text)
+            yield line(text, is_item=True)
+
+
+def refused_text(node: RefusedNode) -> str:
+    """Return what kubectl does with a node that it refuses to empty."""
+    pods = "its only pod" if node.stays == 1 else f"none of the {node.stays} pods"
+    evicts = f"does not evict {pods}" if node.stays == 1 else f"evicts {pods} there"
+    return f"kubectl drain cordons {node.node} but {evicts}: it asks for {' '.join(node.flags)} first"
+
+
+def forced_text(forced: Forced) -> str:
+    """Return what the missing flags would change."""
+    ends = [f"{count(forced.placed, 'pod')} would move"] if forced.placed else []
+    for pods, words in (
+        (forced.gone, "would be gone for good"),
+        (forced.pending, "would stay pending"),
+        (forced.blocked, "could not be evicted even so"),
+    ):
+        if pods:
+            ends.append(f"{listing(pods)} {words}")
+    return f"with {' '.join(forced.flags)}: {', '.join(ends) or 'nothing would change'}"
+
+
+def obstacle_text(obstacle: Obstacle) -> str:
+    """Return what it takes for a pod to be evicted; empty where no budget covers it."""
+    if len(obstacle.budgets) > 1:
+        names = listing([budget.name for budget in obstacle.budgets])
+        return f"{obstacle.pod} is selected by {names}; let only one of them select it"
+    if not obstacle.budgets or not obstacle.is_by_budget:
+        return ""
+    budget = obstacle.budgets[0]
+    has = f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}"
+    if not obstacle.ready:
+        has += f"; {obstacle.pod} is not ready, and may go once the budget is met"
+    if obstacle.remedies:
+        return f"{has}. What would help: {'; or '.join(remedy_text(remedy) for remedy in obstacle.remedies)}"
+    missing = max(budget.desired - budget.healthy + obstacle.ready, 1)
+    return f"{has}: it takes {count(missing, 'more healthy pod')} elsewhere, or a budget that requires fewer"
+
+
+def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
+    """Yield a table of everything that happens, in order."""
+    if not steps:
+        return
+    yield Heading(("Steps",))
+    has_times = not isinstance(steps[-1].at, UnsetType)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
+            Span(step.event, _STYLES.get(step.event, "")),
+            step.pod or step.workload,
+            step.node or "-",
+            step.because,
+        )
+        for step in steps[:_MOST_STEPS]
+    ]
+    note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
+    first = "SECOND" if has_times else "STEP"
+    yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
+
+
+def change_cases(document: PlanReport) -> Iterator[Case]:
+    """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
+    yield from unavailable_cases(document)
+    for obstacle in document.obstacles:
+        counted = document.verdict.counted_of(obstacle.pod)
+        yield _blocked(obstacle, "failed" if counted else "skipped")
+    for workload in document.workloads:
+        counted = document.verdict.counted_of(f"{workload.kind}/{workload.namespace}/{workload.name}")
+        if workload.refused:
+            yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
+        # Where a pod of its own holds it up, there is a case for that pod.
+        elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
+            words = f"{_stuck(workload)}: {workload.because}"
+            rule = "JobFailed" if workload.is_failed_job else "Refused"
+            yield _of_workload(workload, "failed" if counted else "skipped", rule, words)
+        elif workload.state is WorkloadState.UNCHANGED:
+            yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
+
+
+def _blocked(obstacle: Obstacle, state: State) -> Case:
+    kind, _, name = obstacle.workload.partition("/")
+    text = obstacle_text(obstacle)
+    return Case(
+        obstacle.pod,
+        state,
+        "Blocked",
+        f"{obstacle.pod} cannot be evicted from {obstacle.node}: {obstacle.words}",
+        "\n".join(part for part in (obstacle.words, text) if part),
+        workload=f"{kind} {name}" if name else "",
+        hint=text,
+    )
+
+
+def _of_workload(workload: WorkloadChange, state: State, rule: str, words: str) -> Case:
+    name = workload_title(workload)
+    origin = workload.origin
+    if not origin:
+        return Case(name, state, rule, words, words)
+    return Case(name, state, rule, words, words, origin.file, origin.document, origin.line or None)

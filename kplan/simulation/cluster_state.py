@@ -1,0 +1,398 @@
+"""The events of a simulation: pods are created, bound and removed, nodes cordoned, and every step is logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.admission.admit import Named
+from kplan.admission.whole import WholeTemplate
+from kplan.api.apps import ReplicaSet, StatefulSet
+from kplan.api.core import Pod, ReplicationController
+from kplan.documents.change import Step, StepEvent
+from kplan.documents.placement import Outcome
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import Create, ObservedPod
+from kplan.simulation.cycles import Circles
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.disruption import Disruptions
+from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
+from kplan.simulation.objects import Workloads
+from kplan.simulation.observing import adopted_by, target_of
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
+from kplan.simulation.pod_creation import PodMaker
+from kplan.simulation.queue import RetryQueue
+from kplan.simulation.timers import Timers
+from kplan.snapshot.model import Warning as InputWarning
+
+_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
+"""Steps in which nothing happens."""
+
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that hold no room any more."""
+
+LATER = 2**64
+"""Pods that the simulation creates come after all pods of the snapshot."""
+
+
+class Course:
+    """A cluster in motion, one event at a time, whoever causes the event.
+
+    Attributes
+    ----------
+    session : changes as pods come and go
+    workloads : changes as manifests are applied
+    pods : row -> every pod that has not ended
+    messages : row of a pending pod -> kube-scheduler's last message about it
+    outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
+    steps : what has happened so far
+    already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
+    now : virtual time, seconds since 1970
+    violations : preemptor and victim, where that broke a budget
+    circle : why the simulation was ended while pods still moved; empty when it came to rest
+    """
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        self.session = session
+        self.workloads = workloads
+        self.disruptions = disruptions
+        self.pods: dict[int, ObservedPod] = {}
+        self._owner_of: dict[int, str] = {}
+        self.messages: dict[int, str] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self.steps: list[Step] = []
+        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
+        self.already_leaving: list[str] = []
+        self.circle = ""
+        self.violations: list[tuple[str, str]] = []
+        #: namespace -> rows of pods without a controller, in the order in which they came to be
+        self.orphans: dict[str, list[int]] = {}
+        #: row -> key of the workload that a pod belonged to before another one took it over
+        self.former_workload: dict[int, str] = {}
+        self._maker = maker
+        maker.bind_at_once(session.bound_at_once)
+        self._queue = RetryQueue(session)
+        self._queue.now = now
+        self.timers = Timers()  #: what is to happen later
+        self.starts_at: float | None = None  #: when a simulation with a clock starts, in virtual time
+        self.last_change = now  #: when something happened last, a status of a workload included
+        self._dirty: dict[str, Owner] = {}
+        self._dirty_deployments: dict[str, DeploymentState] = {}
+        self._circles = Circles()
+
+    def owner(self, row: int) -> Owner | None:
+        """Return the owner of a pod."""
+        key = self._owner_of.get(row)
+        return None if key is None else self.workloads.owner(key)
+
+    @property
+    def now(self) -> float:
+        """Virtual time in seconds since 1970."""
+        return self._queue.now
+
+    def note_change(self) -> None:
+        """Note that something happens now."""
+        self.last_change = self.now
+
+    def enqueue(self, owner: Owner | DeploymentState) -> None:
+        """Have a controller sync its workload when its turn comes."""
+        if isinstance(owner, DeploymentState):
+            self._dirty_deployments[owner.ref.key] = owner
+        else:
+            self._dirty[owner.ref.key] = owner
+            if isinstance(owner, ReplicaSetState) and owner.parent is not None:
+                self._dirty_deployments[owner.parent.ref.key] = owner.parent
+
+    def notify(self, owner: Owner) -> None:
+        """Have a controller sync its workload because one of its pods has changed."""
+        self.enqueue(owner)
+
+    @property
+    def has_pending_sync(self) -> bool:
+        """Whether a controller has yet to sync its workload."""
+        return bool(self._dirty or self._dirty_deployments)
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about created pods and their workloads, each once."""
+        return tuple(self._maker.warnings)
+
+    def refusal_of(self, what: Named) -> str:
+        """Return why the API server refuses a new object; "" where it accepts and so counts it against quotas."""
+        return self._maker.refusal_of(what)
+
+    def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
+        """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
+        listers, key = self.session.listers, (obj.metadata.namespace, obj.metadata.name)
+        if isinstance(obj, ReplicaSet):
+            listers.replica_sets[key] = obj
+        elif isinstance(obj, StatefulSet):
+            listers.stateful_sets[key] = obj
+        else:
+            listers.replication_controllers[key] = obj
+
+    def create(self, owner: Owner, wanted: Create) -> bool:
+        """Create a pod; tell whether the API server accepts it."""
+        template = owner.template_of(wanted.revision)
+        info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
+        if not refusal and info.key in self.session.pod_ids:
+            # Only stateful sets choose names that another pod may have already.
+            self._maker.release(info)
+            refusal = f'pods "{info.name}" already exists'
+        if refusal:
+            if refusal != owner.refusal:
+                owner.refusal = refusal
+                self.log(StepEvent.REFUSED, owner=owner, pod=info.key, because=refusal)
+            return False
+        owner.refusal = ""
+        row = self.session.add_pod(info)
+        pod = ObservedPod(
+            row,
+            info.namespace,
+            info.name,
+            info.uid,
+            "",
+            "Pending",
+            self.now,
+            None,
+            wanted.revision,
+            wanted.index,
+            wanted.node,
+            is_new=True,
+            order=LATER + row,
+        )
+        if isinstance(owner, ForeignState):
+            owner.lost.remove(wanted.revision)
+        self.pods[row] = pod
+        self._owner_of[row] = owner.ref.key
+        owner.join(pod)
+        self.disruptions.join(pod, info, owner)
+        self._circles.note(pod, owner, 1)
+        self.notify(owner)
+        self.messages[row] = ""
+        self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=_with_claims(wanted, self._maker.fresh_claims()))
+        self._enter(row, info)
+        return True
+
+    def hand_over(self, former: Owner, owner: Owner) -> None:
+        """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
+
+        They count as created from its template, as nothing tells otherwise.
+        """
+        infos = self.session.cluster.pods.infos
+        for pod in tuple(former.pods.values()):
+            self._circles.note(pod, former, -1)
+            former.leave(pod)
+            adopted = self.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
+            owner.join(adopted)
+            self._circles.note(adopted, owner, 1)
+        self._maker.note_unseen(owner)
+
+    def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
+        """Give a pod without a controller to a workload, which sees it as `observed`."""
+        self._circles.note(pod, None, -1)
+        self.disruptions.leave(pod)
+        self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
+        self.pods[pod.row], self._owner_of[pod.row] = observed, owner.ref.key
+        owner.join(observed)
+        self.disruptions.join(observed, self.session.cluster.pods.infos[pod.row], owner)
+        self._circles.note(observed, owner, 1)
+
+    def release(self, owner: Owner, pod: ObservedPod) -> None:
+        """Take a pod from a workload whose selector matches it no more."""
+        info = self.session.cluster.pods.infos[pod.row]
+        self._circles.note(pod, owner, -1)
+        self.disruptions.leave(pod)
+        owner.leave(pod)
+        del self._owner_of[pod.row]
+        self.disruptions.join(pod, info, None)
+        self._circles.note(pod, None, 1)
+        self._add_orphan(pod)
+
+    def _add_orphan(self, pod: ObservedPod) -> None:
+        self.orphans.setdefault(pod.namespace, []).append(pod.row)
+
+    def has_claims(self, owner: Owner, info: PodInfo) -> bool:
+        """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
+        return self._maker.has_claims(owner, info)
+
+    def is_made_by(self, owner: DaemonSetState, info: PodInfo) -> bool:
+        """Tell whether a pod counts as created from the current template of a daemon set."""
+        return self._maker.is_made_by(owner, info, target_of(info.pod))
+
+    def warn(self, warning: InputWarning) -> None:
+        """Add a warning."""
+        self._maker.warnings[warning] = None
+
+    def _enter(self, row: int, info: PodInfo) -> None:
+        """Queue a new pod, or bind it to the node that its spec names."""
+        node = info.pod.spec.node_name
+        if node:
+            place = self.session.cluster.nodes.row_of.get(node, NOWHERE)
+            if place != NOWHERE:
+                self.bind(row, place)
+        elif self.session.framework_for(info) is not None:
+            self._queue.add(row)
+
+    def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
+        """Create a pod without an owner; return its row, or why the API server refuses it.
+
+        Parameters
+        ----------
+        whole : the whole manifest, where it is known
+        """
+        info, refusal = self._maker.make_bare(pod, whole)
+        if refusal:
+            self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
+            return None, refusal
+        row = self.session.add_pod(info)
+        observed = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
+        self.pods[row] = observed
+        self.disruptions.join(observed, info, None)
+        self._circles.note(observed, None, 1)
+        self.messages[row] = ""
+        self.log(StepEvent.CREATED, pod=info.key)
+        self._add_orphan(observed)
+        self._enter(row, info)
+        return row, ""
+
+    def remove(
+        self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
+    ) -> None:
+        """Tell a pod to go.
+
+        Parameters
+        ----------
+        by : the pod that preempts it
+        by_owner : its own controller removes it, and so does not count that as a failure
+        """
+        owner = self.owner(pod.row)
+        self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
+        terminating = self.terminating(pod, owner, by=by, by_owner=by_owner)
+        if owner is not None:
+            if terminating is None:
+                owner.leave(pod)
+            else:
+                owner.retire(terminating)
+            if not by_owner:
+                doubt = owner.failed(pod, self.now)
+                if doubt:
+                    self.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
+                if isinstance(owner, ForeignState):
+                    owner.lost.append(pod.revision)
+            self.notify(owner)
+        if terminating is None:
+            self.vanish(pod, owner)
+
+    def terminating(
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
+    ) -> ObservedPod | None:
+        """Return what a pod is from now on that is told to go; None where it is gone at once, as it is without a clock.
+
+        Parameters are those of `remove`.
+        """
+        del pod, owner, by, by_owner
+        return None
+
+    def let_go(self, rows: Iterable[int]) -> None:
+        """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
+        for row in tuple(rows):
+            self.already_leaving.append(self.pods[row].key)
+            self.vanish(self.pods[row], self.owner(row))
+
+    def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
+        """Remove a pod that its owner does not count any more."""
+        info = self.session.cluster.pods.infos[pod.row]
+        self._owner_of.pop(pod.row, None)
+        self._circles.note(pod, owner, -1)
+        del self.pods[pod.row]
+        self.messages.pop(pod.row, None)
+        self.outcomes.pop(pod.row, None)
+        self.disruptions.leave(pod)
+        self._maker.release(info, owner, pod.index)
+        self.session.pod_ids.pop(info.key, None)
+        had_place = self.session.nominator.row_of(pod.row) is not None
+        self.session.nominator.drop(pod.row)
+        self._queue.forget(pod.row)
+        if self.session.cluster.node_of[pod.row] != NOWHERE:
+            self.session.evict(pod.row)
+        if pod.node and pod.phase not in ENDED:
+            self._queue.notice(PodDeleted(info))
+        elif had_place:
+            self._queue.notice(PodDeleted(info), info.priority)
+
+    def bind(self, row: int, place: int) -> None:
+        """Bind a pod to a node."""
+        info = self.session.cluster.pods.infos[row]
+        pod = self.pods[row]
+        owner = self.owner(row)
+        self._circles.note(pod, owner, -1)
+        self.session.bind_claims(row, place)
+        self.session.bind(row, place)
+        node = self.session.cluster.nodes.names[place]
+        pod = self.pods[row] = self.started(replace(pod, node=node, phase="Running"), owner)
+        self.disruptions.settle(pod)
+        self.messages.pop(row, None)
+        self.outcomes.pop(row, None)
+        if owner is not None:
+            owner.settle(pod)
+            self.notify(owner)
+        self._circles.note(pod, owner, 1)
+        self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
+        self._queue.notice(PodAdded(info))
+
+    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:  # noqa: ARG002 - with a clock it matters
+        """Return a pod that is bound as it is then: ready at once where there is no clock."""
+        return replace(pod, ready_since=self.now)
+
+    def cordon(self, nodes: Iterable[str]) -> None:
+        """Mark nodes as unschedulable."""
+        row_of = self.session.cluster.nodes.row_of
+        self.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
+
+    def uncordon(self, name: str) -> None:
+        """Mark a node as schedulable again."""
+        nodes = self.session.cluster.nodes
+        row = nodes.row_of[name]
+        if nodes.unschedulable[row]:
+            self.session.set_schedulable([row], schedulable=True)
+            self._queue.notice(NodeUncordoned(nodes.nodes[row]))
+
+    def log(
+        self,
+        event: StepEvent,
+        *,
+        pod: str = "",
+        node: str | None = None,
+        owner: Owner | None = None,
+        workload: str = "",
+        because: str = "",
+        by: str | None = None,
+    ) -> None:
+        """Append a step."""
+        if not workload:
+            workload = owner.workload.key if owner is not None else f"Pod/{pod}"
+        is_finding = event in _FINDINGS
+        now = self.last_change if is_finding else self.now
+        at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
+        n = len(self.steps) + 1
+        self.steps.append(
+            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
+        )
+        if not is_finding:
+            self.note_change()
+        if self.on_step is not None:
+            self.on_step(n)
+
+
+def _with_claims(wanted: Create, claims: Sequence[str]) -> str:
+    """Return why a pod is created, and with which new claims."""
+    if not claims:
+        return wanted.because
+    return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"

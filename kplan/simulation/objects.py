@@ -1,0 +1,354 @@
+"""The workloads of a snapshot with their pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec import structs
+from msgspec.structs import replace
+
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kplan.api.batch import Job
+from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.labels import Selector, parse_int64
+from kplan.api.meta import LabelSelector, OwnerReference, controller_of
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.daemon_set import Eligibility
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.desired import (
+    count,
+    deletes_claims,
+    progress_deadline,
+    wanted_daemon_set,
+    wanted_deployment,
+    wanted_job,
+    wanted_stateful_set,
+)
+from kplan.simulation.immutable import IsOn
+from kplan.simulation.jobs import JobState
+from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef, compiled
+from kplan.simulation.pod_creation import GENERATION_LABEL
+from kplan.simulation.revisions import REVISION_LABEL, Revision, Revisions, equal_revision
+from kplan.simulation.templates import Templates
+from kplan.workloads.daemons import eligibilities
+from kplan.workloads.expansion import TEMPLATE_HASH
+
+_STATIC = "Node"
+"""A static pod's owner: only its node's kubelet recreates it."""
+
+
+class Workloads:
+    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME.
+
+    Parameters
+    ----------
+    is_on : tells whether a feature gate is on
+    revisions : those of the snapshot
+    """
+
+    def __init__(self, templates: Templates, is_on: IsOn, revisions: Revisions) -> None:
+        self.templates = templates
+        self.is_on = is_on
+        self.revisions = revisions
+        self._owners: dict[str, Owner] = {}
+        self._deployments: dict[str, DeploymentState] = {}
+        self._ages = 0
+        #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
+        self.orphan_sets: dict[str, list[str]] = {}
+        self._original: Workloads | None = None
+
+    def fork(self) -> Workloads:
+        """Return an independent copy, which copies each workload when it is first looked up."""
+        forked = Workloads(self.templates.copy(), self.is_on, self.revisions)
+        forked._ages = self._ages
+        forked.orphan_sets = {namespace: keys.copy() for namespace, keys in self.orphan_sets.items()}
+        forked._original = self
+        return forked
+
+    def owner(self, key: str) -> Owner | None:
+        """Return the state of a workload that owns pods: a replica set, a stateful set and the like."""
+        owner = self._owners.get(key)
+        if owner is not None or self._original is None:
+            return owner
+        original = self._original.owner(key)
+        if original is None:
+            return None
+        if isinstance(original, ReplicaSetState) and original.parent is not None:
+            self.deployment(original.parent.ref.key)
+        else:
+            self._owners[key] = original.copy()
+        return self._owners[key]
+
+    def deployment(self, key: str) -> DeploymentState | None:
+        """Return the state of a deployment."""
+        deployment = self._deployments.get(key)
+        if deployment is not None or self._original is None:
+            return deployment
+        original = self._original.deployment(key)
+        if original is None:
+            return None
+        deployment = self._deployments[key] = original.copy()
+        self._owners.update({replica_set.ref.key: replica_set for replica_set in deployment.sets.values()})
+        return deployment
+
+    def keys(self) -> list[str]:
+        """Return the keys of all workloads, deployments last."""
+        original = [] if self._original is None else self._original.keys()
+        return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
+
+    def find(self, key: str) -> Owner | DeploymentState | None:
+        """Return the state of a workload of any kind."""
+        return self.deployment(key) or self.owner(key)
+
+    def add_deployment(self, obj: Deployment) -> DeploymentState:
+        """Add a deployment; its replica sets follow."""
+        ref = _ref("Deployment", obj)
+        self.templates.note(ref.key, obj.spec.template)
+        template = self.templates.identity(ref.key, obj.spec.template)
+        state = DeploymentState(
+            ref,
+            wanted_deployment(obj),
+            template,
+            obj.spec.template,
+            obj.spec.selector or LabelSelector(),
+            self.templates.digest(template),
+            min_ready=obj.spec.min_ready_seconds,
+            deadline=progress_deadline(obj),
+        )
+        self._deployments[ref.key] = state
+        return state
+
+    def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
+        """Add a replica set, also to its deployment."""
+        ref = _ref("ReplicaSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
+        self._ages += 1
+        annotations = obj.metadata.annotations
+        state = ReplicaSetState(
+            ref,
+            {"": obj.spec.template},
+            replicas=count(obj.spec.replicas),
+            template=self.templates.identity(ref.key, obj.spec.template),
+            age=self._ages,
+            noted=(_noted(annotations.desired_replicas), _noted(annotations.max_replicas)),
+            labels=obj.metadata.labels,
+            is_controlled=controller_of(obj.metadata) is not None,
+            selector=compiled(obj.spec.selector),
+            min_ready=obj.spec.min_ready_seconds,
+        )
+        if not state.is_controlled:
+            self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
+        self._owners[ref.key] = state
+        owner = controller_of(obj.metadata)
+        parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
+        if parent is not None:
+            if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
+                # Written by hand, without a template: the set with pods is that of the deployment's current template.
+                state.template, state.templates = parent.template, {"": parent.spec}
+            if None in state.noted:
+                state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+            parent.adopt(state)
+        return state
+
+    def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
+        """Add a replication controller."""
+        ref = _ref("ReplicationController", obj, "v1")
+        template = obj.spec.template or PodTemplateSpec()
+        self.templates.note(ref.key, template)
+        is_controlled = controller_of(obj.metadata) is not None
+        state = ReplicaSetState(
+            ref,
+            {"": template},
+            replicas=count(obj.spec.replicas),
+            is_controlled=is_controlled,
+            selector=selector_of_controller(obj),
+            min_ready=obj.spec.min_ready_seconds,
+        )
+        self._owners[ref.key] = state
+        return state
+
+    def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
+        """Add a stateful set."""
+        ref = _ref("StatefulSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        update = (
+            self.revision_of(ref, obj.spec.template, obj.spec.selector)
+            or obj.status.update_revision
+            or self.templates.stateful_revision(ref, obj.spec.template)
+        )
+        current = obj.status.current_revision
+        if not current or (known and current not in {revision.name for revision in known}):
+            current = update
+        state = StatefulSetState(
+            ref,
+            {**self._templates_of(known), update: obj.spec.template},
+            wanted=wanted_stateful_set(obj, current, update, self.is_on),
+            has_revision=bool(known or obj.status.update_revision),
+            deletes_claims=deletes_claims(obj),
+            selector=selector,
+            min_ready=obj.spec.min_ready_seconds,
+        )
+        self._owners[ref.key] = state
+        return state
+
+    def revision_of(self, ref: WorkloadRef, template: PodTemplateSpec, selector: LabelSelector | None) -> str | None:
+        """Return the name of the revision that a stateful set or daemon set has for a template; None for a new one."""
+        revisions = self.revisions.of(ref, compiled(selector))
+        revision = equal_revision(revisions, template, self.templates.stored(ref.key) if revisions else None)
+        return None if revision is None else revision.name
+
+    def _templates_of(self, revisions: Iterable[Revision]) -> dict[str, PodTemplateSpec]:
+        for revision in revisions:
+            if revision.whole is not None:
+                self.templates.note_whole(revision.template, revision.whole)
+        return {revision.name: revision.template for revision in revisions}
+
+    def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
+        """Add a daemon set; `name_revisions` reads its revision from its pods where the snapshot has none of it."""
+        ref = _ref("DaemonSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
+        selector = compiled(obj.spec.selector)
+        known = self.revisions.of(ref, selector)
+        revision = self.revision_of(ref, obj.spec.template, obj.spec.selector) or self.templates.revision(
+            ref, obj.spec.template
+        )
+        state = DaemonSetState(
+            ref,
+            {**self._templates_of(known), revision: obj.spec.template},
+            wanted=wanted_daemon_set(obj, revision),
+            has_revision=bool(known),
+            selector=selector,
+            min_ready=obj.spec.min_ready_seconds,
+        )
+        state.nodes = eligible_nodes(obj.spec.template, nodes)
+        self._owners[ref.key] = state
+        return state
+
+    def add_job(self, obj: Job) -> JobState:
+        """Add a job."""
+        ref = _ref("Job", obj, "batch/v1")
+        self.templates.note(ref.key, obj.spec.template)
+        counts_leaving = obj.spec.pod_replacement_policy != "Failed"
+        state = JobState(
+            ref,
+            {"": obj.spec.template},
+            wanted=wanted_job(obj),
+            counts_leaving=counts_leaving,
+            selector=compiled(obj.spec.selector),
+            deadline=obj.spec.active_deadline_seconds,
+            started_at=seconds(obj.status.start_time),
+            policy=obj.spec.pod_failure_policy,
+        )
+        self._owners[ref.key] = state
+        return state
+
+    def owner_of(self, pod: Pod) -> Owner | None:
+        """Return the owner that recreates a pod when it is gone; None for bare and static pods."""
+        reference = controller_of(pod.metadata)
+        if reference is None or reference.kind == _STATIC:
+            return None
+        key = f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
+        owner = self.owner(key)
+        if owner is None or (owner.ref.uid and reference.uid and owner.ref.uid != reference.uid):
+            owner = self._owners[key] = self._missing(reference, pod)
+        return owner
+
+    def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
+        """Return a stand-in for a controller whose object is not in the snapshot.
+
+        A replica set whose name is that of a deployment with a template hash counts as that deployment's.
+        """
+        ref = WorkloadRef(reference.kind, pod.metadata.namespace, reference.name, reference.uid, reference.api_version)
+        digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
+        parent = self.deployment(f"Deployment/{ref.namespace}/{ref.name.removesuffix(f'-{digest}')}")
+        if ref.kind != "ReplicaSet" or not digest or parent is None or parent.current is not None:
+            return ForeignState(ref)
+        self._ages += 1
+        state = ReplicaSetState(ref, {"": parent.spec}, template=parent.template, age=self._ages)
+        state.replicas = parent.wanted.replicas
+        state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+        parent.adopt(state)
+        return state
+
+    def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
+        """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed, and its owner."""
+        owner = self.owner_of(info.pod)
+        if isinstance(owner, StatefulSetState):
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
+            pod = replace(pod, index=next_ordinal(owner, pod, info), revision=revision)
+            owner.templates.setdefault(revision, _template_of(info.pod))
+        elif isinstance(owner, DaemonSetState):
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+            pod = replace(pod, target=target_of(info.pod), revision=revision)
+        elif isinstance(owner, JobState) and owner.wanted.is_indexed:
+            pod = replace(pod, index=completion_index(info))
+            annotations, failures = info.pod.metadata.annotations, owner.index_failures
+            if pod.index is not None:
+                failures.counted[pod.index] = parse_int64(annotations.job_index_failure_count) or 0
+                failures.ignored[pod.index] = parse_int64(annotations.job_index_ignored_failure_count) or 0
+        elif isinstance(owner, ForeignState):
+            pod = replace(pod, revision=pod.name)
+            owner.templates[pod.name] = _template_of(info.pod)
+            owner.size += not info.is_terminating
+        if owner is not None and not info.is_terminating:
+            owner.join(pod)
+        return pod, owner
+
+    def name_revisions(self, infos: Iterable[PodInfo]) -> None:
+        """Read the revisions of daemon sets, and of stateful sets whose status has none, from their pods' labels.
+
+        The highest template generation is the current one; where pods have none, the revision of most pods.
+        """
+        revisions_of: dict[str, Counter[tuple[int, str]]] = {}
+        for info in infos:
+            revision = info.labels.get(REVISION_LABEL)
+            if revision is not None and info.controller is not None:
+                generation = parse_int64(info.labels.get(GENERATION_LABEL, "")) or 0
+                key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+                revisions_of.setdefault(key, Counter())[generation, revision] += 1
+        for key, revisions in revisions_of.items():
+            owner = self.owner(key)
+            highest = max(generation for generation, _ in revisions)
+            _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
+            if isinstance(owner, DaemonSetState):
+                owner.generation = highest
+            if isinstance(owner, DaemonSetState) and not owner.has_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.revision]}
+                owner.wanted = replace(owner.wanted, revision=revision)
+            elif isinstance(owner, StatefulSetState) and not owner.has_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.update]}
+                owner.wanted = replace(owner.wanted, current=revision, update=revision)
+
+
+def selector_of_controller(obj: ReplicationController) -> Selector | None:
+    """Return which pods a replication controller takes over."""
+    template = obj.spec.template or PodTemplateSpec()
+    return compiled(LabelSelector(match_labels=obj.spec.selector or template.metadata.labels))
+
+
+def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:
+    """Return for each node whether it should run a daemon pod of a template, and whether one there may stay."""
+    nodes = list(nodes)
+    answers = zip(nodes, eligibilities(template, nodes), strict=True)
+    return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
+
+
+def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
+    metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+    return WorkloadRef(kind, metadata.namespace, metadata.name, metadata.uid, api_version)
+
+
+def _noted(text: str) -> int | None:
+    """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
+    number = parse_int64(text)
+    return number if number is not None and number >= 0 else None
+
+
+def _template_of(pod: Pod) -> PodTemplateSpec:
+    """Return a template for pods like this one, without its node."""
+    return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))

@@ -1,0 +1,1 @@
+"""The pods and workloads that a question is about."""

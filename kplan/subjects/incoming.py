@@ -1,0 +1,159 @@
+"""New pods, validated and admitted as by an API server, and the other objects of their manifests."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.admission.judge import invalid_words
+from kplan.admission.podsecurity import NEWEST
+from kplan.admission.updates import update_errors
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.kinds import Kind, by_kind_and_name, type_of
+from kplan.api.scheduling import PriorityClass
+from kplan.documents.placement import Origin
+from kplan.errors import ManifestError
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.storage_classes import with_default_class
+from kplan.subjects.admitting import Admitting
+from kplan.workloads.claims import generated_claims
+from kplan.workloads.manifests import Manifests, ManifestWorkload
+
+_UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Name space of generated uids: the same pod has the same uid."""
+
+
+class IncomingPod(msgspec.Struct, frozen=True):
+    """A new pod to place."""
+
+    pod: Pod
+    origin: Origin
+    refused: str = ""  #: why the API server refuses it; empty if it accepts it
+    more: int = 0  #: number of further replicas, which are only counted: they have the same outcome
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """The new pods and objects of manifests."""
+
+    pods: tuple[IncomingPod, ...]  #: in reading order
+    #: other objects that scheduling reads: services, claims, budgets, replica sets, …
+    objects: tuple[msgspec.Struct, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> Incoming:
+    """Put the pods of manifests through admission and validation.
+
+    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods.
+
+    Parameters
+    ----------
+    minor : minor version of the API server, such as 36
+
+    Raises
+    ------
+    ManifestError
+        With every pod manifest that is invalid, with file, document, line and JSON path.
+    """
+    admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
+    world = with_objects(snapshot, objects)
+    pods = []
+    for manifest_pod in manifests.pods:
+        admitted = admitting.admit(manifest_pod)
+        pod = with_uid(admitted.pod)
+        pod, claims = generated_claims(pod, world)
+        objects += [complete(claim, type_of(claim)) for claim in claims]
+        pods.append(IncomingPod(pod, origin_of(manifest_pod.workload), admitted.rejected or "", manifest_pod.more))
+    if wrong := [*admitting.problems, *admitting.uncountable]:
+        raise ManifestError(wrong)
+    warnings = list(manifests.warnings)
+    warnings += [warning for warning in admitting.warnings if warning not in warnings]
+    return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def origin_of(workload: ManifestWorkload) -> Origin:
+    """Return the place of a workload or pod in its manifest."""
+    item = workload.item
+    return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
+
+
+def accepted_objects(
+    objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
+) -> tuple[Admitting, list[msgspec.Struct]]:
+    """Return the objects that the API server accepts, and the admission for the pods of the same manifests."""
+    applied, refused = _applied(objects, snapshot)
+    admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
+    admitting.warnings += refused
+    return admitting, [obj for obj in applied if admitting.accepts(obj)]
+
+
+def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
+    """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
+
+    Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
+    class get the default one.
+    """
+    completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
+    classes = with_objects(snapshot, completed).storage_classes
+    known: dict[str, dict[tuple[str, str], Any]] = {}
+    applied: list[msgspec.Struct] = []
+    refused: list[InputWarning] = []
+    for obj in completed:
+        attribute = type_of(obj).attribute
+        if attribute not in known:
+            held = getattr(snapshot, attribute)
+            known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
+        metadata = obj.metadata
+        older = known[attribute].get((metadata.namespace, metadata.name))
+        words = _update_words(type_of(obj), metadata.name, older, obj) if older is not None else ""
+        if words:
+            name = object_name(type_of(obj).name, metadata.namespace, metadata.name)
+            refused.append(InputWarning("Refused", name, words))
+        elif older is not None and isinstance(obj, PriorityClass):
+            applied.append(replace(obj, preemption_policy=older.preemption_policy))
+        elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+            applied.append(older)
+        elif older is not None and "status" in obj.__struct_fields__:
+            applied.append(replace(obj, status=older.status))
+        elif isinstance(obj, PersistentVolumeClaim):
+            applied.append(with_default_class(obj, classes))
+        else:
+            applied.append(obj)
+    return applied, refused
+
+
+def _update_words(kind: Kind, name: str, before: Any, after: Any) -> str:
+    """Return why the API server refuses to change an object; empty where it accepts that."""
+    errors = update_errors(before, after)
+    return invalid_words(kind.name, kind.group, name, errors) if errors else ""
+
+
+def with_uid(pod: Pod) -> Pod:
+    """Return the pod with a uid; one that has none gets it from its name."""
+    metadata = pod.metadata
+    if metadata.uid:
+        return pod
+    uid = str(uuid.uuid5(_UID_SPACE, f"{metadata.namespace}/{metadata.name}"))
+    return replace(pod, metadata=replace(metadata, uid=uid))
+
+
+def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snapshot:
+    """Return the snapshot with further objects, which replace older ones of the same kind and name."""
+    added = by_kind_and_name(objects)
+    if not added:
+        return snapshot
+    changes: dict[str, Any] = {}
+    for attribute, newer in added.items():
+        others = tuple(
+            obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
+        )
+        changes[attribute] = (*others, *newer.values())
+    return dataclasses.replace(snapshot, **changes)

@@ -1,0 +1,130 @@
+"""The pods of a workload, found through their chain of owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kplan.api.alike import nearest_texts
+from kplan.api.core import Pod
+from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
+from kplan.api.meta import controller_of
+from kplan.errors import NotFoundError, UsageError
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.not_found import meant
+
+_POD_NAMES = frozenset({"pod", "pods", "po"})
+_SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
+_ENDED = frozenset({"Succeeded", "Failed"})
+_NEAR = 0.8
+"""How alike a name must be that was probably meant, from 0 to 1."""
+
+_Key = tuple[str, str, str]
+
+
+def kind_named(text: str) -> str:
+    """Return the kind that kubectl understands by ``deploy``, ``deployments``, ``Deployment`` or ``deployment.apps``.
+
+    Returns
+    -------
+    str
+        ``Pod``, a kind of `POD_MAKERS`, or empty.
+    """
+    word = text.lower().partition(".")[0]
+    if word in _POD_NAMES:
+        return "Pod"
+    known = {name: kind for kind in POD_MAKERS for name in (kind.lower(), f"{kind.lower()}s")}
+    named = known.get(word) or SHORT_NAMES.get(word, "")
+    return named if named in POD_MAKERS else ""
+
+
+def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
+    """Return the pods of a workload that have not ended, as NAMESPACE/NAME; parameters as for `living_pods`.
+
+    Raises
+    ------
+    NotFoundError
+        When neither the workload nor a pod of it exists.
+    UsageError
+        When it has no pods.
+    """
+    pods = living_pods(snapshot, kind, namespace, name)
+    if not pods:
+        hint = f"kplan place {workload_name(kind, namespace, name)} shows where its next pod would go"
+        raise UsageError(f"{kind} {namespace}/{name} has no pods that run or wait", hint=hint)
+    return [pod.metadata.key for pod in pods]
+
+
+def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[Pod]:
+    """Return the pods of a workload that have not ended, by name, pending pods first.
+
+    Parameters
+    ----------
+    kind : one of `POD_MAKERS`
+
+    Raises
+    ------
+    NotFoundError
+        When neither the workload nor a pod of it exists.
+    """
+    wanted = (kind, namespace, name)
+    owners = _owners(snapshot)
+    pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
+    if not pods:
+        key = f"{namespace}/{name}"
+        held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}
+        if key not in held:
+            near = workloads_called(snapshot, key)
+            hint = f"did you mean {', '.join(near)}?" if near else meant([key], snapshot.pod_by_key)
+            hint = hint or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are"
+            raise NotFoundError(f"the snapshot has no {kind} {key}", hint=hint)
+    return sorted(pods, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+
+
+def workload_name(kind: str, namespace: str, name: str) -> str:
+    """Return a workload as kubectl takes it, ``deploy/shop/cart``."""
+    return f"{_SHORT.get(kind, kind.lower())}/{namespace}/{name}"
+
+
+def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
+    """Return the workloads of a name, or else of names that are near, as kubectl takes them: ``deploy/shop/cart``.
+
+    Parameters
+    ----------
+    key : NAMESPACE/NAME; where the namespace has no workload of the name, those of other namespaces count
+    """
+    namespace, _, name = key.partition("/")
+    workloads = [
+        (kind.name, obj.metadata.namespace, obj.metadata.name)
+        for kind in POD_MAKERS.values()
+        for obj in getattr(snapshot, kind.attribute)
+        if controller_of(obj.metadata) is None
+    ]
+    called = [workload for workload in workloads if workload[2] == name]
+    called = [workload for workload in called if workload[1] == namespace] or called
+    if not called:
+        near = nearest_texts(key, {f"{where}/{other}" for _, where, other in workloads}, at_least=_NEAR)
+        called = [workload for workload in workloads if f"{workload[1]}/{workload[2]}" in near]
+    return [workload_name(*workload) for workload in called]
+
+
+def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:
+    """Return the controlling workload of each workload."""
+    owners = {}
+    for kind in POD_MAKERS.values():
+        for obj in getattr(snapshot, kind.attribute):
+            owner = controller_of(obj.metadata)
+            if owner is not None:
+                namespace = obj.metadata.namespace
+                owners[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
+    return owners
+
+
+def _above(pod: Pod, owners: Mapping[_Key, _Key]) -> Iterator[_Key]:
+    """Yield the controller of the pod, the controller of that, and so on, until none is left or one repeats."""
+    owner = controller_of(pod.metadata)
+    key = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
+    visited: set[_Key] = set()
+    while key is not None and key not in visited:
+        yield key
+        visited.add(key)
+        key = owners.get(key)

@@ -1,0 +1,1 @@
+"""Changes of a cluster that nobody makes: objects added, replaced, removed and scaled."""

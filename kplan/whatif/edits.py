@@ -1,0 +1,349 @@
+"""What-if changes of a cluster: objects added, replaced or removed, nodes added and cordoned, workloads scaled.
+
+Changes are applied one after the other. A removed object takes with it what it owns, as the garbage collector would; a
+namespace takes its objects, and a node its pods and the objects that drivers publish for it. Controllers recreate the
+pods of a removed node at once, as pending pods; nothing else moves unless the cluster settles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod
+from kplan.api.karpenter import NodePool
+from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
+from kplan.diagnosis.node_shapes import NodeShape, added_nodes
+from kplan.documents.base import ChangeWord, ClusterChange
+from kplan.errors import UsageError
+from kplan.snapshot.checks import reference_warnings
+from kplan.snapshot.load import LoadedObjects, load_objects
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.priorities import resolve_priority
+from kplan.subjects.incoming import with_objects
+from kplan.subjects.not_found import no_node
+from kplan.whatif.job_failures import job_failures
+from kplan.whatif.node_pools import applied_pool
+from kplan.whatif.references import Reference, find, name_of, parse_reference
+from kplan.whatif.resizing import Resize, resized
+from kplan.whatif.successors import pending_again
+
+MAX_ADDED = 100_000
+"""The largest number of nodes to add, above that of any real cluster."""
+
+MAX_REPLICAS = 1_000_000
+
+_MOST_NAMED = 20
+"""The number of objects of a change that reports name; the others are counted."""
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+"""Taint that the node controller puts on cordoned nodes."""
+
+_NO_SPEC = Node().spec
+
+_FRESH_TAINTS = ("node.kubernetes.io/",)
+"""Prefixes of taints that describe the present condition of a node; a new node does not have them."""
+
+
+class With(msgspec.Struct, frozen=True):
+    """Objects to add, or to put in place of objects of the same kind and name."""
+
+    loaded: LoadedObjects
+    what: str
+
+    @staticmethod
+    def of(source: str | Path | Mapping[str, Any]) -> With:
+        """Read a file, a directory, or one object; raises SnapshotError for unusable ones."""
+        loaded = load_objects(source)
+        named = [name_of(type_of(obj), obj) for obj in loaded.objects]
+        what = str(source) if isinstance(source, str | Path) else ", ".join(named)
+        if not loaded.objects:
+            raise UsageError(
+                f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …"
+            )
+        return With(loaded, what)
+
+
+class Without(msgspec.Struct, frozen=True):
+    """Objects to remove."""
+
+    which: Reference
+
+
+class AddNodes(msgspec.Struct, frozen=True):
+    """Nodes to add, all like an existing one."""
+
+    count: int
+    like: str
+
+
+class Cordon(msgspec.Struct, frozen=True):
+    """Nodes to cordon or to uncordon."""
+
+    which: Reference
+    what: str
+    is_cordoned: bool = True
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Workloads to scale."""
+
+    which: Reference
+    replicas: int
+
+
+class Settle(msgspec.Struct, frozen=True):
+    """Run the controllers and the scheduler until nothing moves."""
+
+
+WhatIf = With | Without | AddNodes | Cordon | Scale | Resize | Settle
+
+
+def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:
+    """Return the change for nodes of this name, which may be a glob, or labels after a question mark."""
+    separator = "" if name.startswith("?") and "=" in name else "/"
+    return Cordon(parse_reference(f"node{separator}{name}"), name, is_cordoned)
+
+
+def parse_add_nodes(text: str) -> AddNodes:
+    """Read ``N=NODE``; raises UsageError for anything else."""
+    number, _, like = text.partition("=")
+    if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_ADDED:
+        raise UsageError(f"{text}: expected N=NODE", hint=f"for example 3=node-01; N is a number from 1 to {MAX_ADDED}")
+    return AddNodes(int(number), like)
+
+
+def parse_scale(text: str) -> Scale:
+    """Read ``KIND/[NS/]NAME=N``; raises UsageError for anything else."""
+    which, _, number = text.rpartition("=")
+    if not which or not number.isascii() or not number.isdecimal() or int(number[:9]) > MAX_REPLICAS:
+        hint = f"for example deployment/shop/web=5; N is a number up to {MAX_REPLICAS}"
+        raise UsageError(f"{text}: expected KIND/[NS/]NAME=N", hint=hint)
+    return Scale(parse_reference(which), int(number))
+
+
+def rewritten(
+    snapshot: Snapshot, change: With | Without | AddNodes | Cordon | Resize
+) -> tuple[Snapshot, ClusterChange]:
+    """Apply one change that needs no controllers.
+
+    Returns
+    -------
+    snapshot : with the change, but without an entry in ``changes``
+    change : the entry for ``changes``
+
+    Raises
+    ------
+    NotFoundError
+        When a named object does not exist; the hint names the nearest.
+    """
+    if isinstance(change, With):
+        return _with(snapshot, change)
+    if isinstance(change, Without):
+        return _without(snapshot, change)
+    if isinstance(change, AddNodes):
+        return _add_nodes(snapshot, change)
+    if isinstance(change, Resize):
+        after, names = resized(snapshot, change)
+        return after, change_of("resize", change.what, names)
+    return _cordon(snapshot, change)
+
+
+def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
+    """Return the snapshot with a further entry in ``changes``."""
+    return dataclasses.replace(snapshot, changes=(*snapshot.changes, change))
+
+
+def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return a changed snapshot whose warnings about references are those of its own nodes and pods."""
+    if before.nodes is after.nodes and before.pods is after.pods:
+        return after
+    stale = set(reference_warnings(before))
+    others = tuple(warning for warning in after.warnings if warning not in stale)
+    return dataclasses.replace(after, warnings=(*others, *reference_warnings(after)))
+
+
+def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
+    """Return the entry of a change for reports."""
+    return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))
+
+
+def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
+    loaded = change.loaded
+    nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}}
+    unknown = [model for model in loaded.likes.values() if model not in nodes]
+    if unknown:
+        raise no_node(unknown, snapshot.node_by_name)
+    newer = by_kind_and_name(loaded.objects)
+    classes = {(priority_class.metadata.name): priority_class for priority_class in snapshot.priority_classes}
+    classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
+    changes: dict[str, Any] = {}
+    for attribute, objects in newer.items():
+        older = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
+        held = {**older, **{key: _merged(obj, older.get(key), classes) for key, obj in objects.items()}}
+        changes[attribute] = tuple(_with_capacity(obj, loaded.likes, nodes) for obj in held.values())
+    names = [name_of(type_of(obj), obj) for obj in loaded.objects]
+    whole = {**snapshot.whole, **loaded.whole}
+    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", change.what, names)
+
+
+def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
+    """Return an object as the cluster holds it after the change: an update keeps uid and status."""
+    if isinstance(obj, Pod):
+        return _with_priority(obj, classes)
+    if isinstance(obj, NodePool):
+        obj = applied_pool(obj, older)
+    if older is None:
+        return obj
+    if not obj.metadata.uid:
+        obj = replace(obj, metadata=replace(obj.metadata, uid=older.metadata.uid))
+    if hasattr(obj, "status") and obj.status == type(obj.status)():
+        obj = replace(obj, status=older.status)
+    return obj
+
+
+def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
+    if pod.metadata.uid or pod.spec.priority is not None:
+        return pod
+    resolved = resolve_priority(pod.spec.priority_class_name, classes.values())
+    if resolved is None:
+        raise UsageError(
+            f"Pod/{pod.metadata.key}: no priority class {pod.spec.priority_class_name!r}",
+            hint="give the class with --with, too, or leave it out",
+        )
+    return resolved.applied_to(pod)
+
+
+def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:
+    """Return a node; one without status gets the status of the node that it is like."""
+    if not isinstance(obj, Node) or obj.metadata.name not in likes or obj.status.capacity or obj.status.allocatable:
+        return obj
+    return replace(obj, status=nodes[likes[obj.metadata.name]].status)
+
+
+def _without(snapshot: Snapshot, change: Without) -> tuple[Snapshot, ClusterChange]:
+    kind = change.which.kind
+    gone = {id(obj): (kind, obj) for obj in find(change.which, snapshot)}
+    lost: list[Pod] = []
+    if kind.name == "Node":
+        names = {obj.metadata.name for _, obj in gone.values()}
+        lost = [pod for pod in snapshot.pods if pod.spec.node_name in names]
+        gone |= {id(obj): (published, obj) for published, obj in _published_for(snapshot, names)}
+    elif kind.name == "Namespace":
+        names = {obj.metadata.name for _, obj in gone.values()}
+        gone |= {id(obj): (namespaced, obj) for namespaced, obj in _all(snapshot) if obj.metadata.namespace in names}
+    gone |= {id(pod): (type_of(pod), pod) for pod in lost}
+    _take_dependents(snapshot, gone)
+    changes: dict[str, Any] = {
+        attribute: tuple(obj for obj in snapshot.objects(attribute) if id(obj) not in gone)
+        for attribute in dict.fromkeys(gone_kind.attribute for gone_kind, _ in gone.values())
+    }
+    keys = {object_name(gone_kind.name, obj.metadata.namespace, obj.metadata.name) for gone_kind, obj in gone.values()}
+    whole = {key: value for key, value in snapshot.whole.items() if key not in keys}
+    after = dataclasses.replace(snapshot, **changes, whole=whole)
+    lost_ids = set(map(id, lost))
+    deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
+    failures = job_failures(after.jobs, lost, deleted)
+    after = with_objects(after, [*failures.jobs, *pending_again(failures.replaced, after)])
+    return after, change_of("without", change.which.text, [name_of(gone_kind, obj) for gone_kind, obj in gone.values()])
+
+
+def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
+    return ((kind, obj) for kind in KINDS for obj in snapshot.objects(kind.attribute))
+
+
+def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, Any]]:
+    """Yield the objects that drivers and controllers publish for nodes."""
+    is_about: Mapping[str, Callable[[Any], bool]] = {
+        "csi_nodes": lambda obj: obj.metadata.name in nodes,
+        "volume_attachments": lambda obj: obj.spec.node_name in nodes,
+        "resource_slices": lambda obj: obj.spec.node_name in nodes,
+    }
+    return ((kind, obj) for kind, obj in _all(snapshot) if kind.attribute in is_about and is_about[kind.attribute](obj))
+
+
+def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> None:
+    """Add to `gone` all objects whose owners are all in it, as the garbage collector removes them."""
+    owned = [(kind, obj) for kind, obj in _all(snapshot) if obj.metadata.owner_references]
+    owners: set[tuple[str, str, str]] = set()
+    fresh = list(gone.values())
+    while fresh:
+        owners |= {(kind.name, obj.metadata.namespace, obj.metadata.name) for kind, obj in fresh}
+        fresh = [
+            (kind, obj)
+            for kind, obj in owned
+            if id(obj) not in gone
+            and all(
+                (owner.kind, obj.metadata.namespace, owner.name) in owners or (owner.kind, "", owner.name) in owners
+                for owner in obj.metadata.owner_references
+            )
+        ]
+        gone |= {id(obj): (kind, obj) for kind, obj in fresh}
+
+
+def _add_nodes(snapshot: Snapshot, change: AddNodes) -> tuple[Snapshot, ClusterChange]:
+    model = snapshot.node_by_name.get(change.like)
+    if model is None:
+        raise no_node([change.like], snapshot.node_by_name)
+    taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
+    fresh = replace(model, spec=replace(model.spec, unschedulable=False, taints=taints))
+    nodes, pods = added_nodes(NodeShape(fresh, 1), change.count, snapshot, mark="more")
+    added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
+    names = [node.metadata.name for node in nodes]
+    added["csi_nodes"] = tuple(
+        replace(csi_node, metadata=replace(csi_node.metadata, name=name, uid=f"added-{name}"))
+        for name in names
+        for csi_node in snapshot.csi_nodes
+        if csi_node.metadata.name == change.like
+    )
+    added["resource_slices"] = tuple(
+        _copied_slice(resource_slice, change.like, name)
+        for name in names
+        for resource_slice in snapshot.resource_slices
+        if resource_slice.spec.node_name == change.like
+    )
+    changes: dict[str, Any] = {
+        attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
+    }
+    objects = [f"Node/{name}" for name in names]
+    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{change.count}={change.like}", objects)
+
+
+def _copied_slice(obj: Any, old: str, name: str) -> Any:
+    """Return the resource slice with which a driver would publish the same devices of another node."""
+    pool = obj.spec.pool
+    moved = replace(pool, name=name if pool.name == old else f"{pool.name}-{name}")
+    metadata = replace(obj.metadata, name=f"{obj.metadata.name}-{name}", uid=f"added-{obj.metadata.name}-{name}")
+    return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
+
+
+def _cordon(snapshot: Snapshot, change: Cordon) -> tuple[Snapshot, ClusterChange]:
+    meant = {id(node) for node in find(change.which, snapshot)}
+    changed = [
+        node for node in snapshot.nodes if id(node) in meant and bool(node.spec.unschedulable) != change.is_cordoned
+    ]
+    ids = {id(node) for node in changed}
+    nodes = tuple(
+        _node_cordoned(node, is_cordoned=change.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
+    )
+    word: ChangeWord = "cordon" if change.is_cordoned else "uncordon"
+    names = [f"Node/{node.metadata.name}" for node in changed]
+    return dataclasses.replace(snapshot, nodes=nodes), change_of(word, change.what, names)
+
+
+def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
+    """Return the node cordoned or not.
+
+    The taint of a cordoned node is only removed, never added: the scheduler reads the field like the taint.
+    """
+    taints = node.spec.taints
+    if not is_cordoned:
+        taints = tuple(taint for taint in taints if taint.key != _UNSCHEDULABLE)
+    spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
+    # A spec without values is the default object itself, as in a node that was read, so that encoding leaves it out.
+    return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)

@@ -1,0 +1,249 @@
+"""Requests that something recommends, given to workloads and their pods on paper.
+
+Templates and pods take the new requests at once. Where the pods of a node do not fit there any more, those whose
+requests have grown leave, by name, until the others fit; their controllers create them again as pending pods.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api import decode
+from kplan.api.autoscaling import ContainerResourcePolicy, VerticalPodAutoscaler
+from kplan.api.core import Container, Pod, PodSpec
+from kplan.api.kinds import POD_MAKERS
+from kplan.api.meta import controller_of
+from kplan.api.quantity import milli_value, value
+from kplan.errors import InputError, Problem, UsageError
+from kplan.reading.documents import read_documents
+from kplan.reading.limits import REPORTS
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import CPU, MEMORY
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.subjects.incoming import with_objects
+from kplan.whatif.successors import pending_again
+
+VPA = "vpa"
+_ENDED = ("Succeeded", "Failed")
+_MOST = 2**53
+_OFF, _ANY = "Off", "*"
+_CONTROLLED = (CPU, MEMORY)
+
+Requests = Mapping[str, Mapping[str, str]]
+"""Container -> resource -> amount."""
+
+
+class Resize(msgspec.Struct, frozen=True):
+    """Recommended requests to apply.
+
+    `requests` are by KIND/NAMESPACE/NAME of a workload; None for those of the cluster's VerticalPodAutoscalers.
+    """
+
+    what: str
+    requests: Mapping[str, Requests] | None = None
+
+
+class _Amount(msgspec.Struct):
+    value: Any = None
+
+
+class _Recommended(msgspec.Struct):
+    requests: dict[str, _Amount | float | str | None] = {}
+
+
+class _Target(msgspec.Struct):
+    name: str
+    container: str
+    kind: str
+    namespace: str
+
+
+class _Scan(msgspec.Struct):
+    object: _Target
+    recommended: _Recommended
+
+
+class _Krr(msgspec.Struct):
+    scans: tuple[_Scan, ...]
+
+
+def of_autoscalers(text: str) -> Resize:
+    """Return the change for ``vpa``; raises UsageError for another word."""
+    if text != VPA:
+        raise UsageError(f"{text}: recommendations come from {VPA}", hint="--recommendations FILE reads those of krr")
+    return Resize(VPA)
+
+
+def of_krr(source: str) -> Resize:
+    """Read a report of krr; raises InputError for anything else."""
+    problems: list[Problem] = []
+    requests: dict[str, dict[str, dict[str, str]]] = {}
+    for document in read_documents(source, problems, limits=REPORTS, expected="a report of krr, as JSON"):
+        try:
+            report = decode.convert(document.value(), _Krr)
+        except decode.DecodeError as error:
+            problems += map(document.locate, error.problems)
+            continue
+        for scan in report.scans:
+            target = scan.object
+            amounts = {name: text for name, text in _amounts(scan.recommended) if name in _CONTROLLED}
+            if amounts:
+                key = object_name(target.kind, target.namespace, target.name)
+                requests.setdefault(key, {})[target.container] = amounts
+    if not problems and not requests:
+        problems.append(Problem("recommends no request", path=source, hint="write one with krr simple -f json"))
+    if problems:
+        raise InputError(problems)
+    return Resize(source, requests)
+
+
+def _amounts(recommended: _Recommended) -> Iterator[tuple[str, str]]:
+    """Yield the recommended requests that are numbers; krr writes ``?`` where it knows too little."""
+    for name, amount in recommended.requests.items():
+        number = amount.value if isinstance(amount, _Amount) else amount
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < _MOST:
+            continue
+        yield name, f"{math.ceil(number * 1000)}m" if name == CPU else str(math.ceil(number))
+
+
+def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str]]:
+    """Return a snapshot whose workloads and pods have the recommended requests, and the names of the workloads.
+
+    Raises
+    ------
+    UsageError
+        When no workload of the cluster is among those with a recommendation.
+    """
+    wanted = dict(_recommended(snapshot.vertical_pod_autoscalers)) if change.requests is None else change.requests
+    owners = _owners(snapshot)
+    objects: list[Any] = []
+    names: list[str] = []
+    for kind in POD_MAKERS.values():
+        workloads: Iterable[Any] = snapshot.objects(kind.attribute)
+        for obj in workloads:
+            key = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
+            requests = wanted.get(owners.get(key, key))
+            if requests is None:
+                continue
+            names += [] if key in owners else [key]
+            objects.append(_with_template(obj, requests))
+    grown: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
+        owner = controller_of(pod.metadata)
+        if owner is None or pod.status.phase in _ENDED:
+            continue
+        key = object_name(owner.kind, pod.metadata.namespace, owner.name)
+        requests = wanted.get(owners.get(key, key))
+        if requests is None:
+            continue
+        changed = _resized_pod(pod, requests)
+        objects.append(changed)
+        names += [] if owners.get(key, key) in names else [owners.get(key, key)]
+        had = PodInfo(pod).requests
+        if pod.spec.node_name and any(amount > had.get(name, 0) for name, amount in PodInfo(changed).requests.items()):
+            grown.setdefault(pod.spec.node_name, []).append(changed)
+    if not names:
+        hint = "see kubectl get vpa -A" if change.requests is None else "is the report about this cluster?"
+        raise UsageError("no workload of the cluster has a recommendation", hint=hint)
+    after = with_objects(snapshot, objects)
+    keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}
+    after = dataclasses.replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
+    lost = [pod for name, pods in sorted(grown.items()) for pod in _without_room(after, name, pods)]
+    gone = {pod.metadata.key for pod in lost}
+    after = dataclasses.replace(after, pods=tuple(pod for pod in after.pods if pod.metadata.key not in gone))
+    return with_objects(after, pending_again(lost, after)), sorted(names)
+
+
+def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple[str, Requests]]:
+    for autoscaler in autoscalers:
+        target = autoscaler.spec.target_ref
+        policies = {policy.container_name: policy for policy in autoscaler.spec.resource_policy.container_policies}
+        requests: dict[str, Mapping[str, str]] = {}
+        for container in autoscaler.status.recommendation.container_recommendations:
+            name = container.container_name
+            policy = policies.get(name) or policies.get(_ANY) or ContainerResourcePolicy()
+            controlled = _CONTROLLED if policy.controlled_resources is None else policy.controlled_resources
+            amounts = {resource: str(amount) for resource, amount in container.target.items() if resource in controlled}
+            if amounts and policy.mode != _OFF:
+                requests[name] = amounts
+        if requests:
+            yield object_name(target.kind, autoscaler.metadata.namespace, target.name), requests
+
+
+def _owners(snapshot: Snapshot) -> dict[str, str]:
+    """Return the workload that owns another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME."""
+    owners = {}
+    sets_and_jobs: tuple[tuple[str, Iterable[Any]], ...] = (
+        ("ReplicaSet", snapshot.replica_sets),
+        ("Job", snapshot.jobs),
+    )
+    for kind, objects in sets_and_jobs:
+        for obj in objects:
+            owner = controller_of(obj.metadata)
+            if owner is not None:
+                namespace = obj.metadata.namespace
+                key = object_name(kind, namespace, obj.metadata.name)
+                owners[key] = object_name(owner.kind, namespace, owner.name)
+    return owners
+
+
+def _with_template(obj: Any, requests: Requests) -> Any:
+    spec = obj.spec
+    if hasattr(spec, "job_template"):
+        job = spec.job_template
+        pods = replace(job.spec.template, spec=_with_requests(job.spec.template.spec, requests))
+        return replace(obj, spec=replace(spec, job_template=replace(job, spec=replace(job.spec, template=pods))))
+    if spec.template is None:
+        return obj
+    pods = replace(spec.template, spec=_with_requests(spec.template.spec, requests))
+    return replace(obj, spec=replace(spec, template=pods))
+
+
+def _resized_pod(pod: Pod, requests: Requests) -> Pod:
+    """Return a pod with other requests, which its node has already granted."""
+    statuses = tuple(
+        replace(status, allocated_resources={}, resources=None) if status.name in requests else status
+        for status in pod.status.container_statuses
+    )
+    status = replace(pod.status, container_statuses=statuses)
+    return replace(pod, spec=_with_requests(pod.spec, requests), status=status)
+
+
+def _with_requests(spec: PodSpec, requests: Requests) -> PodSpec:
+    def changed(container: Container) -> Container:
+        amounts = requests.get(container.name)
+        if amounts is None:
+            return container
+        resources = container.resources
+        return replace(container, resources=replace(resources, requests={**resources.requests, **amounts}))
+
+    return replace(spec, containers=tuple(map(changed, spec.containers)))
+
+
+def _without_room(snapshot: Snapshot, name: str, grown: Iterable[Pod]) -> Iterator[Pod]:
+    """Yield pods that leave a node until the others fit, the first by name first."""
+    node = snapshot.node_by_name.get(name)
+    if node is None:
+        return
+    allocatable = node.status.allocatable
+    offered = {CPU: milli_value(allocatable.get(CPU, 0)), MEMORY: value(allocatable.get(MEMORY, 0))}
+    there = {
+        pod.metadata.key: PodInfo(pod).requests
+        for pod in snapshot.pods
+        if pod.spec.node_name == name and pod.status.phase not in _ENDED
+    }
+    for pod in sorted(grown, key=lambda pod: pod.metadata.key):
+        used: dict[str, int] = {}
+        for amounts in there.values():
+            for resource, amount in amounts.items():
+                used[resource] = used.get(resource, 0) + amount
+        if all(used.get(resource, 0) <= offered.get(resource, 0) for resource in _CONTROLLED):
+            return
+        del there[pod.metadata.key]
+        yield pod

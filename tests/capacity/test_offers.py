@@ -1,0 +1,179 @@
+"""The cheapest mix of shapes to add, held against trying every mix."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kplan
+from kplan.capacity import offers as search
+from kplan.capacity.counting import Template, fill
+from kplan.capacity.offers import _by_price
+from kplan.documents.capacity import Offers
+from kplan.errors import UsageError
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.objects import decode_pod
+from tests.effects.test_queue_plan import node, pod
+
+Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def web(cpu: str = "1", **spec: Any) -> Object:
+    made = pod("web", cpu, **spec)
+    made["metadata"]["labels"] = {"app": "web"}
+    return made
+
+
+def spreading() -> Object:
+    return web(topologySpreadConstraints=[{**SPREAD, "labelSelector": {"matchLabels": {"app": "web"}}}])
+
+
+def zoned(name: str, zone: str, cpu: str = "2") -> Object:
+    made = node(name, cpu)
+    made["metadata"]["labels"][ZONE] = zone
+    return made
+
+
+def listing(path: Path, *shapes: tuple[str, int, str, str]) -> Path:
+    path.write_text(
+        "\n".join(
+            f"- {{name: {name}, cpu: {cpu}, memory: 8Gi, price: {price}, labels: {{{ZONE}: {zone}}}}}"
+            for name, cpu, price, zone in shapes
+        )
+    )
+    return path
+
+
+def offers_of(objects: list[Object], made: Object, wanted: int, shapes: Path) -> Offers | None:
+    template = Template("default/web", (PodInfo(decode_pod(made)),))
+    return kplan.Planner(kplan.load_snapshot(objects)).capacity([template], wanted=wanted, shapes=shapes).offers
+
+
+def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[Object]) -> bool:
+    planner = kplan.Planner(kplan.load_snapshot([*objects, *nodes]))
+    return fill(planner.fork(), [Template("web", (PodInfo(decode_pod(made)),))], limit=wanted).total >= wanted
+
+
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3),
+    st.integers(3, 8),
+    st.booleans(),
+)
+def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]], wanted: int, has_rules: bool) -> None:
+    objects, made = [zoned("a", "a"), zoned("b", "b", "1")], spreading() if has_rules else web()
+    listed = [(f"s{i}", cpu, str(price), "ab"[i % 2]) for i, (cpu, price) in enumerate(amounts)]
+    found = offers_of(objects, made, wanted, listing(tmp_path / "shapes.yaml", *listed))
+
+    def added(counts: tuple[int, ...]) -> list[Object]:
+        every = zip(counts, listed, strict=True)
+        return [zoned(f"{name}-{i}", zone, str(cpu)) for n, (name, cpu, _, zone) in every for i in range(n)]
+
+    enough = {
+        counts: sum(n * int(price) for n, (_, _, price, _) in zip(counts, listed, strict=True))
+        for counts in product(range(6), repeat=len(listed))
+        if sum(counts) <= 5 and plainly_fits(objects, made, wanted, added(counts))
+    }
+    if found is None:
+        assert (0,) * len(listed) in enough
+        return
+    assert (0,) * len(listed) not in enough
+    for offer in found.offers:
+        counts = tuple(offer.mix.get(name, 0) for name, *_ in listed)
+        assert plainly_fits(objects, made, wanted, added(counts))
+    if found.offers and found.is_cheapest and enough:
+        assert found.offers[0].price <= min(enough.values())
+    assert found.is_cheapest or has_rules
+
+
+def test_a_mix_may_be_cheaper_than_any_shape_alone(tmp_path: Path) -> None:
+    shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "0.4", "a"), ("small", 1, "0.15", "a"))
+    found = offers_of([node("a", "1")], web(), 6, shapes)
+
+    assert found is not None
+    assert found.is_cheapest
+    offers = [(offer.mix, offer.nodes, offer.price) for offer in found.offers]
+    assert offers == [({"large": 1, "small": 1}, 2, 0.55), ({"small": 5}, 5, 0.75), ({"large": 2}, 2, 0.8)]
+    assert [(shape.name, shape.alone) for shape in found.shapes] == [("large", 4), ("small", 1)]
+
+
+def test_spreading_takes_nodes_in_each_zone(tmp_path: Path) -> None:
+    shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"), ("nowhere", 0, "0", "b"))
+    found = offers_of([zoned("a", "a"), zoned("b", "b")], spreading(), 8, shapes)
+
+    assert found is not None
+    assert found.is_cheapest
+    assert found.offers[0].mix == {"in-a": 1, "in-b": 1}
+
+
+def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MAX_MIXES", 3)
+    shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
+    objects = [zoned("a", "a"), zoned("b", "b")]
+    found = offers_of(objects, spreading(), 12, shapes)
+
+    assert found is not None
+    assert not found.is_cheapest
+    assert [offer.mix for offer in found.offers] == [{"in-a": 2, "in-b": 2}]
+
+
+def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> None:
+    shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
+    found = offers_of([zoned("a", "a")], web(cpu="7"), 1, shapes)
+
+    assert found is not None
+    assert (found.offers, found.tried, found.is_cheapest) == ((), 0, True)
+    assert [(shape.alone, shape.helps) for shape in found.shapes] == [(0, False), (0, False)]
+
+
+def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", "1")["spec"]}
+    agents = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default", "uid": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+    elsewhere = {
+        **agents,
+        "metadata": {"name": "gpu", "namespace": "default", "uid": "gpu"},
+        "spec": {
+            **agents["spec"],
+            "template": {**template, "spec": {**template["spec"], "nodeSelector": {"gpu": "yes"}}},
+        },
+    }
+    unknown = pod("lone-a", "1", node_name="a", owner="DaemonSet")
+    shapes = listing(tmp_path / "shapes.yaml", ("large", 4, "1", "a"))
+    found = offers_of([node("a"), agents, elsewhere, unknown], web(), 6, shapes)
+
+    assert found is not None
+    assert [(shape.daemons, shape.alone) for shape in found.shapes] == [(2, 2)]
+    assert found.offers[0].mix == {"large": 2}
+
+
+def test_mixes_come_by_price_each_once() -> None:
+    prices = (3, 1, 2)
+
+    def order(mix: tuple[int, ...]) -> tuple[Decimal, int, tuple[int, ...]]:
+        return Decimal(sum(n * price for n, price in zip(mix, prices, strict=True))), sum(mix), mix
+
+    mixes = _by_price(3, [0, 2], order)
+    first = [next(mixes) for _ in range(40)]
+
+    assert len(set(first)) == 40
+    assert [order(mix) for mix in first] == sorted(order(mix) for mix in first)
+    assert first[:5] == [(0, 0, 1), (1, 0, 0), (0, 0, 2), (1, 0, 1), (2, 0, 0)]
+
+
+def test_shapes_are_for_a_number_that_is_wanted(tmp_path: Path) -> None:
+    template = Template("default/web", (PodInfo(decode_pod(web())),))
+    with pytest.raises(UsageError, match="a number of replicas"):
+        kplan.Planner(kplan.load_snapshot([node("a")])).capacity([template], shapes=tmp_path)

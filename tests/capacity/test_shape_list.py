@@ -1,0 +1,147 @@
+"""Lists of node shapes: what they mean, and everything that is wrong with one at once."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import kplan
+from kplan.capacity.shape_list import MAX_LISTED, PricedShape, read_shapes
+from kplan.errors import InputError
+from tests.effects.test_queue_plan import node
+
+LISTED = """
+- name: small
+  price: 0.1008
+  cpu: 1930m
+  memory: 6Gi
+  gpus: 1
+  resources: {ephemeral-storage: 80Gi}
+  labels: {zone: a}
+  taints: [{key: dedicated, value: ml, effect: NoSchedule}]
+- like: a
+  price: "2"
+- like: a
+  name: larger
+  price: 3
+  cpu: 8
+  labels: {pool: b}
+  taints: []
+"""
+
+
+def read(path: Path, text: str) -> list[PricedShape]:
+    path.write_text(text)
+    model = node("a")
+    model["metadata"]["labels"]["pool"] = "a"
+    model["spec"]["taints"] = [
+        {"key": "t", "value": "v", "effect": "NoExecute"},
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+    ]
+    return read_shapes(path, kplan.load_snapshot([model]).node_by_name)
+
+
+def test_what_is_written_becomes_nodes(tmp_path: Path) -> None:
+    small, like, larger = read(tmp_path / "shapes.yaml", LISTED)
+
+    assert (small.name, small.price, small.like) == ("small", Decimal("0.1008"), "")
+    assert small.node.status.allocatable == {
+        "pods": "110",
+        "ephemeral-storage": "80Gi",
+        "cpu": "1930m",
+        "memory": "6Gi",
+        "nvidia.com/gpu": 1,
+    }
+    assert small.node.metadata.labels == {"zone": "a"}
+    assert [taint.key for taint in small.node.spec.taints] == ["dedicated"]
+    assert (like.name, like.price, like.like) == ("a", Decimal(2), "a")
+    assert like.node.metadata.labels == {"pool": "a"}
+    assert [taint.key for taint in like.node.spec.taints] == ["t"]
+    assert larger.node.status.allocatable == {"cpu": 8, "memory": "8Gi", "pods": "10"}
+    assert (larger.node.metadata.labels, larger.node.spec.taints) == ({"pool": "b"}, ())
+
+
+def test_json_is_read_as_well(tmp_path: Path) -> None:
+    (shape,) = read(tmp_path / "shapes.json", '[{"name": "x", "price": 1, "cpu": "4", "memory": "8Gi"}]')
+
+    assert (shape.name, shape.price) == ("x", 1)
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "shapes.yaml"
+    with pytest.raises(InputError) as error:
+        read(
+            path,
+            """
+- name: Small_
+  price: -1
+  cpu: many
+  gpus: -2
+- price: 1e400
+  cpu: 1
+  memory: 1Gi
+  nodes: 3
+- like: nowhere
+  price: 0.00000000001
+- like: a
+  labels: {"a b": c}
+  resources: {cpu: 1}
+  cpu: 2
+  taints: [{key: "", effect: Never}]
+- like: a
+  price: 1
+- 7
+""",
+        )
+
+    messages = [str(problem) for problem in error.value.problems]
+    assert all(text.startswith(f"{path} (document 1, line ") for text in messages)
+    for part in (
+        "$[0].name: 'Small_' cannot begin the name of a node",
+        "$[0].price: -1 is not a price",
+        "$[0].cpu: 'many' is not a quantity",
+        "$[0].gpus: -2 is not an amount that a node can have",
+        "$[0].memory: a shape needs memory",
+        "$[1].nodes: unknown field 'nodes'",
+        "$[1].name: a shape needs a name",
+        "$[1].price: ",
+        "$[2].like: the snapshot has no node nowhere",
+        "$[2].price: 1e-11 is not a price",
+        "$[3].price: a shape needs a price",
+        "$[3].labels.a b: a b=c is not a label",
+        "$[3].resources.cpu: cpu appears twice",
+        "$[3].taints[0].key",
+        "$[3].taints[0].effect: unknown effect 'Never'",
+        "$[4].name: a second shape is called a",
+        "$[5]: no shape",
+    ):
+        assert any(part in text for text in messages), (part, messages)
+    assert all(problem.hint for problem in error.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the file is empty"),
+        ("name: a", "no list of shapes"),
+        ("[]", "no list of shapes"),
+        ("- name: {a: b}\n  price: 1", "$[0].name"),
+        ("- {name: a, price: 1, cpu: 1, cpu: 2, memory: 1}", "$[0].cpu: this field appears twice"),
+        ("\n".join("- {like: a, price: 1}" for _ in range(MAX_LISTED + 1)), "at most 50 are compared"),
+        ("- {like: a, price: '.nan'}", "is not a price"),
+        ("- {like: a, price: 1, cpu: 99999999999999999999999}", "$[0].cpu"),
+        ("a: [", "shapes.yaml"),
+    ],
+)
+def test_what_is_no_list_of_shapes(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "shapes.yaml", text)
+
+    assert problem in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_shapes(tmp_path / "none.yaml", {})

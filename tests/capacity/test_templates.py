@@ -1,0 +1,229 @@
+"""Templates of workloads: what is counted, and replicas that need claims of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.capacity import templates as templates_module
+from kplan.capacity.measure import Capacity
+from kplan.capacity.templates import templates_of
+from kplan.errors import UsageError
+from kplan.workloads import load_manifests
+from tests.effects.test_queue_plan import node, pod
+
+Object = dict[str, Any]
+
+
+def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Object:
+    selector = {"matchLabels": {"app": name}}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+            **({"restartPolicy": "Never"} if kind == "Job" else {}),
+            **spec.pop("pod", {}),
+        },
+    }
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"template": template, **({} if kind == "Job" else {"selector": selector}), **spec},
+    }
+
+
+def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **options: Any) -> Capacity:
+    path = tmp_path / "workloads.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(workloads)}))
+    shares = options.pop("shares", ())
+    snapshot = kplan.load_snapshot(objects)
+    found = load_manifests([str(path)], snapshot=dataclasses.replace(snapshot, pods=()), replicas=1)
+    given = templates_of(found, snapshot, shares=shares, wanted=options.get("wanted"), limit=options.get("limit"))
+    planner = kplan.Planner(snapshot, additions=given.objects, warnings=given.warnings)
+    return planner.capacity(given.templates, **options)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job"])
+def test_counts_a_workloads_template_whatever_its_own_number(tmp_path: Path, kind: str) -> None:
+    more = {"parallelism": 0} if kind == "Job" else {"replicas": 0}
+    found = measured(tmp_path, [node("a")], workload(kind, **more))
+
+    assert found.fit.total == 4
+    assert [template.name for template in found.templates] == ["default/web"]
+
+
+def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
+    running = [pod(f"web-{i}", "1", node_name="a", owner="StatefulSet") for i in range(3)]
+
+    found = measured(tmp_path, [node("a"), *running], workload("StatefulSet"))
+
+    assert found.fit.total == 1
+    assert found.stop is not None
+    assert found.stop.pod.name == "web-3"
+
+
+def test_a_daemon_set_has_no_replicas(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one pod per node"):
+        measured(tmp_path, [node("a")], workload("DaemonSet"))
+
+
+def test_shares_are_one_for_each_workload(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is for 2 templates"):
+        measured(tmp_path, [node("a")], workload("Deployment"), shares=[1, 2])
+
+
+def test_workloads_take_turns_by_their_shares(tmp_path: Path) -> None:
+    found = measured(tmp_path, [node("a")], workload("Deployment"), workload("StatefulSet", "db"), shares=[3, 1])
+
+    assert {template["name"]: template["fits"] for template in found.to_dict()["templates"]} == {
+        "default/web": 3,
+        "default/db": 1,
+    }
+
+
+# --- claims of their own ----------------------------------------------------------------------------------------------
+
+CLASS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+CLAIM_SPEC = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "local",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+
+
+def volume(name: str, node_name: str) -> Object:
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+        "status": {"phase": "Available"},
+    }
+
+
+DISKS = [node("a"), node("b"), CLASS, volume("disk-1", "a"), volume("disk-2", "b"), volume("disk-3", "b")]
+
+
+def test_each_replica_of_a_stateful_set_takes_a_volume_of_its_own(tmp_path: Path) -> None:
+    counted = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}])
+    found = measured(tmp_path, DISKS, counted)
+
+    assert found.per_node() == {"a": {"default/web": 1}, "b": {"default/web": 2}}
+    assert found.stop is not None
+    assert "didn't find available persistent volumes to bind" in found.stop.message
+
+
+def test_each_replica_takes_an_ephemeral_volume_of_its_own(tmp_path: Path) -> None:
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
+
+    assert measured(tmp_path, DISKS, workload("Deployment", pod={"volumes": volumes})).fit.total == 3
+
+
+def test_a_claim_that_replicas_share_is_one(tmp_path: Path) -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "shared", "namespace": "default"},
+        "spec": CLAIM_SPEC,
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
+    found = measured(tmp_path, [*DISKS, claim], workload("Deployment", pod={"volumes": volumes}))
+
+    assert found.per_node() == {"a": {"default/web": 4}}
+
+
+def test_each_replica_gets_a_device_of_its_own(tmp_path: Path) -> None:
+    devices = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+            "spec": {},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": "slice"},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": "a",
+                "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+            },
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "one-gpu", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}},
+        },
+    ]
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+    found = measured(tmp_path, [node("a"), node("b"), *devices], workload("Deployment", pod=claims))
+
+    assert found.per_node() == {"a": {"default/web": 2}}
+
+
+def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates_module, "MAX_OWN_REPLICAS", 2)
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
+    found = measured(tmp_path, DISKS, workload("Deployment", pod={"volumes": volumes}), wanted=3)
+
+    assert (found.fit.total, found.stop, found.is_enough) == (2, None, False)
+    assert [warning.code for warning in found.context.warnings] == ["ReplicaBound"]
+    assert [warning["object"] for warning in found.to_dict()["warnings"]] == ["default/web"]
+
+
+# --- what the API server would not take -------------------------------------------------------------------------------
+
+
+def quota(pods: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"pods": pods}},
+    }
+
+
+def test_a_quota_stops_replicas_that_would_fit(tmp_path: Path) -> None:
+    found = measured(tmp_path, [node("a"), quota("3"), pod("busy", "1", node_name="a")], workload("Deployment"))
+
+    assert found.fit.total == 2
+    assert found.stop is not None
+    assert found.stop.message == (
+        'pods "web-0" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3'
+    )
+
+
+def test_no_nodes_are_proposed_against_a_quota(tmp_path: Path) -> None:
+    found = measured(tmp_path, [node("a"), quota("1")], workload("Deployment"), wanted=3)
+
+    assert (found.fit.total, found.additions) == (1, ())
+
+
+def test_gated_replicas_do_not_count_and_fail_the_verdict(tmp_path: Path) -> None:
+    counted = workload("Deployment", pod={"schedulingGates": [{"name": "later"}]})
+    found = measured(tmp_path, [node("a")], counted, wanted=1)
+
+    assert found.fit.total == 0
+    assert found.verdict().because == ("0 of 1 replicas fit", "default/web-0: Gated")

@@ -1,0 +1,97 @@
+"""No question leaves a trace in the planner that the next one could see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import kplan
+from kplan.capacity.counting import Template
+from kplan.documents.placement import Origin
+from kplan.effects.queue_plan import queue_report
+from kplan.questions.explain.document import explain_pod
+from kplan.questions.preempt.document import follow_victims
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.objects import decode_pod
+from kplan.subjects.incoming import IncomingPod
+from tests.preemption.scenes import node, pod
+from tests.scenarios import key, pending, planner, replica, scenarios
+
+Question = Callable[[kplan.Planner], Any]
+AREAS = ("resources", "preemption", "settle", "spread", "volumes", "dra", "gates", "nominated", "mixed")
+ODD = {"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}], "schedulingGroup": {"podGroupName": "g"}}
+
+
+def still(report: Any) -> Any:
+    return replace(report, generated_at="")
+
+
+def questions_about(scenario: dict[str, Any]) -> list[Question]:
+    """Return questions of every kind about the pods of a scenario, with answers that can be compared."""
+    first, *others = pending(scenario)
+    given_pod = replica(first, 7)
+    odd = {**given_pod, "spec": {**given_pod["spec"], **ODD}}
+    refused = IncomingPod(decode_pod(given_pod), Origin("web.yaml"), refused="exceeded quota")
+    template = Template("replicas", (PodInfo(decode_pod(replica(first, 8))),))
+    keys = [key(obj) for obj in (first, *others[:2])]
+    running = [key(obj) for obj in scenario["objects"] if obj["kind"] == "Pod" and obj["spec"].get("nodeName")]
+    return [
+        lambda asking: asking.place(keys[0]).to_document(),
+        lambda asking: asking.place(given_pod).to_document(),
+        lambda asking: still(asking.plan([odd, *keys]).report()),
+        lambda asking: still(asking.plan([refused, given_pod]).report()),
+        lambda asking: still(asking.plan(keys, settle_preemption=True).report()),
+        lambda asking: still(asking.plan_queue([odd, *keys]).report()),
+        lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
+        lambda asking: follow_victims(asking, [given_pod, *keys]),
+        lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
+        lambda asking: still(explain_pod(asking, running[0] if running else keys[0]).report()),
+    ]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from(AREAS), data=st.data())
+def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.DataObject) -> None:
+    scenario = data.draw(st.sampled_from(scenarios(area)[:8]), label="scenario")
+    questions = questions_about(scenario)
+    numbers = st.integers(0, len(questions) - 1)
+    before = data.draw(st.lists(numbers, max_size=5), label="asked before")
+    last = data.draw(numbers, label="asked last")
+
+    asking = planner(scenario)
+    for number in before:
+        questions[number](asking)
+
+    assert questions[last](asking) == questions[last](planner(scenario))
+
+
+def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
+    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    known = len(asking.session.cluster.pods)
+
+    asking.place(pod("new", cpu="1"))
+    asking.plan_queue([pod("newer", cpu="1")])
+
+    assert len(asking.session.cluster.pods) == len(asking.session.cluster.node_of) == known
+
+
+@pytest.mark.parametrize("way", ["plan", "plan_queue"])
+def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: str) -> None:
+    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    odd = pod("odd", cpu="1", **ODD)
+
+    warned = getattr(asking, way)([odd]).context.warnings
+    plain = getattr(asking, way)(["default/web"]).context.warnings
+
+    assert [(warning.code, warning.object) for warning in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
+    assert plain == ()
+
+
+def test_a_search_starts_at_a_node() -> None:
+    with pytest.raises(kplan.UsageError, match="start_index -1 is below 0"):
+        kplan.Planner(kplan.load_snapshot("demo"), start_index=-1)

@@ -1,0 +1,38 @@
+"""The field that a diagnosis points at is the one that a reader would change."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.diagnosis.everyday import STORIES
+from tests.diagnosis.objects import KEY
+from tests.preemption.scenes import planner
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+FIELDS = {
+    "too little cpu is free on any node": "$.spec.containers[0].resources.requests.cpu",
+    "no node is large enough even when it is empty": "$.spec.containers[0].resources.requests.cpu",
+    "a resource that no node offers": "$.spec.containers[0].resources.requests['nvidia.com/gpu']",
+    "a label is misspelt": "$.spec.nodeSelector.disk",
+    "an affinity to a zone that does not exist": f"$.spec.affinity.nodeAffinity.{REQUIRED}",
+    "all nodes have a taint": "$.spec.tolerations",
+    "the only node with room is cordoned": "",
+    "replicas keep apart on as many hosts as there are": f"$.spec.affinity.podAntiAffinity.{REQUIRED}[0]",
+    "the spread over zones does not hold": "$.spec.topologySpreadConstraints[0]",
+    "nothing to be near to": f"$.spec.affinity.podAffinity.{REQUIRED}[0]",
+    "a claim does not exist": "$.spec.volumes[0].persistentVolumeClaim.claimName",
+    "the class of a claim does not exist": "$.spec.volumes[0].persistentVolumeClaim.claimName",
+    "the only node of its affinity does not exist": f"$.spec.affinity.nodeAffinity.{REQUIRED}",
+    "gates hold it back": "$.spec.schedulingGates",
+    "another scheduler is to place it": "$.spec.schedulerName",
+    "victims are still leaving": "",
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_field_at_fault_is_named(name: str):
+    (story,) = (known for known in STORIES if known.name == name)
+    placed = planner(story.objects).place(KEY)
+
+    assert placed.at_fault == FIELDS[name]
+    assert placed.to_dict().get("atFault", {"path": ""})["path"] == FIELDS[name]

@@ -1,0 +1,162 @@
+"""What would help all replicas of a workload that find no node, tried with as many as there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.answers.placement import Placement
+from kplan.report.remedies import remedy_text
+from kplan.subjects.incoming import admit_manifests
+from kplan.workloads import load_manifests
+from tests.diagnosis.objects import HOST, ZONE, affinity, claim, taint
+from tests.diagnosis.objects import volume as volume_object
+from tests.preemption.scenes import node, pod
+
+
+def deployment(replicas: int, kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    requests = spec.pop("requests", {"cpu": "1"})
+    containers = [{"name": "c", "image": "i", "resources": {"requests": requests}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers, **spec}}
+    wanted = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": wanted}
+
+
+def placed(objects: list[dict[str, Any]], workload: dict[str, Any]) -> tuple[Placement, ...]:
+    snapshot = kplan.load_snapshot(objects)
+    pods = admit_manifests(load_manifests([workload], snapshot=snapshot), snapshot).pods
+    return kplan.Planner(snapshot).plan(pods).placements
+
+
+def remedies_of(objects: list[dict[str, Any]], workload: dict[str, Any]) -> list[dict[str, Any]]:
+    last = placed(objects, workload)[-1]
+    assert all(map(remedy_text, last.remedies))
+    remedies: list[dict[str, Any]] = last.to_dict()["remedies"]
+    return remedies
+
+
+def of_kind(remedies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (matching,) = (remedy for remedy in remedies if remedy["kind"] == kind)
+    return matching
+
+
+def test_as_many_nodes_are_added_as_all_replicas_take():
+    added = of_kind(remedies_of([node("a", cpu="3")], deployment(11)), "add-nodes")
+
+    assert (added["change"], added["helps"]) == ({"nodes": 3, "like": "a"}, {"pods": 8, "of": 8})
+
+
+def test_a_node_for_each_replica_that_keeps_apart():
+    added = of_kind(
+        remedies_of([node("a"), node("b")], deployment(5, **affinity("podAntiAffinity", HOST, app="web"))), "add-nodes"
+    )
+
+    assert (added["change"]["nodes"], added["helps"]) == (3, {"pods": 3, "of": 3})
+
+
+def test_so_many_nodes_are_enough_and_one_fewer_is_not():
+    def with_nodes(number: int) -> tuple[Placement, ...]:
+        return placed([node("a", cpu="3"), *(node(f"n{index}", cpu="3") for index in range(number))], deployment(11))
+
+    assert all(with_node.node for with_node in with_nodes(3))
+    assert not all(with_node.node for with_node in with_nodes(2))
+
+
+def enough_snapshot() -> list[dict[str, Any]]:
+    return [node("a", cpu="2"), node("b", cpu="2")]
+
+
+def test_fewer_replicas_are_those_that_found_a_node():
+    lowered = of_kind(remedies_of(enough_snapshot(), deployment(6)), "lower-replicas")
+
+    assert lowered["change"] == {"workload": "Deployment default/web", "from": 6, "to": 4}
+
+
+def test_nobody_asks_a_daemon_set_or_a_job_for_fewer_replicas():
+    job = deployment(1)
+    job["spec"] = {"parallelism": 6, "completions": 6, "template": job["spec"]["template"]}
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    job |= {"apiVersion": "batch/v1", "kind": "Job"}
+
+    assert {"lower-replicas", "split-replicas"}.isdisjoint(
+        remedy["kind"] for remedy in remedies_of(enough_snapshot(), job)
+    )
+
+
+def test_replicas_are_split_where_their_parts_fit_together():
+    nodes = [node(name, cpu="3") for name in "abcd"]
+    split = of_kind(remedies_of(nodes, deployment(2, requests={"cpu": "4", "memory": "1Gi"})), "split-replicas")
+
+    assert split["change"] == {
+        "workload": "Deployment default/web",
+        "from": 2,
+        "to": 4,
+        "requests": [
+            {"container": "c", "resource": "cpu", "from": "4", "to": "2"},
+            {"container": "c", "resource": "memory", "from": "1Gi", "to": "512Mi"},
+        ],
+    }
+
+
+def test_replicas_are_not_split_where_the_parts_do_not_fit_either():
+    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of(enough_snapshot(), deployment(9))]
+
+
+def test_devices_are_not_parted():
+    with_gpu = node("a")
+    with_gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    workload = deployment(1, requests={"cpu": "1", "nvidia.com/gpu": "3"})
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "3"}
+
+    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of([with_gpu], workload)]
+
+
+def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():
+    nodes = [node("a", cpu="2"), node("b", cpu="1", taints=[taint("dedicated", "ml")])]
+    remedies = remedies_of(nodes, deployment(6))
+    kinds = [remedy["kind"] for remedy in remedies]
+
+    assert of_kind(remedies, "tolerate-taint")["helps"] == {"pods": 1, "of": 4}
+    assert kinds.index("add-nodes") < kinds.index("tolerate-taint")
+
+
+def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
+    nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "y"})]
+    running = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
+    apart = affinity("podAntiAffinity", ZONE, app="web")
+    relaxed = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "relax")
+
+    assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
+    assert relaxed["then"] == "a-added-1"
+
+
+def test_replicas_are_not_split_where_the_namespace_bounds_pods():
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {}}
+    nodes = [node(name, cpu="3") for name in "abcd"]
+
+    assert "split-replicas" not in [
+        remedy["kind"] for remedy in remedies_of([*nodes, quota], deployment(2, requests={"cpu": "4"}))
+    ]
+
+
+def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    bound = [claim("data", "", "pv"), volume_object("pv", "x")]
+    nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "x"})]
+    remedies = remedies_of([*nodes, *bound], deployment(4, volumes=[volume]))
+
+    assert remedies
+    assert [remedy for remedy in remedies if "helps" in remedy] == []
+
+
+def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    workload = deployment(1)
+    workload["metadata"]["namespace"] = "shopp"
+    (last,) = placed([node("a"), namespace], workload)
+
+    assert last.diagnosis == "The API server refuses the pod: there is no namespace shopp (did you mean shop?)."
+    assert [remedy_text(remedy) for remedy in last.remedies] == [
+        "set namespace to shop instead of shopp (not tried)",
+        "create namespace shopp (not tried)",
+    ]

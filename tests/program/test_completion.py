@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from kplan.program.completion import completion_files
+from kplan.program.main import app
+from tests.cli.commands import invoke
+
+HERE = Path(__file__).parents[2] / "completions"
+
+
+FILES = completion_files(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_the_files_are_what_the_commands_say(name: str, request: pytest.FixtureRequest) -> None:
+    text = FILES[name]
+    if request.config.getoption("--update-golden"):
+        HERE.mkdir(exist_ok=True)
+        (HERE / name).write_text(text)
+    assert (HERE / name).read_text() == text, "pytest --update-golden writes it anew"
+
+
+def _complete(*words: str) -> list[str]:
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kplan; printf "%s\\n" "${COMPREPLY[@]}"'
+    found = subprocess.run(
+        [bash, "-c", script, "bash", str(HERE / "kplan.bash"), *words], capture_output=True, text=True, check=True
+    )
+    return found.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "kplan"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from kplan.program.start import run; run()" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(HERE.parent))
+    monkeypatch.delenv("KPLAN_SNAPSHOT", raising=False)
+
+    assert _complete("kplan", "drain", "-s", "demo", "gpu-") == ["gpu-a-1", "gpu-b-1"]
+    assert _complete("kplan", "explain", "-s", "demo", "deployment/shop/car") == ["deployment/shop/cart"]
+    assert _complete("kplan", "capacity", "-n", "shop", "-s", "demo", "deploy/ca") == ["deploy/cart"]
+    assert _complete("kplan", "drain", "-s", "demo", "--zone", "eu-west-1a") == ["eu-west-1a"]
+    assert _complete("kplan", "drain", "gpu-") == []
+    assert _complete("kplan", "completion", "f") == ["fish"]
+
+
+@pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
+def test_a_shell_reads_what_the_command_prints(shell: str, check: str, tmp_path: Path) -> None:
+    printed = invoke("completion", shell)
+    name = {"bash": "kplan.bash", "zsh": "_kplan", "fish": "kplan.fish"}[shell]
+
+    assert (printed.exit_code, printed.stdout) == (0, FILES[name])
+    if program := shutil.which(shell):
+        (tmp_path / name).write_text(printed.stdout)
+        subprocess.run([program, check, tmp_path / name], check=True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_options_and_choices() -> None:
+    assert {"place", "preempt", "snapshot"} <= set(_complete("kplan", ""))
+    assert _complete("kplan", "snapshot", "sh") == ["show"]
+    assert _complete("kplan", "place", "--fail") == ["--fail-on"]
+    assert {"table", "sarif"} <= set(_complete("kplan", "place", "-o", ""))
+    assert _complete("kplan", "snapshot", "show", "-o", "y") == ["yaml"]

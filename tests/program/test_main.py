@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import typer
+
+from kplan.program.main import _COMMANDS, app
+from tests.cli.commands import invoke
+
+HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "tabulate", "pydantic"}
+
+COMMANDS = {
+    "kplan.questions.place.command",
+    "kplan.questions.drain.command",
+    "kplan.program.snapshot",
+    "kplan.program.config",
+}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['kplan', '--help']\n"
+        "from kplan.program.start import run\n"
+        "try: run()\n"
+        f"finally: print(sorted({(HEAVY | COMMANDS)!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "place" in found.stdout
+    assert found.stderr == "[]\n"
+
+
+UNASKED = (
+    "kplan.simulation",
+    "kplan.capacity.counting",
+    "kplan.diagnosis.remedies",
+    "kplan.odds.runs",
+    "kplan.questions.in_turn.drains",
+    "kplan.cel.expression",
+    "kplan.questions.plan.command",
+    "kplan.questions.drain.command",
+    "rich",
+    "kubernetes",
+    "pydantic",
+)
+
+
+def test_placing_a_pod_loads_nothing_that_other_questions_need() -> None:
+    script = (
+        "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
+        "from kplan.program.start import run\n"
+        "try: run()\n"
+        f"finally: print(sorted({set(UNASKED)!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "general-a-2" in found.stdout
+    assert found.stderr == "[]\n"
+
+
+def test_every_command_has_help_that_fits() -> None:
+    group = typer.main.get_command(app)
+    deeper = [(name, each) for name in ("snapshot", "config") for each in group.commands[name].commands]
+    for command in [(), *((name,) for name in group.commands), *deeper]:
+        found = invoke(*command, "--help", COLUMNS="80")
+        assert found.exit_code == 0
+        assert found.stdout.lstrip().startswith(f"Usage: {' '.join(('kplan', *command))} [")
+        assert max(map(len, found.stdout.splitlines())) <= 80
+
+
+def test_version() -> None:
+    found = invoke("--version")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("kplan 0.")
+
+
+def test_schema_lists_kinds_and_prints_one() -> None:
+    assert "PlacementReport" in invoke("schema").stdout.splitlines()
+    assert '"title": "PlacementReport"' in invoke("schema", "PlacementReport").stdout
+    found = invoke("schema", "Zebra")
+    assert found.exit_code == 2
+    assert "choose from" in found.stderr
+
+
+def test_no_summary_in_the_list_of_commands_is_cut_off() -> None:
+    for command in ((), ("snapshot",), ("config",)):
+        assert "..." not in invoke(*command, "--help").stdout.partition("\n\n")[2]
+
+
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with_or_says_in_short() -> None:
+    listed = typer.main.get_command(app).commands
+    for name, entry in _COMMANDS.items():
+        assert entry.short_help == ("" if listed[name].hidden else listed[name].get_short_help_str(limit=200)), name

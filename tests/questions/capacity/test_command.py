@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kplan import load_snapshot
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+from tests.cli.processes import kplan
+from tests.questions.place.test_command import POD, WEB
+from tests.schemas import assert_keeps_to_its_schema
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    return path
+
+
+def report(*args: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoke("capacity", *args, "-o", "json").stdout)
+    return found
+
+
+def test_counts_through_a_real_process(web: Path) -> None:
+    found = kplan("capacity", web, "-s", "demo")
+
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each requests 1 cpu.\n")
+    assert "What stops the next replica" in found.stdout
+    assert "requests 1 cpu, 950m of 7900m free: 50m short" in found.stdout
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_gives_the_same_exit_code(web: Path, output: str) -> None:
+    assert invoke("capacity", web, "-o", output, "--replicas", "9", "--exclude-nodes", "spot-a-1").exit_code == 1
+
+
+def test_the_exit_code_says_whether_as_many_fit_as_are_wanted(web: Path) -> None:
+    assert invoke("capacity", web).exit_code == 0
+    assert invoke("capacity", web, "--replicas", "2").exit_code == 0
+    assert invoke("capacity", web, "--replicas", "9", "--fail-on", "none").exit_code == 0
+    assert invoke("capacity", web, "--replicas", "9", "--exit-zero").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--replicas", "30"), ("--max", "2"), ("--preempt",), ("--explain",)])
+def test_documents_follow_their_schema(web: Path, options: tuple[str, ...]) -> None:
+    assert_keeps_to_its_schema(report(web, *options))
+
+
+def test_says_which_nodes_to_add(web: Path) -> None:
+    found = invoke("capacity", web, "--replicas", "30")
+
+    assert "default/web: 8 of 30 replicas fit" in found.stdout
+    assert "What to add to fit all 30" in found.stdout
+    by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shapes"][0]["like"] == "general-a-1"]
+    # 22 are missing, and one cpu of 7900m goes to a daemon and to what does not divide: 7 a node.
+    assert [each["nodes"] for each in by_hand] == [4]
+
+
+def test_says_that_no_node_helps(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD.replace("100m", "'900'"))
+    found = invoke("capacity", path, "--replicas", "1")
+
+    assert found.exit_code == 1
+    assert "do not help with the 1 that are missing" in found.stdout
+
+
+def test_a_limit_ends_the_count(web: Path) -> None:
+    found = invoke("capacity", web, "--max", "3")
+
+    assert found.exit_code == 0
+    assert found.stdout.startswith("default/web: 3 or more replicas fit on 3 of 13 nodes\n")
+
+
+def test_nodes_can_be_left_out(web: Path) -> None:
+    everywhere = report(web)
+    without = report(web, "--exclude-nodes", "spot-a-1,general-a-1", "--exclude-nodes", "general-a-2")
+
+    assert without["snapshot"]["nodes"] == 10
+    assert set(without["nodes"]) == set(everywhere["nodes"]) - {"spot-a-1", "general-a-1", "general-a-2"}
+    found = invoke("capacity", web, "--exclude-nodes", "nowhere")
+    assert (found.exit_code, "no node nowhere" in found.stderr) == (2, True)
+
+
+def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
+    hello = tmp_path / "pod.yaml"
+    hello.write_text(POD)
+    found = report(web, hello, "--mix", "1:2", "--max", "6")
+
+    assert [(each["name"], each["share"], each["fits"]) for each in found["templates"]] == [
+        ("default/web", 1, 2),
+        ("default/hello", 2, 4),
+    ]
+    assert invoke("capacity", web, hello, "--max", "6", "-o", "name").stdout == "default/web 3\ndefault/hello 3\n"
+    assert "TEMPLATE" in invoke("capacity", web, hello, "--max", "6").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--mix", "1:2"), "is for 2 templates"),
+        (("--mix", "1:x"), "expected numbers"),
+        (("--mix", "0"), "expected numbers"),
+        (("--lose", "20"), "there are only 13 nodes"),
+        (("--lose", "7", "--exclude-nodes", "none-such"), "no node none-such"),
+        (("--lose", "1", "--preempt"), "--preempt does not go with --lose"),
+        (("--lose", "1", "--headroom"), "--headroom and --lose are two questions"),
+        (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
+        (("shop/voucher-api",), "shop/voucher-api is neither a manifest nor a workload"),
+    ],
+)
+def test_what_cannot_be_counted_is_said(web: Path, options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", web, *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
+
+
+def test_nothing_to_count_is_an_error() -> None:
+    assert "nothing to count" in invoke("capacity").stderr
+
+
+def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "urgent.yaml"
+    urgent = "spec: {priorityClassName: system-cluster-critical, "
+    path.write_text(POD.replace("100m", "'2'").replace("spec: {", urgent))
+    without, preempting = report(path), report(path, "--preempt")
+
+    assert preempting["summary"]["fits"] > without["summary"]["fits"]
+    assert preempting["victims"]
+    assert "would be evicted" in invoke("capacity", path, "--preempt").stdout
+
+
+def test_a_saved_report_is_shown_as_it_was(web: Path, tmp_path: Path) -> None:
+    first = invoke("capacity", web, "--replicas", "30", "--save", tmp_path / "saved.json")
+
+    assert invoke("show", tmp_path / "saved.json").stdout == first.stdout
+
+
+def test_without_any_node_nothing_fits(web: Path) -> None:
+    nodes = [node.metadata.name for node in load_snapshot("demo").nodes]
+    found = invoke("capacity", web, "--exclude-nodes", ",".join(nodes))
+
+    assert found.exit_code == 0
+    assert found.stdout.startswith("default/web: 0 replicas fit\n")
+    assert "no nodes available to schedule pods" in found.stdout
+
+
+def in_every_format(folder: Path, *args: str | Path) -> tuple[int, dict[str, str]]:
+    """Ask once, and return the exit code with what each format says."""
+    reports = [each for name in FORMATS for each in ("--report", f"{name}={folder / f'report.{name}'}")]
+    code = invoke("capacity", *args, *reports).exit_code
+    return code, {name: (folder / f"report.{name}").read_text() for name in FORMATS}
+
+
+def test_what_outlasts_a_loss_in_every_format(web: Path, tmp_path: Path) -> None:
+    code, texts = in_every_format(tmp_path, web, "--zones", "--replicas", "8")
+
+    assert code == 1
+    assert all("default/web" in text for text in texts.values())
+    assert invoke("capacity", web, "--lose", "1", "--replicas", "1").exit_code == 0
+
+
+def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD.replace("100m", "500m"))
+    text, found = invoke("capacity", path, "--zones").stdout, report(path, "--zones")
+
+    assert_keeps_to_its_schema(found)
+    survival = found["survival"]
+    assert (survival["lose"], survival["by"], survival["losses"]) == (1, "zone", 3)
+    assert 0 < found["summary"]["fits"] < survival["fitsBefore"] == report(path)["summary"]["fits"]
+    assert text.startswith(f"default/hello: {found['summary']['fits']} replica")
+    assert "with any one zone lost" in text
+    assert f"What stops the next replica: the loss of {survival['stoppedBy']['names'][0]}" in text
+    assert "pods of the cluster find no other place, whatever the replicas, and do not count" in text
+
+
+def test_one_number_for_two_workloads_is_refused_and_not_told_to_do_nothing(web: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(POD)
+    found = invoke("capacity", web, other, "--mix", "1")
+
+    assert found.exit_code == 2
+    assert "--mix 1 is for 1 template, and the manifests hold 2" in found.stderr
+    assert "no effect" not in found.stderr
+
+
+def test_what_loses_no_other_pod_counts_none(tmp_path: Path) -> None:
+    pod, cluster = tmp_path / "pod.yaml", tmp_path / "cluster.yaml"
+    pod.write_text(POD)
+    cluster.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: solo}\n"
+        "status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}\n"
+    )
+    text = " ".join(invoke("capacity", pod, "-s", cluster, "--lose", "1").stdout.split())
+
+    assert "1 replica would need another node" in text
+
+
+def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
+    hello = tmp_path / "pod.yaml"
+    hello.write_text(POD)
+    found = report(web, hello, "--mix", "3:1", "--max", "6")
+
+    assert found["sets"] == 1
+    text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
+    assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
+    assert "sets" not in report(web)
+
+
+SHAPES = """
+- {name: small, cpu: 1930m, memory: 6Gi, price: 0.1}
+- {name: large, cpu: 7900m, memory: 30Gi, price: 0.35}
+"""
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Path:
+    path = tmp_path / "shapes.yaml"
+    path.write_text(SHAPES)
+    return path
+
+
+def test_what_to_add_in_every_format(web: Path, shapes: Path, tmp_path: Path) -> None:
+    code, texts = in_every_format(tmp_path, web, "--replicas", "30", "--shapes", shapes)
+
+    assert code == 1
+    for name in ("table", "wide", "markdown", "html"):
+        assert "1 small + 3 large" in texts[name]
+    assert invoke("capacity", web, "--replicas", "2", "--shapes", shapes).exit_code == 0
+
+
+def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:
+    found = report(web, "--replicas", "30", "--shapes", shapes)
+
+    assert_keeps_to_its_schema(found)
+    offers = found["offers"]
+    assert offers["isCheapest"]
+    assert [each["price"] for each in offers["offers"]] == sorted(each["price"] for each in offers["offers"])
+    assert {each["name"]: each["alone"] for each in offers["shapes"]} == {"small": 1, "large": 7}
+    assert found["toAdd"] == []
+    assert "offers" not in report(web, "--replicas", "2", "--shapes", shapes)
+    text = invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    assert "What to add to fit all 30, the cheapest first" in text
+    assert "No cheaper mix is enough." in text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "--shapes needs --replicas"),
+        (("--replicas", "3", "--preempt"), "--preempt does not go with --shapes"),
+        (("--replicas", "3", "--max", "9"), "--max does not go with --shapes"),
+        (("--replicas", "3", "--zones"), "--zones and --shapes are two questions"),
+    ],
+)
+def test_what_shapes_are_not_for(web: Path, shapes: Path, options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", web, "--shapes", shapes, *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
+
+
+def test_one_mix_and_none_are_told_in_words_of_their_own(web: Path, shapes: Path) -> None:
+    shapes.write_text("- {name: small, cpu: 1930m, memory: 6Gi, price: 0}\n")
+    assert (
+        "No cheaper mix is enough. It was placed.\n"
+        in invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    )
+    shapes.write_text("- {name: none, cpu: 0, memory: 0, price: 1}\n")
+    assert (
+        "No mix of these shapes was found.\n" in invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    )
+
+
+def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: Path) -> None:
+    quota = tmp_path / "quota.yaml"
+    quota.write_text(
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\n"
+        "spec: {hard: {pods: '1'}}\nstatus: {hard: {pods: '1'}, used: {pods: '1'}}\n"
+    )
+    found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
+
+    assert "exceeded quota" in found.stdout
+    assert "warning: --shapes has no effect: more nodes would not help with what stops the next replica" in found.stderr
+
+
+def test_a_list_of_shapes_that_cannot_be_used(web: Path, shapes: Path) -> None:
+    shapes.write_text(SHAPES.replace("cpu: 1930m", "cpus: 1"))
+    found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes)
+
+    assert found.exit_code == 2
+    assert f"{shapes} (document 1, line 2): $[0].cpus: unknown field 'cpus'" in found.stderr
+    assert "hint: did you mean cpu?" in found.stderr
+
+
+def test_nodes_that_are_not_needed_in_every_format(tmp_path: Path) -> None:
+    code, texts = in_every_format(tmp_path, "--shrink", "--add-nodes", "2=general-a-1")
+
+    assert code == 0
+    assert {name for name, text in texts.items() if "general-a-1-more-1" not in text} <= {"github", "sarif"}
+
+
+def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
+    text = invoke("capacity", "--shrink", "--add-nodes", "2=general-a-1").stdout
+
+    assert text.startswith("2 of 15 nodes can go, drained one after another\n")
+    assert "Together they free 15800m cpu, 60Gi memory." in text
+    assert "13 nodes stay" in text
+    assert "a disruption budget does not allow it, such as " in text
+    assert "Another order might free more." in text
+    wide = invoke("capacity", "--shrink", "-o", "wide").stdout
+    assert wide.startswith("None of 13 nodes can go\n")
+    assert "Cannot evict pod as it" in wide
+    assert "general-a-1" not in invoke("capacity", "--shrink", "--exclude-nodes", "general-a-1", "-o", "json").stdout
+
+
+def test_nodes_that_stay_are_annotated_once_a_reason() -> None:
+    stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(Stays)" in line]
+
+    assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["7 nodes", "6 nodes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--shrink", "web.yaml"), "FILE does not go with --shrink"),
+        (("--shrink", "--replicas", "2"), "--replicas does not go with --shrink"),
+        (("--shrink", "--headroom"), "--headroom and --shrink are two questions"),
+        (("--headroom", "--force"), "--force is for --shrink"),
+        (("--headroom", "--delete-emptydir-data"), "--delete-emptydir-data is for --shrink"),
+    ],
+)
+def test_what_shrinking_is_not_for(options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr

@@ -1,0 +1,291 @@
+"""Checks: each promise of the standard set is broken by one cluster and kept by another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.errors import UsageError
+from kplan.questions.check.judging import seconds_of
+from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
+from kplan.questions.check.question import STANDARD, Check, Checks, Expect, Least, outcome_of
+from kplan.questions.check.reading import checks_of
+from kplan.questions.drain.question import Drain
+from kplan.questions.in_turn.question import InTurn
+from kplan.questions.plan.question import Plan
+from tests.cli.commands import invoke
+from tests.schemas import assert_keeps_to_its_schema
+
+Object = dict[str, Any]
+POOL = "cloud.google.com/gke-nodepool"
+
+
+def node(name: str, cpu: str = "4", zone: str = "z1", pool: str = "main") -> Object:
+    labels = {"topology.kubernetes.io/zone": zone, POOL: pool, "kubernetes.io/hostname": name}
+    status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "20"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def template(name: str, cpu: str) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+
+
+def workload(name: str, nodes: list[str], cpu: str = "1", surge: int | str = 1) -> list[Object]:
+    """Return a Deployment with its ReplicaSet and a pod on each of these nodes."""
+    selector = {"matchLabels": {"app": name}}
+    spec = {"replicas": len(nodes), "selector": selector, "template": template(name, cpu)}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 1}}
+    hashed = {"app": name, "pod-template-hash": "h"}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
+    meta = {"namespace": "default"}
+    made = template(name, cpu)
+    made["metadata"]["labels"] = hashed
+    objects: list[Object] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {**meta, "name": name, "uid": f"d-{name}"},
+            "spec": {**spec, "strategy": rolling},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {**meta, "name": f"{name}-h", "uid": f"r-{name}", "ownerReferences": [owner], "labels": hashed},
+            "spec": {"replicas": len(nodes), "selector": {"matchLabels": hashed}, "template": made},
+        },
+    ]
+    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-h", "uid": f"r-{name}", "controller": True}
+    for index, host in enumerate(nodes):
+        objects.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    **meta,
+                    "name": f"{name}-h-{index}",
+                    "uid": f"p-{name}-{index}",
+                    "labels": hashed,
+                    "ownerReferences": [maker],
+                },
+                "spec": {**template(name, cpu)["spec"], "nodeName": host},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            }
+        )
+    return objects
+
+
+def budget(name: str, least: int | str) -> Object:
+    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": spec,
+    }
+
+
+def scaler(name: str, most: int) -> Object:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": most},
+    }
+
+
+def outcome(check: Check, *objects: Object) -> tuple[str, list[str]]:
+    found = outcome_of(check, kplan.Planner(kplan.load_snapshot(objects)))
+    return found.state, [finding.name for finding in found.findings]
+
+
+def standard(part: str) -> Check:
+    (check,) = [check for check in STANDARD if part in check.name]
+    return check
+
+
+TWO = [node("n1"), node("n2", zone="z2")]
+
+
+def test_nodes_that_a_budget_holds_do_not_drain() -> None:
+    web = workload("web", ["n1", "n2"])
+    assert outcome(standard("node drains"), *TWO, *web) == ("passed", [])
+    assert outcome(standard("node drains"), *TWO, *web, budget("web", 2)) == ("failed", ["n1", "n2"])
+
+
+def test_a_zone_may_be_lost_where_the_others_have_room() -> None:
+    assert outcome(standard("zone may be lost"), *TWO, *workload("web", ["n1", "n2"])) == ("passed", [])
+    assert outcome(standard("zone may be lost"), *TWO, *workload("web", ["n1", "n2"], cpu="3")) == (
+        "failed",
+        ["z1", "z2"],
+    )
+
+
+def test_a_cluster_without_zones_is_not_asked_about_them() -> None:
+    alone = node("n1")
+    del alone["metadata"]["labels"]["topology.kubernetes.io/zone"]
+    assert outcome(standard("zone may be lost"), alone) == ("unasked", [])
+
+
+def test_the_surge_of_a_deployment_needs_room() -> None:
+    assert outcome(standard("surge"), *TWO, *workload("web", ["n1", "n2"], cpu="2")) == ("passed", [])
+    assert outcome(standard("surge"), *TWO, *workload("web", ["n1", "n2"], cpu="3")) == (
+        "failed",
+        ["Deployment/default/web"],
+    )
+
+
+def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
+    objects = [
+        *TWO,
+        *workload("a", ["n1"]),
+        *workload("b", ["n2"]),
+        scaler("a", 5),
+        scaler("b", 4),
+    ]
+    assert outcome(standard("maximum alone"), *objects) == ("passed", [])
+    state, names = outcome(standard("maximum together"), *objects)
+    assert state == "failed"
+    assert len(names) == 1  # eight cpu, and nine pods of one
+    assert outcome(standard("maximum alone"), *objects, *workload("c", ["n1"]), scaler("c", 9))[0] == "failed"
+    assert outcome(standard("maximum alone"), *TWO, *workload("a", ["n1"]), scaler("a", 1))[0] == "unasked"
+
+
+def test_a_budget_that_asks_for_every_pod_never_allows_an_eviction() -> None:
+    web = workload("web", ["n1", "n2"])
+    assert outcome(standard("budget"), *TWO, *web, budget("web", 1)) == ("passed", [])
+    assert outcome(standard("budget"), *TWO, *web, budget("web", "100%")) == ("failed", ["default/web"])
+
+
+def test_a_pending_pod_that_one_change_would_place_is_found() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": "default", "name": "p"},
+        "spec": {**template("p", "6")["spec"]},
+        "status": {"phase": "Pending"},
+    }
+    assert outcome(standard("one change"), *TWO) == ("passed", [])
+    assert outcome(standard("one change"), *TWO, pod) == ("failed", ["default/p"])
+
+
+def test_a_pool_keeps_room_for_its_largest_pod_whatever_else_binds_that_pod() -> None:
+    check = standard("largest pod")
+    assert outcome(check, *TWO, *workload("web", ["n1"], cpu="3")) == ("passed", [])
+    full = workload("web", ["n1", "n2"], cpu="3")
+    state, (name,) = outcome(check, *TWO, *full)
+    assert (state, name.split("/")[:2]) == ("failed", ["Pool", "main"])
+    for pod in (obj for obj in full if obj["kind"] == "Pod"):
+        pod["spec"]["nodeSelector"] = {"no": "such"}
+    assert outcome(check, *TWO, node("n3"), *full) == ("passed", [])
+
+
+def test_the_questions_of_promises_have_documents_that_match_their_schemas() -> None:
+    objects = [*TWO, *workload("web", ["n1", "n2"]), budget("web", 1), scaler("web", 4)]
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    for question in (Surge(), AtMaximum(), AtMaximum(how="together"), Budgets(), PoolRoom(), Checks()):
+        document = planner.ask(question).to_dict()
+        assert_keeps_to_its_schema(document)
+
+
+def test_expectations_bound_what_an_answer_may_say() -> None:
+    objects = [*TWO, *workload("web", ["n1", "n2"], cpu="3")]
+    lost = InTurn(question=Drain((), how="lost"), by="zone")
+    assert outcome(Check("a", lost, Expect(pending=1)), *objects)[0] == "passed"
+    assert outcome(Check("a", lost, Expect(blocked=0)), *objects)[0] == "passed"
+    assert outcome(Check("a", lost), *objects)[0] == "failed"
+    drain = Drain(("n1",))
+    assert outcome(Check("a", drain, Expect(ready=Least(min="50%"))), *objects)[0] == "passed"
+    assert outcome(Check("a", drain, Expect(ready=Least(min="80%"))), *objects) == (
+        "failed",
+        ["Deployment/default/web"],
+    )
+    assert outcome(Check("a", drain, Expect(ready=Least(min=2))), *objects)[0] == "failed"
+    assert outcome(Check("a", Plan(), Expect(within="5m")), *objects)[0] == "unasked"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("0.5h", 1800)])
+def test_durations_are_those_of_go(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "1d", "-5m", "five minutes"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a duration"):
+        seconds_of(text)
+
+
+def test_a_file_may_write_questions_in_short() -> None:
+    text = """
+    apiVersion: kplan/v1
+    kind: Checks
+    checks:
+      - {name: a, drain: {each: pool, how: one-by-one}, expect: {blocked: 0}}
+      - {lose: {zones: 1}}
+      - {name: c, autoscalersAtMax: together}
+      - {name: d, surge: all}
+      - {name: e, question: {kind: PlanQuestion}, expect: {ready: {min: 80%}}}
+    """
+    checks, problems = checks_of(yaml.safe_load(text))
+    assert problems == []
+    assert [check.name for check in checks] == ["a", "check 2", "c", "d", "e"]
+    assert [check.question for check in checks] == [
+        InTurn(question=Drain((), how="one-by-one"), by="pool"),
+        InTurn(question=Drain((), how="lost"), by="zone"),
+        AtMaximum(how="together"),
+        Surge(),
+        Plan(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({}, "$.checks[0]: asks nothing"),
+        ({"surge": "all", "budgets": "all"}, "$.checks[0]: asks several questions: surge, budgets"),
+        ({"surge": "all", "expects": {}}, "$.checks[0].expects: unknown field"),
+        ({"lose": {"zones": 2}}, "$.checks[0].lose: is not the loss of one zone or node"),
+        ({"surge": "all", "expect": {"placd": "all"}}, "$.checks[0].expect.placd: unknown field"),
+        ({"drain": {"node": ["a"]}}, "$.checks[0].question.question.node: unknown field"),
+        ("x", "$.checks[0]: is not a check"),
+    ],
+)
+def test_all_problems_of_a_file_of_checks_are_told(entry: Any, problem: str) -> None:
+    checks, problems = checks_of({"apiVersion": "kplan/v1", "kind": "Checks", "checks": [entry]})
+    assert checks == []
+    assert problem in [f"{wrong.json_path}: {wrong.message}" for wrong in problems]
+
+
+def test_the_command_fails_where_a_check_fails_and_compares_with_an_earlier_report(tmp_path: Path) -> None:
+    first = invoke("check", "--snapshot", "demo", "-o", "json")
+    assert first.exit_code == 1
+    document = json.loads(first.stdout)
+    assert document["summary"]["failed"] == sum(check["state"] == "failed" for check in document["checks"])
+    saved = tmp_path / "last.json"
+    saved.write_text(first.stdout)
+    again = json.loads(invoke("check", "--snapshot", "demo", "--since", saved, "-o", "json").stdout)
+    assert [check["before"] for check in again["checks"]] == [check["state"] for check in document["checks"]]
+    assert again["since"] == document["generatedAt"]
+    assert invoke("check", "--snapshot", "demo", "--fail-on", "none").exit_code == 0
+    assert invoke("check", "--snapshot", "demo", "--fail-on", "pending").exit_code == 2
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "markdown", "html", "junit", "github", "sarif", "name", "yaml"])
+def test_a_report_of_checks_has_every_format(form: str) -> None:
+    printed = invoke("check", "--snapshot", "demo", "-o", form)
+    assert printed.exit_code == 1, printed.stderr
+    assert "every node drains alone" in printed.stdout
+
+
+def test_a_report_of_something_else_cannot_be_compared(tmp_path: Path) -> None:
+    saved = tmp_path / "plan.json"
+    saved.write_text(invoke("plan", "--snapshot", "demo", "-o", "json").stdout)
+    refused = invoke("check", "--snapshot", "demo", "--since", saved)
+    assert refused.exit_code == 2
+    assert "is no report of kplan check" in refused.stderr

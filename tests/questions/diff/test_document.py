@@ -1,0 +1,285 @@
+"""Two answers compared: laws, and what is told to tip it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.capacity.counting import Template
+from kplan.documents.base import Report
+from kplan.documents.diff import Difference, DiffReport
+from kplan.documents.schemas import REPORTS
+from kplan.effects.queue_plan import queue_report
+from kplan.effects.report import change_report
+from kplan.errors import UsageError
+from kplan.planner.planner import Planner
+from kplan.questions.check.promises import Budgets, Surge
+from kplan.questions.check.question import Check, Checks
+from kplan.questions.diff.compared import ComparedAnswer
+from kplan.questions.diff.document import COMPARED, diff_report
+from kplan.questions.preempt.document import preemption_report
+from kplan.questions.remedy.question import Remedy
+from kplan.questions.runbook.question import Runbook
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot import load_snapshot
+from tests.effects.test_what_if import SET, node, pod, replica_set, some_cluster
+
+
+def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:
+    return ComparedAnswer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.world.node_by_name))
+
+
+def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -> DiffReport:
+    return diff_report(answer(before, pods, "before"), answer(after, pods, "after"), **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_answer_does_not_differ_from_itself(seed: int) -> None:
+    planner = Planner(load_snapshot(some_cluster(seed)))
+    pods = [pod("x"), pod("y", cpu="3"), pod("z", cpu="64")]
+
+    found = compared(planner, planner, pods, fail_on=("regression",))
+
+    assert found.pods == found.victims_added == found.victims_removed == found.utilisation == found.capacity == ()
+    assert found.summary.same == 3
+    assert not found.verdict.failed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
+    planner = Planner(load_snapshot(some_cluster(seed)))
+    other = planner.changed(cordon=["n1", "n2", "n3", "n4", "n5"])
+    pods = [pod(name, cpu="1500m") for name in "uvwxyz"]
+    opposite = {
+        Difference.MOVED: Difference.MOVED,
+        Difference.NEWLY_PENDING: Difference.NEWLY_PLACED,
+        Difference.NEWLY_PLACED: Difference.NEWLY_PENDING,
+        Difference.STILL_PENDING: Difference.STILL_PENDING,
+    }
+
+    there, back = compared(planner, other, pods), compared(other, planner, pods)
+
+    assert there.pods
+    assert {change.pod: opposite[change.difference] for change in there.pods} == {
+        change.pod: change.difference for change in back.pods
+    }
+    assert [(change.before, change.after) for change in there.pods] == [
+        (change.after, change.before) for change in back.pods
+    ]
+
+
+def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
+    planner = Planner(load_snapshot([node("n1", cpu="8"), node("n2")]))
+
+    [found] = compared(planner, planner.changed(cordon=["n1"]), [pod("x")]).pods
+
+    assert (found.difference, found.before.node, found.after.node) == (Difference.MOVED, "n1", "n2")
+    [cause] = found.why
+    assert (cause.kind, cause.node, cause.plugin) == ("rejects", "n1", "NodeUnschedulable")
+    assert cause.reasons == ("node(s) were unschedulable",)
+
+
+def test_a_pod_moves_to_a_node_that_is_new() -> None:
+    planner = Planner(load_snapshot([node("n1"), pod("other", "n1", cpu="2")]))
+
+    [found] = compared(planner, planner.changed(add_nodes=["1=n1"]), [pod("x")]).pods
+
+    assert [(cause.kind, cause.node) for cause in found.why] == [("node-new", "n1-more-1")]
+
+
+def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
+    planner = Planner(load_snapshot([node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b")]))
+    fuller = [pod(f"more-{index}", "n1", cpu="1", app="b") for index in range(3)]
+
+    [found] = compared(planner, planner.changed(with_=fuller), [pod("x")]).pods
+
+    assert (found.before.node, found.after.node) == ("n1", "n2")
+    assert {cause.kind for cause in found.why} == {"score"}
+    assert "NodeResourcesFit" in {cause.plugin for cause in found.why}
+    assert all(cause.after > cause.before for cause in found.why)
+
+
+def test_a_newly_pending_pod_is_a_regression_and_a_newly_placed_one_is_none() -> None:
+    planner = Planner(load_snapshot([node("n1")]))
+    other = planner.changed(cordon=["n1"])
+
+    worse = compared(planner, other, [pod("x")], fail_on=("regression",))
+    better = compared(other, planner, [pod("x")], fail_on=("regression",))
+
+    assert (worse.summary.newly_pending, worse.verdict.exit_code) == (1, 1)
+    assert [counted.rule for counted in worse.verdict.counted] == ["NewlyPending"]
+    assert (better.summary.newly_placed, better.verdict.exit_code) == (1, 0)
+    assert compared(planner, other, [pod("x")]).verdict.exit_code == 0
+
+
+def test_new_victims_are_told_and_count() -> None:
+    low = pod("low", "n1", cpu="3")
+    low["spec"]["priority"] = 0
+    high = pod("high", cpu="3")
+    high["spec"]["priority"] = 10
+    planner = Planner(load_snapshot([node("n1"), node("n2"), low]))
+
+    found = compared(planner, planner.changed(without=["node/n2"]), [high], fail_on=("regression",))
+
+    assert found.victims_added == ("default/low",)
+    assert {counted.rule for counted in found.verdict.counted} == {"NewlyPending", "NewVictim"}
+    [difference] = found.pods
+    assert difference.after.nominated_node == "n1"
+
+
+def test_queues_are_compared_with_their_utilisation() -> None:
+    planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
+    other = planner.changed(add_nodes=["3=n1"])
+
+    sides = [ComparedAnswer(str(index), asking.plan_queue().report()) for index, asking in enumerate((planner, other))]
+    found = diff_report(*sides)
+
+    assert [(change.pod, change.difference) for change in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
+    assert [(usage.resource, usage.before, usage.after) for usage in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
+
+
+def demo(**options: Any) -> Planner:
+    return Planner(load_snapshot("demo"), **options)
+
+
+def odds(planner: Planner, seed: int = 7) -> Report:
+    return planner.odds(["shop/voucher-api", "ml/llm-eval"], runs=60, seed=seed).report()
+
+
+def queue(planner: Planner) -> Report:
+    return queue_report(planner, planner.queue_of(None))
+
+
+def preemption(planner: Planner) -> Report:
+    plan = planner.plan(["ml/fine-tune", "ml/llm-eval"])
+    return preemption_report(plan.context, plan.placements, None)
+
+
+def templates(planner: Planner) -> list[Template]:
+    return [Template("shop/web", (PodInfo(planner.world.pod_by_key["shop/voucher-api"]),))]
+
+
+def karpenter() -> Report:
+    return Planner("demo", autoscaler=kplan.Karpenter()).nodes()
+
+
+KINDS: dict[str, Callable[[Planner], Report]] = {
+    "PlacementReport": lambda planner: planner.plan(["shop/voucher-api", "ml/llm-eval"]).report(with_map=True),
+    "PreemptionReport": preemption,
+    "PlanReport": lambda planner: change_report(planner, planner.drain(["general-b-2"]), "drain"),
+    "QueueReport": queue,
+    "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
+    "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),
+    "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
+    "DrainsReport": lambda planner: planner.drain_in_turn(["general-b-2", "spot-b-1"]),
+    "OddsReport": odds,
+    "NodesReport": lambda _: karpenter(),
+    "ChecksReport": lambda planner: planner.ask(Checks((Check("surge", Surge()), Check("budgets", Budgets())))),
+    "BudgetsReport": lambda planner: planner.ask(Budgets()),
+    "RemedyReport": lambda planner: planner.ask(Remedy(only=("uncordon",))),
+    "RunbookReport": lambda planner: planner.ask(Runbook(("spot-b-1",))),
+}
+
+
+def test_every_answer_can_be_compared_but_a_comparison() -> None:
+    assert {*COMPARED} == REPORTS.keys() - {"DiffReport"}
+
+
+@pytest.mark.parametrize("kind", COMPARED)
+def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
+    planner = demo()
+    one, other = (ComparedAnswer(name, KINDS[kind](planner)) for name in ("one", "other"))
+
+    found = diff_report(one, other, fail_on=("regression",))
+
+    assert one.report.kind == kind
+    assert not any((found.pods, found.victims_added, found.victims_removed, found.utilisation))
+    assert not any((found.capacity, found.facts, found.verdict.failed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules"),
+    [
+        ("PlanReport", {"StateWorse", "NewlyPending"}),
+        ("CapacityReport", {"LessFits"}),
+        ("HeadroomReport", {"LessFits"}),
+        ("DrainsReport", {"PendingWorse"}),
+        ("OddsReport", {"PlacedWorse", "PendingWorse", "AllPlacedWorse"}),
+    ],
+)
+def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set[str]) -> None:
+    planner = demo()
+    worse = planner.changed(cordon=["*"])
+    before, after = (
+        ComparedAnswer(name, KINDS[kind](asking)) for name, asking in (("before", planner), ("after", worse))
+    )
+
+    found = diff_report(before, after, fail_on=("regression",))
+    back = diff_report(after, before, fail_on=("regression",))
+
+    assert {counted.rule for counted in found.verdict.counted} >= rules
+    assert not {*found.verdict.counted} & {*back.verdict.counted}
+    assert {(fact.about, fact.fact, fact.before) for fact in found.facts} == {
+        (fact.about, fact.fact, fact.after) for fact in back.facts
+    }
+
+
+def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
+    planner = Planner(load_snapshot([node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]))
+    bare = planner.changed(with_=[pod("alone", "n2")])
+
+    found = diff_report(
+        ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
+    )
+
+    assert {(fact.about, fact.after, fact.worse) for fact in found.facts} == {("n1", True, False), ("n2", False, True)}
+    assert [(counted.object, counted.rule) for counted in found.verdict.counted] == [("n2", "MayGoWorse")]
+
+
+def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> None:
+    first = pod("urgent")
+    first["spec"]["priority"] = 5
+    objects = [node("n1"), pod("a"), pod("b"), pod("c")]
+    short, long = (Planner(load_snapshot(held)) for held in (objects, [*objects, first]))
+
+    found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
+
+    assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
+
+
+def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
+    objects = [node("n1"), node("n2"), pod("a")]
+    planner = Planner(load_snapshot(objects))
+    one, other = (planner.odds(["default/a"], runs=100, seed=seed).report() for seed in (1, 2))
+
+    assert one.pods != other.pods
+    assert diff_report(ComparedAnswer("one", one), ComparedAnswer("other", other)).facts == ()
+    alone = Planner(load_snapshot(objects[1:])).odds(["default/a"], runs=100).report()
+    facts = diff_report(ComparedAnswer("one", one), ComparedAnswer("alone", alone)).facts
+    assert {(fact.about, fact.fact) for fact in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
+
+
+def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
+    planner = demo()
+    with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
+    nothing = planner.plan([]).report(with_map=True)
+
+    found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
+
+    assert "cpu" in {usage.resource for usage in found.utilisation}
+    assert all(usage.after > usage.before for usage in found.utilisation)
+    assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
+
+
+def test_a_difference_and_answers_to_different_questions_cannot_be_compared() -> None:
+    planner = Planner(load_snapshot([node("n1")]))
+    drawn = ComparedAnswer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
+    plain = answer(planner, [pod("x")], "place.json")
+
+    with pytest.raises(UsageError, match=r"odds.json is a OddsReport, place.json a PlacementReport"):
+        diff_report(drawn, plain)
+    with pytest.raises(UsageError, match=r"d.json: a DiffReport cannot be compared"):
+        diff_report(ComparedAnswer("d.json", diff_report(plain, plain)), plain)

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import invoke
+from tests.report.documents import node, pod
+
+
+def _cluster(path: Path, *objects: dict[str, object]) -> Path:
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def test_a_running_pod_that_would_go_there_again() -> None:
+    found = invoke("explain", "batch/report-daily-knqdn")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("batch/report-daily-knqdn runs on general-a-2, and would go there again")
+
+
+def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
+    cluster = _cluster(
+        tmp_path / "c.yaml", node("full"), node("free"), pod("p", node="full"), pod("q", cpu="3", node="full")
+    )
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert "default/p runs on full; today it would go to another node" in found.stdout
+    assert "fewer than free: NodeResourcesFit (free resources) +" in " ".join(found.stdout.split())
+    current = json.loads(invoke("explain", "default/p", "-s", cluster, "-o", "json").stdout)["placements"][0]["current"]
+    assert (current["node"], current["stillFits"], current["stillBest"]) == ("full", True, False)
+    assert current["score"] < current["bestScore"]
+
+
+def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> None:
+    cordoned = node("a", unschedulable=True)
+    cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert "default/p runs on a, but would no longer fit there" in found.stdout
+    assert "a is rejected by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
+
+
+def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path / "c.yaml", node("a", cpu="1"), pod("p", node="a"))
+    assert "and would go there again" in invoke("explain", "default/p", "-s", cluster).stdout
+
+
+def test_among_pods_that_run_a_pending_pod_is_told_with_the_node_where_it_would_go(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path / "c.yaml", node("a"), pod("runs", node="a"), pod("waits"))
+    lines = invoke("explain", "-A", "-s", cluster).stdout.splitlines()
+
+    assert [line.split() for line in lines if line.startswith("  default/waits ")] == [["default/waits", "-", "a"]]
+
+
+def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
+    found = invoke("explain", "deploy/cart", "-n", "shop")
+    lines = [line for line in found.stdout.splitlines() if line]
+
+    assert found.exit_code == 0
+    assert lines[0] == "6 pods: 6 would go to the same node again"
+    assert lines[1].strip() == "The same in every row: WOULD NOW GO TO the same node"
+    assert [line.split()[0] for line in lines[3:9]] == sorted(line.split()[0] for line in lines[3:9])
+    assert all(line.strip().startswith("shop/cart-") for line in lines[3:9])
+    assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
+    placements = json.loads(invoke("explain", "deployment/shop/cart", "-o", "json").stdout)["placements"]
+    assert [each["current"]["stillBest"] for each in placements] == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("shop/voucher-api", "shop/voucher-api ->"),
+        ("pod/shop/voucher-api", "shop/voucher-api ->"),
+        ("po/voucher-api", "shop/voucher-api ->"),
+        ("voucher-api", "shop/voucher-api ->"),
+    ],
+)
+def test_a_pod_is_named_as_kubectl_takes_it(what: str, said: str) -> None:
+    assert invoke("explain", what, "-n", "shop").stdout.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [
+        (("cart",), "did you mean deploy/shop/cart?"),
+        (("cart", "-n", "shop"), "did you mean deploy/shop/cart?"),
+        (("shop/cart",), "did you mean deploy/shop/cart?"),
+        (("voucher-api",), "did you mean shop/voucher-api?"),
+        (("deploy/cart",), "did you mean deploy/shop/cart?"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_a_workload_or_a_namespace_that_has_the_name(
+    what: tuple[str, ...], hint: str
+) -> None:
+    result = invoke("explain", *what)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[1] == f"hint: {hint}"
+
+
+def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
+    found = invoke("explain", "node/a/b")
+
+    assert found.exit_code == 2
+    assert found.stderr.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
+
+
+def test_a_pending_pod() -> None:
+    found = invoke("explain", "ml/llm-eval")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("ml/llm-eval: fits nowhere")
+    assert invoke("explain", "ml/llm-eval", "--fail-on", "unschedulable").exit_code == 1
+
+
+def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
+    ended = pod("p", node="a")
+    ended["status"]["phase"] = "Succeeded"
+    cluster = _cluster(tmp_path / "c.yaml", node("a"), ended)
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "pod default/p has succeeded; it no longer takes up room" in found.stderr
+    missing = invoke("explain", "default/q", "-s", cluster)
+    assert missing.exit_code == 2
+    assert "the snapshot has no pod default/q" in missing.stderr
+    assert "hint: did you mean default/p?" in missing.stderr
+
+
+@pytest.mark.parametrize("command", ["explain", "place", "preempt"])
+def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        "kind: Node\napiVersion: v1\nmetadata: {name: node}\n---\n"
+        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: node}\nstatus: {phase: Succeeded}\n"
+    )
+    found = invoke(command, "default/done", "-s", path)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: pod default/done has succeeded; it no longer takes up room")
+
+
+def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_of_its_own() -> None:
+    text = invoke("explain", "deployment/shop/storefront", "-s", "demo").stdout
+
+    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, but would no longer fit there" in text
+    assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go to another node" in text
+
+
+def test_too_many_pods_to_explain_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.cluster.limits.MOST_EXPLAINED", 3)
+
+    refused = invoke("explain", "-A")
+
+    assert refused.exit_code == 2
+    assert "more than the 3 that can be explained" in refused.stderr

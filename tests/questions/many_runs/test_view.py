@@ -1,0 +1,93 @@
+"""Odds in every format."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import kplan
+from kplan.documents.odds import OddsReport
+from kplan.report.options import ReportOptions
+from kplan.report.registry import FORMATS, render
+from tests.effects.test_queue_plan import node, pod
+
+
+def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:
+    replicas = [pod(f"web-{i}", "3", owner="ReplicaSet") for i in range(3)]
+    planner = kplan.Planner(kplan.load_snapshot([*(node(f"n{i}") for i in range(n_nodes)), *replicas]))
+    return planner.odds([f"default/web-{i}" for i in range(3)], runs=runs).report()
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_tells_who_stays_pending(output: str) -> None:
+    text = render(document(), output, ReportOptions())
+
+    assert "default/web-2" in text
+    assert "pending" in text.lower()
+
+
+def test_a_table_tells_shares_with_their_intervals() -> None:
+    text = render(document(), "table", ReportOptions())
+
+    assert "3 pods, 200 runs (seed 7): all placed in 0%" in text
+    assert "ReplicaSet/default/owner: 3 pods, all placed in 0%" in text
+    assert "Nodes: n0 50.0%, n1 50.0%" in text
+    assert "200 runs have 2 different results, which only differ in nodes" in text
+    assert "- 100%: default/web-2 stays pending" in text
+    first = next(row for row in text.splitlines() if "default/web-0" in row)
+    assert first.split()[1:3] == ["100%", "0%"]
+    assert first.count(" to ") == 2
+
+
+def test_what_is_certain_is_said_to_be() -> None:
+    text = render(document(n_nodes=1), "table", ReportOptions())
+
+    assert "Certain: every pod ends the same way in all 200 runs." in text
+    assert "How runs end" not in text
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        (1, "There is only one run. In so few, an outcome with a probability of up to 79.3% may not show."),
+        (
+            5,
+            "Every pod ends the same way in all 5 runs. In so few, an outcome with a probability of up to 43.4%",
+        ),
+    ],
+)
+def test_few_runs_make_nothing_certain(runs: int, sentence: str) -> None:
+    text = " ".join(render(document(n_nodes=1, runs=runs), "table", ReportOptions()).split())
+
+    assert sentence in text
+    assert "Certain" not in text
+
+
+def test_cases_fail_that_the_verdict_counts() -> None:
+    suite = ET.fromstring(render(document(), "junit", ReportOptions())).find("testsuite")
+
+    assert suite is not None
+    assert [case.attrib["name"] for case in suite.findall("testcase") if case.find("failure") is not None] == [
+        "default/web-2"
+    ]
+
+
+def test_names_are_a_line_for_each_end_of_each_pod() -> None:
+    lines = render(document(), "name", ReportOptions()).splitlines()
+
+    assert lines[-1] == "default/web-2 pending 1"
+    assert {tuple(row.split()[:2]) for row in lines[:-1]} == {
+        (f"default/web-{i}", f"n{j}") for i in (0, 1) for j in (0, 1)
+    }
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", "1", node_name="n0")]))
+    report = planner.odds_of_drain(["n0"], runs=5).report()
+
+    text = render(report, output, ReportOptions())
+
+    assert "default/alone" in text
+    assert "blocked" in text.lower()

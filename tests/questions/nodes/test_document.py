@@ -1,0 +1,93 @@
+"""The question for an autoscaler: its advice becomes a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.api.core import Node, NodeMeta
+from kplan.autoscaling import settings
+from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
+from kplan.documents.nodes import AutoscalerName
+from kplan.snapshot import Snapshot
+from tests.effects.test_queue_plan import node, pod
+from tests.schemas import assert_keeps_to_its_schema
+
+
+class Generous:
+    """Adds a node for every pending pod, removes one node, keeps another."""
+
+    name: AutoscalerName = "karpenter"
+    version = "1.0"
+    source = "a test"
+    usual_loops = (0, 60)
+
+    def provision(self, cluster: PreparedCluster) -> Advice:
+        pending = [pod.metadata.key for pod in cluster.snapshot.pods if not pod.spec.node_name]
+        adds = tuple(
+            NewNode(node=Node(metadata=NodeMeta(name=f"new-{n}")), pool="general", pods=(key,), price=0.5)
+            for n, key in enumerate(pending)
+        )
+        return Advice(adds=adds)
+
+    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
+        detail: Mapping[str, Any] = {"now": cluster.now, "loops": list(loops)} if full else {}
+        removes = (Removal(nodes=("n1",), reason="Empty", saves=0.25),)
+        stays = (Stay(node="n2", reason="BlockedByPod", pod="default/a"),)
+        unhelped = {"default/x": {"general": ("too big",)}}
+        added = self.provision(cluster).adds
+        return Advice(adds=added, removes=removes, stays=stays, unhelped=unhelped, detail=detail)
+
+
+def make_generous(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
+    return Generous()
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> kplan.Planner:
+    monkeypatch.setattr(settings, "_MAKERS", {kplan.Karpenter: f"{__name__}:make_generous"})
+    snapshot = kplan.load_snapshot([node("n1"), node("n2"), pod("web", "1")])
+    return kplan.Planner(snapshot, autoscaler=kplan.Karpenter(), now="2026-01-15T12:00:00Z")
+
+
+def test_the_advice_of_an_autoscaler_is_reported(planner: kplan.Planner) -> None:
+    report = planner.nodes(full=True, loops=[0, 10])
+
+    assert [(new.name, new.pool, new.pods, new.price) for new in report.adds] == [
+        ("new-0", "general", ("default/web",), 0.5)
+    ]
+    assert report.removes[0].nodes == ("n1",)
+    assert report.stays["n2"].pod == "default/a"
+    assert report.unhelped == {"default/x": {"general": ("too big",)}}
+    assert report.detail == {"now": 1768478400000000, "loops": [0, 10]}
+    assert_keeps_to_its_schema(report.to_dict())
+
+
+def test_detail_is_left_out_unless_it_is_wanted(planner: kplan.Planner) -> None:
+    assert "detail" not in planner.nodes().to_dict()
+
+
+def test_a_changed_planner_follows_the_same_autoscaler_at_the_same_moment(planner: kplan.Planner) -> None:
+    other = planner.changed(without=["pod/default/web"])
+
+    assert other.nodes().adds == ()
+    assert other.now == planner.now
+
+
+def test_without_an_autoscaler_there_is_nobody_to_ask() -> None:
+    with pytest.raises(kplan.UsageError, match="no autoscaler"):
+        kplan.Planner(kplan.load_snapshot([node("n1")])).nodes()
+
+
+@pytest.mark.parametrize("loops", [[], [-1], [10, 0], [float("nan")], [float("inf")]])
+def test_loops_are_times_in_ascending_order(planner: kplan.Planner, loops: list[float]) -> None:
+    with pytest.raises(kplan.UsageError, match="ascending order"):
+        planner.nodes(loops=loops)
+
+
+def test_the_moment_of_a_question_is_a_time() -> None:
+    with pytest.raises(kplan.UsageError, match="not a time"):
+        kplan.Planner(kplan.load_snapshot([node("n1")]), now="tomorrow")

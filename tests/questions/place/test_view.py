@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import InputWarning
+from kplan.documents.placement import Origin, Outcome, PodRef
+from kplan.questions.place.view import representatives, workload_groups
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.report.documents import coming_from, node, placed, pod
+
+
+def _table(objects: list[dict[str, Any]], pods: list[Any], top: int | None = 5, **options: Any) -> str:
+    return render(placed(objects, pods, Shown(top), **options), "table", ReportOptions(top=top))
+
+
+def test_ties_are_told_with_what_the_scheduler_does() -> None:
+    text = _table([node("a"), node("b"), node("c"), pod("p")], ["default/p"])
+    assert "default/p -> a" in text
+    assert "A tie: b, c have the same best score" in text
+    assert "kube-scheduler may choose any of them" in " ".join(text.split())
+    assert "The same in every row: SCORE 454" in text
+    assert "  b         tie\n" in text
+
+
+def test_a_single_node_is_not_scored() -> None:
+    text = _table([node("a", cpu="1"), node("b"), pod("p", cpu="2")], ["default/p"])
+    assert "b is the only node that can take it, so nothing is scored." in text
+    assert "- a: requests 2 cpu, 1 of 1 free: 1 short" in text
+
+
+def test_the_closest_node_comes_first_with_what_is_short() -> None:
+    objects = [node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"), pod("p", cpu="4")]
+    text = _table(objects, ["default/p"])
+    lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip().startswith("- ")]
+    assert lines[:3] == [
+        "- b (closest): requests 4 cpu, 3 of 3 free: 1 short",
+        "- c: requests 4 cpu, 2 of 2 free: 2 short",
+        "- a: requests 4 cpu, 1 of 1 free: 3 short",
+    ]
+
+
+def test_nodes_with_another_obstacle_are_not_closest() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+    objects = [node("a", cpu="1"), node("b", cpu="3", unschedulable=True), node("t", taints=[taint]), pod("p", cpu="4")]
+    text = _table(objects, ["default/p"])
+    assert "- b: the node is cordoned (also: NodeResourcesFit)" in text
+    assert "taint k:NoSchedule is not tolerated" in text
+
+
+def test_top_limits_every_list() -> None:
+    objects = [*(node(f"n{i}") for i in range(9)), *(node(f"s{i}", cpu="1") for i in range(9)), pod("p", cpu="2")]
+    text = _table(objects, ["default/p"], top=2)
+    assert text.count("and 7 more nodes (--all-nodes shows all)") == 2
+    assert "n1" in text
+    assert "n2" not in text.replace("A tie: n1, n2, n3", "")
+    everything = _table(objects, ["default/p"], top=None)
+    assert "more node" not in everything.replace("n3 and 5 more", "")
+    assert "n8" in everything
+
+
+def _from(name: str) -> Origin:
+    return Origin("web.yaml", 1, "Deployment", name)
+
+
+def test_replicas_of_one_workload_are_told_together() -> None:
+    document = placed(
+        [node("a", cpu="3"), *(pod(f"web-{i}") for i in range(5))], [f"default/web-{i}" for i in range(5)]
+    )
+    text = render(coming_from(document, _from("web")), "table", ReportOptions())
+    assert "Deployment default/web: 5 replicas, 3 scheduled, 2 unschedulable" in text
+    assert "  a                 3  web-0..web-2\n" in text
+    assert "  (nowhere)         2  web-3, web-4\n" in text
+    assert text.count("kube-scheduler writes") == 1
+    assert "default/web-3 (the first of 2 alike): fits nowhere" in text
+
+
+def test_groups_are_neighbours_from_the_same_object() -> None:
+    web, db = _from("web"), _from("db")
+    pods = [PodRef("x", str(number), "", 0, "", origin) for number, origin in enumerate((web, web, db, UNSET))]
+    assert workload_groups(pods) == [[0, 1], [2], [3]]
+    assert representatives(
+        [(Outcome.SCHEDULED, ""), (Outcome.SCHEDULED, ""), (Outcome.GATED, "g"), (Outcome.GATED, "g")], [[0, 1, 2], [3]]
+    ) == {0, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"schedulingGates": [{"name": "quota"}]},
+            [
+                "The scheduler ignores it until its scheduling gate quota is removed",
+                "What would help: remove scheduling gate quota",
+            ],
+        ),
+        ({"schedulerName": "nobody"}, ["cannot be scheduled", 'profile not found for scheduler name "nobody"']),
+    ],
+)
+def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
+    text = _table([node("a"), pod("p", **spec)], ["default/p"])
+    assert all(word in " ".join(text.split()) for word in words)
+
+
+def test_preemption_is_one_line() -> None:
+    objects = [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=10)]
+    text = " ".join(_table(objects, ["default/p"]).split())
+    assert "default/p: fits only by evicting other pods" in text
+    assert "Preemption would make room on a by evicting 1 pod: default/low." in text
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ([node("a", cpu="1"), pod("p", cpu="2")], "evicting lower-priority pods would not make it fit on any node."),
+        (
+            [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=9, preemptionPolicy="Never")],
+            "it may not evict any pod, since its preemptionPolicy is Never.",
+        ),
+    ],
+)
+def test_preemption_that_does_not_help(objects: list[dict[str, Any]], words: str) -> None:
+    text = " ".join(_table(objects, ["default/p"]).split())
+    assert f"Preemption does not help: {words}" in text
+
+
+def test_what_is_odd_about_many_objects_in_the_same_way_is_told_once() -> None:
+    document = placed([node("a")], [pod("p")])
+    warnings = [InputWarning("Odd", f"Pod/{n}", "is odd") for n in range(3)]
+    warnings.insert(1, InputWarning("Odd", "Pod/x", "is odder"))
+    document = replace(document, warnings=tuple(warnings))
+    text = render(document, "table", ReportOptions())
+    assert text.count("is odd ") == 1
+    assert "  - Pod/0 and 2 more: is odd [Odd]\n  - Pod/x: is odder [Odd]\n" in text
+
+
+def test_a_victim_of_several_pods_counts_once() -> None:
+    low = pod("low", cpu="3", node="a", priority=0)
+    high = [pod(f"high-{n}", cpu="2", priority=10) for n in range(2)]
+    document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
+    assert [len(placement.preemption.victims) for placement in document.placements if placement.preemption] == [1, 1]
+    assert document.summary.victims == 1

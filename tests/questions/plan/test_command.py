@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+from tests.cli.processes import kplan
+from tests.questions.place.test_command import POD, WEB
+from tests.schemas import assert_keeps_to_its_schema
+
+QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]
+CHANGES = [
+    "+ shop/flash-sale general-c-1",
+    "+ shop/voucher-api general-a-2",
+    "+ ml/fine-tune gpu-b-1",
+    "! ml/llm-eval -",
+    "! batch/nightly-export -",
+    "~ batch/report-daily-4swkz spot-a-1",
+    "! ml/train-ranking-cmm2h -",
+]
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    return path
+
+
+def test_the_whole_queue_through_a_real_process() -> None:
+    found = kplan("plan", "-s", "demo")
+
+    assert (found.returncode, found.stderr) == (1, "")
+    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending - failed\n")
+    assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
+    assert "Utilisation, before -> after: cpu 58% -> 61%" in found.stdout
+    assert "Largest request that still fits: 2450m cpu" in found.stdout
+    assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1, --fail-on unschedulable,pdb-violation). ")
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_gives_the_same_exit_code(output: str) -> None:
+    assert invoke("plan", "-o", output).exit_code == 1
+
+
+def test_the_exit_code_says_what_is_asked_of_it() -> None:
+    assert invoke("plan", "--fail-on", "none").exit_code == 0
+    assert invoke("plan", "--exit-zero").exit_code == 0
+
+
+def failing(*args: str | Path) -> list[str]:
+    """Return what makes a plan fail."""
+    result = invoke("plan", *args, "-o", "json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == document["verdict"]["exitCode"] == bool(document["verdict"]["counted"])
+    return [event["object"] for event in document["verdict"]["counted"]]
+
+
+def test_beside_manifests_pods_that_were_pending_before_count_only_when_asked_for(web: Path) -> None:
+    pending = ["batch/nightly-export", "ml/llm-eval", "ml/train-ranking-cmm2h-again1"]
+
+    assert failing(web) == []
+    assert failing(web, "--fail-on", "pending") == pending
+    assert failing(web, "--fail-on", "unschedulable,gated,pending") == pending
+    assert failing("--fail-on", "pending") == pending
+    assert failing() == ["ml/llm-eval", "ml/train-ranking-cmm2h-again1"]
+    assert failing("ml/llm-eval") == ["ml/llm-eval"]
+    many = failing(web, "--replicas", "40")
+    assert "default/web-39" in many
+    assert "ml/llm-eval" not in many
+
+
+def test_beside_manifests_pods_that_were_pending_before_count_in_runs_only_when_asked_for(web: Path) -> None:
+    assert failing(web, "--runs", "2") == []
+    assert failing(web, "--runs", "2", "--fail-on", "pending") == ["ml/llm-eval", "batch/nightly-export"]
+    assert failing("--runs", "2") == ["ml/llm-eval"]
+
+
+def test_pods_that_stay_pending_count_for_every_command_that_is_asked_to() -> None:
+    for command in ("place", "preempt", "explain"):
+        assert invoke(command, "ml/llm-eval", "--fail-on", "pending").exit_code == 1
+        assert invoke(command, "ml/fine-tune", "--fail-on", "pending").exit_code == (0 if command == "preempt" else 1)
+
+
+def test_names_say_what_becomes_of_each_pod() -> None:
+    assert invoke("plan", "-o", "name").stdout.splitlines() == CHANGES
+
+
+@pytest.mark.parametrize("options", [(), ("--explain",), ("--queue",)])
+def test_documents_follow_their_schema(options: tuple[str, ...]) -> None:
+    document = json.loads(invoke("plan", "-o", "json", *options).stdout)
+
+    assert_keeps_to_its_schema(document)
+    assert document["kind"] == ("QueueReport" if options == ("--queue",) else "PlanReport")
+
+
+def test_the_queue_in_order_with_those_that_are_kept_out() -> None:
+    assert invoke("plan", "--queue", "-o", "name").stdout.splitlines() == QUEUE
+    found = invoke("plan", "--queue")
+
+    assert found.exit_code == 0
+    assert "     1  shop/flash-sale       Active  priority 100000, created 2026-02-26T09:02:00Z" in found.stdout
+    assert "     -  batch/nightly-export  Gated   waiting for scheduling gates" in found.stdout
+    assert invoke("plan", "--queue", "--fail-on", "gated").exit_code == 1
+
+
+def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
+    together = invoke("plan", web, "-o", "name").stdout.splitlines()
+    alone = invoke("plan", web, "-o", "name", "--only-given")
+
+    assert [line.split()[1] for line in together][4:6] == ["default/web-0", "default/web-1"]
+    assert len(together) == len(CHANGES) + 2
+    assert alone.exit_code == 0
+    assert [line.split()[:2] for line in alone.stdout.splitlines()] == [["+", "default/web-0"], ["+", "default/web-1"]]
+
+
+def test_a_pending_pod_that_is_named_is_one_pod() -> None:
+    assert invoke("plan", "ml/llm-eval", "--only-given", "-o", "name").stdout == "! ml/llm-eval -\n"
+    assert invoke("plan", "ml/llm-eval", "-o", "name").stdout.splitlines() == CHANGES
+
+
+def test_nothing_given_and_nothing_else_wanted_is_an_error() -> None:
+    found = invoke("plan", "--only-given")
+
+    assert found.exit_code == 2
+    assert "hint: name a manifest" in found.stderr
+
+
+def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) -> None:
+    short = invoke("plan", web, "--only-given", "--replicas", "4").stdout
+    wide = invoke("plan", web, "--only-given", "--replicas", "4", "-o", "wide").stdout
+
+    assert "  +  Deployment default/web     4/4  " in short
+    assert all(f"+  default/web-{i}" in wide for i in range(4))
+    assert "\n  database-a-1 " in wide
+    assert "\n  database-a-1 " not in short
+
+
+def test_without_replacements_victims_are_gone() -> None:
+    found = invoke("plan", "--no-recreate", "-o", "name").stdout.splitlines()
+
+    assert "- batch/report-daily-4swkz -" in found
+
+
+def test_rounds_can_be_limited() -> None:
+    report = json.loads(invoke("plan", "--max-rounds", "1", "-o", "json").stdout)
+
+    assert report["summary"]["rounds"] == 1
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "junit"])
+def test_a_saved_report_is_shown_as_it_was(tmp_path: Path, output: str) -> None:
+    saved = tmp_path / "plan.json"
+    first = invoke("plan", "-o", output, "--save", saved)
+    again = invoke("show", saved, "-o", output)
+
+    document = json.loads(saved.read_text())
+    assert (first.exit_code, again.exit_code) == (1, 0)
+    assert document["kind"] == "PlanReport"
+    assert again.stdout == first.stdout
+
+
+def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
+    for command in (("place", "shop/voucher-api"), ("preempt",), ("plan", "--queue")):
+        first = invoke(*command, "--report", f"json={tmp_path / 'saved.json'}")
+        assert invoke("show", tmp_path / "saved.json").stdout == first.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[1, 2]", "apiVersion is not kplan/v1"),
+        ('{"apiVersion": "kplan/v1", "kind": "Pod"}', 'cannot print a document of kind "Pod"'),
+        ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "2.0"}', 'format version "2.0" is not 1.x'),
+        ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "1.0"}', "$.snapshot: is missing"),
+        ("{", "the JSON ends before it is complete"),
+    ],
+)
+def test_what_is_no_report_is_said(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    found = invoke("show", path)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
+
+
+def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json"
+    document = json.loads(invoke("plan", "-o", "json").stdout)
+    del document["changes"]
+    path.write_text(json.dumps(document))
+    found = invoke("show", path)
+
+    assert found.exit_code == 2
+    assert "$.changes: is missing" in found.stderr
+
+    path.write_text(json.dumps(document | {"changes": [1]}))
+    assert "$.changes[0]: expected an object, got 1" in invoke("show", path).stderr
+
+
+def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(invoke("plan", "-o", "yaml").stdout)
+    shown = invoke("show", path, "-o", "name").stdout
+
+    assert shown.splitlines() == CHANGES
+    assert kplan("show", "-", "-o", "name", stdin=path.read_bytes()).stdout == shown
+
+
+def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD.replace("100m", "'900'"))
+    found = invoke("plan", path, "--only-given")
+
+    assert found.exit_code == 1
+    assert "Unschedulable: default/hello" in " ".join(found.stdout.split())
+    assert "requests 900 cpu" in found.stdout

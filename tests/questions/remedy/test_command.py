@@ -1,0 +1,46 @@
+"""`kplan remedy` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import invoke
+
+FRAGMENTED = str(Path(__file__).parents[3] / "fixtures" / "fragmented.yaml")
+
+
+def test_names_are_the_commands_alone() -> None:
+    result = invoke("remedy", "ml/train", "--snapshot", FRAGMENTED, "-o", "name")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "kubectl cordon gpu-1",
+        "kubectl delete pod inference-0 -n ml --wait",
+        "kubectl uncordon gpu-1",
+    ]
+
+
+def test_a_pod_that_stays_pending_fails() -> None:
+    result = invoke("remedy", "--only", "uncordon", "--snapshot", FRAGMENTED)
+
+    assert result.exit_code == 1
+    assert "ml/train" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nope/x"], "no pod nope/x"),
+        (["ml/inference-0"], "ml/inference-0"),
+        (["--only", "gossip"], "no kind of action: gossip"),
+        (["--only", "moves", "--not", "moves"], "no kind of action is left"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(arguments: list[str], words: str) -> None:
+    result = invoke("remedy", *arguments, "--snapshot", FRAGMENTED)
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "internal error" not in result.stderr

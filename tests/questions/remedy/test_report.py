@@ -1,0 +1,319 @@
+"""Remedies of stories whose best answer is known, replayed command by command, and held against all smaller sets."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kplan
+from kplan.actions.actions import KINDS, Move, UncordonNode, allowed_kinds, disturbance
+from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
+from kplan.documents import remedies as d
+from kplan.effects.change import begin, roll_out
+from kplan.effects.what_if import changed
+from kplan.errors import UsageError
+from kplan.questions.remedy.report import remedy_report
+from kplan.whatif.edits import Settle, Without, cordoned, parse_add_nodes, parse_scale
+from kplan.whatif.references import parse_reference
+from tests.schemas import assert_keeps_to_its_schema
+
+Object = dict[str, Any]
+
+
+def node(name: str, cpu: str = "4", *, cordoned: bool = False, gpu: str = "", **labels: str) -> Object:
+    offers = {"cpu": cpu, "memory": "8Gi", "pods": "20"} | ({"nvidia.com/gpu": gpu} if gpu else {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"unschedulable": True} if cordoned else {},
+        "status": {"allocatable": offers, "capacity": offers},
+    }
+
+
+def deployment(
+    name: str, cpu: str, on: tuple[str, ...], *, replicas: int | None = None, gpu: str = "", **spec: Any
+) -> list[Object]:
+    """Return a Deployment, its ReplicaSet, and its pods: on nodes, or pending where the name is empty."""
+    labels = {"app": name}
+    requests = {"cpu": cpu} | ({"nvidia.com/gpu": gpu} if gpu else {})
+    limits = {"nvidia.com/gpu": gpu} if gpu else {}
+    pod_spec = {
+        "schedulerName": "default-scheduler",
+        "priority": 0,
+        "containers": [{"name": "c", "image": "app", "resources": {"requests": requests, "limits": limits}}],
+        **spec,
+    }
+    n = len(on) if replicas is None else replicas
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {key: value for key, value in pod_spec.items() if key != "priority"},
+    }
+    hashed = {**labels, "pod-template-hash": "abc"}
+    objects: list[Object] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "default", "uid": f"d-{name}"},
+            "spec": {"replicas": n, "selector": {"matchLabels": labels}, "template": template},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": f"{name}-abc",
+                "namespace": "default",
+                "uid": f"r-{name}",
+                "labels": hashed,
+                "annotations": {"deployment.kubernetes.io/revision": "1"},
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "Deployment",
+                        "name": name,
+                        "uid": f"d-{name}",
+                        "controller": True,
+                    }
+                ],
+            },
+            "spec": {
+                "replicas": n,
+                "selector": {"matchLabels": hashed},
+                "template": {"metadata": {"labels": hashed}, "spec": template["spec"]},
+            },
+        },
+    ]
+    for index, place in enumerate(on):
+        pod_name = f"{name}-abc-{index}"
+        conditions = [{"type": "Ready", "status": "True"}] if place else []
+        objects.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": pod_name,
+                    "namespace": "default",
+                    "uid": pod_name,
+                    "labels": hashed,
+                    "creationTimestamp": "2026-01-01T00:00:00Z",
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "apps/v1",
+                            "kind": "ReplicaSet",
+                            "name": f"{name}-abc",
+                            "uid": f"r-{name}",
+                            "controller": True,
+                        }
+                    ],
+                },
+                "spec": {**pod_spec, "nodeName": place},
+                "status": {"phase": "Running" if place else "Pending", "conditions": conditions},
+            }
+        )
+    return objects
+
+
+def budget(name: str, **allowed: Any) -> Object:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {**allowed, "selector": {"matchLabels": {"app": name}}},
+    }
+
+
+def planner_of(*objects: Object | list[Object]) -> kplan.Planner:
+    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
+    return kplan.Planner(kplan.load_snapshot(listed))
+
+
+def remedy(
+    *objects: Object | list[Object], only: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> d.RemedyReport:
+    planner = planner_of(*objects)
+    report = remedy_report(planner, kinds=allowed_kinds(only, without))
+    assert replayed(planner, report.remedy) == report.remedy.of - report.remedy.runs
+    return report
+
+
+def replayed(planner: kplan.Planner, found: d.RemedySet) -> int:
+    """Carry out the printed commands one after the other on a copy of the cluster; return how many pods wait then."""
+    for command in [command for action in found.actions for command in action.commands]:
+        match shlex.split(command):
+            case ["kubectl", "uncordon", name]:
+                planner = changed(planner, [cordoned(name, is_cordoned=False), Settle()])
+            case ["kubectl", "cordon", name]:
+                planner = changed(planner, [cordoned(name)])
+            case ["kubectl", "delete", "pod", name, "-n", namespace, "--wait"]:
+                without = Without(parse_reference(f"pod/{namespace}/{name}"))
+                planner = changed(planner, [without])
+                planner = changed(planner, [Settle()])
+            case ["kubectl", "scale", kind, name, "-n", namespace, replicas]:
+                number = replicas.removeprefix("--replicas=")
+                planner = changed(planner, [parse_scale(f"{kind}/{namespace}/{name}={number}"), Settle()])
+            case ["kubectl", "patch", "deployment", name, "-n", namespace, "-p", patch]:
+                manifest = {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "metadata": {"name": name, "namespace": namespace},
+                    **msgspec.json.decode(patch),
+                }
+                change = roll_out(planner, [manifest])
+                return sum(not pod.node for pod in change.after)
+            case ["#", "add", number, _, "like", like, *_]:
+                planner = changed(planner, [parse_add_nodes(f"{number}={like.rstrip(',')}"), Settle()])
+            case words:
+                raise AssertionError(words)
+    return sum(not pod.spec.node_name for pod in changed(planner, [Settle()]).world.pods)
+
+
+def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
+    report = remedy(node("a"), node("b", cordoned=True), deployment("web", "3", ("a", "")))
+
+    assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
+    assert (report.remedy.runs, report.remedy.of, report.remedy.is_least) == (1, 1, True)
+    assert_keeps_to_its_schema(report.to_dict())
+    assert report.remedy.actions[0].achieves == ("default/web-abc-1",)
+    assert [type(action) for other in report.alternatives for action in other.actions].count(d.AddNodes) == 1
+
+
+def test_a_pod_is_moved_so_that_a_job_gets_its_gpus() -> None:
+    objects = [
+        node("g1", "8", gpu="4"),
+        node("g2", "8", gpu="4"),
+        deployment("serve", "1", ("g1", "g2"), gpu="2"),
+        deployment("train", "1", ("",), gpu="4"),
+    ]
+    report = remedy(*objects, without=("requests",))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.MovePods)
+    assert [place.goes_to for place in action.pods] == [{"g1": "g2", "g2": "g1"}[action.node]]
+    assert action.achieves == ("default/train-abc-0",)
+    assert action.disturbs == (action.pods[0].pod,)
+    assert report.remedy.is_least
+
+
+def test_a_budget_that_allows_nothing_keeps_its_pods_where_they_are() -> None:
+    objects = [
+        node("a", "4"),
+        node("b", "4"),
+        deployment("db", "1", ("a",)),
+        deployment("web", "2", ("b",)),
+        budget("db", maxUnavailable=0),
+        deployment("big", "4", ("",)),
+    ]
+    report = remedy(*objects, only=("moves",))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.MovePods)
+    assert action.node == "b"
+
+
+def test_pods_are_moved_in_a_chain_where_one_needs_the_room_of_the_other() -> None:
+    objects = [
+        node("a", "6"),
+        node("b", "5"),
+        node("c", "2"),
+        deployment("small", "1", ("b",)),
+        deployment("middle", "5", ("a",)),
+        deployment("big", "6", ("",)),
+    ]
+    report = remedy(*objects, only=("moves",))
+
+    assert [action.node for action in report.remedy.actions if isinstance(action, d.MovePods)] == ["b", "a"]
+    assert report.remedy.is_least
+
+
+def test_as_many_nodes_are_added_as_are_needed() -> None:
+    report = remedy(node("a"), deployment("web", "3", ("a", *[""] * 5)), only=("nodes",))
+
+    assert [(action.nodes, action.like) for action in report.remedy.actions if isinstance(action, d.AddNodes)] == [
+        (5, "a")
+    ]
+
+
+def test_a_misspelt_selector_is_corrected_in_the_template() -> None:
+    objects = [
+        node("a", disk="ssd"),
+        node("b", disk="hdd"),
+        deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"}),
+    ]
+    report = remedy(*objects)
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.Change)
+    patch = '{"spec":{"template":{"spec":{"nodeSelector":{"disk":"ssd"}}}}}'
+    assert action.commands == (f"kubectl patch deployment web -n default -p '{patch}'",)
+    assert report.remedy.runs == 2
+
+
+def test_pods_with_gates_are_left_alone() -> None:
+    report = remedy_report(planner_of(node("a"), deployment("web", "1", ("",), schedulingGates=[{"name": "hold"}])))
+
+    assert (report.remedy.actions, report.remedy.of) == ((), 0)
+    assert report.verdict.failed
+
+
+def test_nothing_needs_to_be_done_where_nothing_waits() -> None:
+    report = remedy(node("a"), deployment("web", "1", ("a",)))
+
+    assert (report.pods, report.remedy.actions, report.verdict.exit_code) == ((), (), 0)
+
+
+def test_kinds_are_words_of_the_contract() -> None:
+    assert allowed_kinds((), ()) == KINDS
+    assert allowed_kinds(("changes", "moves"), ("names",)) == ("moves", "requests", "selectors", "tolerations", "rules")
+    with pytest.raises(UsageError, match="gossip"):
+        allowed_kinds(("gossip",), ())
+    with pytest.raises(UsageError, match="is left"):
+        allowed_kinds(("moves",), ("moves",))
+
+
+_SIZES = st.sampled_from(["1", "2", "3"])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[Any]:
+    """Draw a small cluster in which pods are where they fit, and one or two wait."""
+    n_nodes = draw(st.integers(2, 4))
+    sizes = [draw(st.integers(2, 5)) for _ in range(n_nodes)]
+    objects: list[Any] = [
+        node(f"n{index}", str(size), cordoned=draw(st.integers(0, 5)) == 0) for index, size in enumerate(sizes)
+    ]
+    for index in range(draw(st.integers(1, 5))):
+        size = int(draw(_SIZES))
+        places = [place for place, free in enumerate(sizes) if free >= size]
+        if places:
+            place = draw(st.sampled_from(places))
+            sizes[place] -= size
+            objects.append(deployment(f"w{index}", str(size), (f"n{place}",)))
+            if draw(st.integers(0, 4)) == 0:
+                objects.append(budget(f"w{index}", maxUnavailable=0))
+    objects.append(deployment("waits", str(draw(st.integers(2, 5))), ("",) * draw(st.integers(1, 2))))
+    return objects
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(clusters())
+def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list[Any]) -> None:
+    planner = planner_of(*objects)
+    report = remedy(*objects, only=("moves", "uncordon"))
+    simulation = begin(planner)
+    playing = Playing(planner)
+    start, anyway = waiting_of(simulation), playing.play(()).waiting
+    goal = Goal(start, anyway, [key for keys in (*start.values(), *anyway.values()) for key in keys])
+    cordoned = [UncordonNode(node.metadata.name) for node in planner.world.nodes if node.spec.unschedulable]
+    single = [*cordoned, *(Move(pod.key, pod.node) for pod in movable(simulation))]
+    for number in range(1, 3):
+        for acts in permutations(single, number):
+            if not report.remedy.actions:
+                assert goal.runs(playing.play(acts)) <= max(report.remedy.runs, 0), acts
+            elif disturbance(acts) < report.remedy.disturbance:
+                assert goal.runs(playing.play(acts)) < report.remedy.runs, acts

@@ -1,0 +1,271 @@
+"""Manifests on their way into a cluster: validated, admitted, with all that comes with them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.subjects.incoming import admit_manifests, with_objects
+from kplan.workloads import load_manifests
+from tests.effects.test_queue_plan import node, pod
+from tests.workloads.test_manifests import job, template, workload
+
+Object = dict[str, Any]
+
+
+def plan(cluster: list[Object], *manifests: Object, **options: Any) -> tuple[kplan.Plan, kplan.Planner]:
+    snapshot = kplan.load_snapshot(cluster)
+    stream = io.BytesIO(yaml.safe_dump_all(manifests).encode())
+    incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream, **options), snapshot)
+    planner = kplan.Planner(snapshot, additions=incoming.objects, warnings=incoming.warnings)
+    return planner.plan(incoming.pods), planner
+
+
+def test_replicas_are_placed_and_say_where_they_come_from() -> None:
+    found, _ = plan([node("a"), node("b")], workload("Deployment", replicas=2))
+
+    placements = found.to_dict()["placements"]
+    assert [placement["node"] for placement in placements] == ["a", "b"]
+    assert placements[0]["pod"]["from"] == {
+        "file": "standard input",
+        "document": 1,
+        "line": 4,
+        "kind": "Deployment",
+        "name": "web",
+    }
+
+
+def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    user = pod("user", "1", volumes=volumes)
+    cluster = [node("a")]
+
+    without, _ = plan(cluster, user)
+    together, planner = plan(cluster, user, claim)
+
+    assert "not found" in without.placements[0].message
+    assert "unbound immediate PersistentVolumeClaims" in together.placements[0].message
+    assert planner.snapshot.persistent_volume_claims == ()
+
+
+CRON_JOB: Object = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "web"},
+    "spec": {"schedule": "@daily", "jobTemplate": {"spec": job()["spec"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "counted"), [(workload("Deployment"), "replicasets.apps"), (CRON_JOB, "jobs.batch")]
+)
+def test_quotas_count_what_stands_between_a_workload_and_its_pods(manifest: Object, counted: str) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {f"count/{counted}": "0"}},
+    }
+    found, _ = plan([node("a"), quota], manifest)
+
+    message = found.placements[0].message
+    assert f'{counted} "web' in message
+    assert f"is forbidden: exceeded quota: q, requested: count/{counted}=1, used: count/{counted}=0" in message
+
+
+def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> None:
+    limits = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "limits", "namespace": "default", "uid": "limits"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "50m"}}]},
+    }
+    found, _ = plan([node("a"), limits], workload("Deployment", replicas=1))
+
+    assert found.placements[0].outcome.value == "Error"
+    assert "is forbidden" in found.placements[0].message
+
+
+def test_replicas_use_up_a_quota_one_after_another() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "quota", "namespace": "default", "uid": "quota"},
+        "spec": {"hard": {"pods": "1"}},
+        "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}},
+    }
+    found, _ = plan([node("a"), quota], workload("Deployment", replicas=2))
+
+    assert [placement.outcome.value for placement in found.placements] == ["Scheduled", "Error"]
+    assert "exceeded quota" in found.placements[1].message
+
+
+def test_priority_classes_and_generated_claims_are_filled_in() -> None:
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}
+    volume = {
+        "name": "scratch",
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            }
+        },
+    }
+    found, _ = plan([node("a"), urgent], pod("x", "1", priority=None, priorityClassName="urgent", volumes=[volume]))
+
+    assert found.placements[0].pod.priority == 7
+    assert "unbound immediate PersistentVolumeClaims" in found.placements[0].message
+
+
+def test_misspelt_fields_are_told_with_what_was_meant() -> None:
+    deployment = workload("Deployment", replicas=1, template={**template(), "sepc": {}})
+    with pytest.raises(kplan.ManifestError) as caught:
+        plan([node("a")], deployment)
+
+    (problem,) = caught.value.problems
+    assert (problem.json_path, problem.message) == ("$.spec.template.sepc", 'unknown field "spec.template.sepc"')
+    assert problem.hint == "did you mean spec?"
+
+
+def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place() -> None:
+    bare = workload("Deployment", replicas=3)
+    bare["spec"]["template"]["spec"]["containers"] = []
+    with pytest.raises(kplan.ManifestError) as caught:
+        plan([node("a")], bare)
+
+    (problem,) = caught.value.problems
+    assert (problem.document, problem.json_path) == (1, "$.spec.template.spec.containers")
+
+
+def test_newer_objects_take_the_place_of_older_ones() -> None:
+    snapshot = kplan.load_snapshot([node("a", "1")])
+    (newer,) = kplan.load_snapshot([node("a", "9")]).nodes
+
+    merged = with_objects(snapshot, [newer])
+
+    assert [merged_node.status.allocatable["cpu"] for merged_node in merged.nodes] == ["9"]
+    assert [older_node.status.allocatable["cpu"] for older_node in snapshot.nodes] == ["1"]
+
+
+def _claim(name: str = "data", **more: Any) -> Object:
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, **more.pop("metadata", {})},
+        "spec": {**claim_spec, **more},
+    }
+
+
+def _class(name: str, created: str, **annotations: str) -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "creationTimestamp": created, "annotations": annotations},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+MARK = {"storageclass.kubernetes.io/is-default-class": "true"}
+CLASSES = [
+    _class("newest", "2026-01-03T00:00:00Z"),
+    _class("b", "2026-01-02T00:00:00Z", **MARK),
+    _class("a", "2026-01-02T00:00:00Z", **MARK),
+    _class("older", "2026-01-01T00:00:00Z", **MARK),
+]
+
+
+def _claims(cluster: list[Object], *manifests: Object) -> dict[str, str | None]:
+    _, planner = plan(cluster, *manifests)
+    return {claim.metadata.name: claim.spec.storage_class_name for claim in planner.world.persistent_volume_claims}
+
+
+def test_claims_without_a_class_get_the_default_one() -> None:
+    beta = {"annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}
+    claims = [_claim(), _claim("none", storageClassName=""), _claim("beta", metadata=beta)]
+    cluster = [node("a"), *CLASSES]
+
+    assert _claims(cluster, pod("p", "1"), *claims) == {"data": "a", "none": "", "beta": None}
+    assert _claims([node("a")], pod("p", "1"), *claims, *CLASSES[:2])["data"] == "b"
+    assert _claims([node("a"), CLASSES[0]], pod("p", "1"), _claim()) == {"data": None}
+
+
+def test_claims_that_controllers_make_get_the_default_class_too() -> None:
+    template = {"metadata": {"name": "data"}, "spec": _claim()["spec"]}
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": _claim()["spec"]}}}]
+    stateful = workload("StatefulSet", replicas=2, volumeClaimTemplates=[template])
+    cluster = [node("a"), *CLASSES]
+
+    assert _claims(cluster, stateful, pod("p", "1", volumes=volumes)) == {
+        "data-web-0": "a",
+        "data-web-1": "a",
+        "p-scratch": "a",
+    }
+    found, _ = plan(cluster, stateful)
+    assert [placement.node for placement in found.placements] == ["a", "a"]
+
+
+def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
+    bound = _claim(volumeName="disk", metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"}})
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    cluster = [node("a"), bound, {**budget, "status": {"disruptionsAllowed": 1}}]
+
+    _, planner = plan(cluster, pod("p", "1"), _claim(), {**budget, "spec": {"selector": {"matchLabels": {"app": "x"}}}})
+
+    (claim,) = planner.world.persistent_volume_claims
+    (held,) = planner.world.pod_disruption_budgets
+    assert claim.spec.volume_name == "disk"
+    assert held.status.disruptions_allowed == 1
+    assert held.spec.selector is not None
+    assert held.spec.selector.match_labels == {"app": "x"}
+
+
+def test_a_claim_that_is_refused_is_told_and_is_not_there() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}},
+    }
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"requests.storage": "2Gi"}},
+    }
+    user = pod("user", "1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+
+    found, planner = plan([node("a"), quota], claim, user)
+
+    assert "not found" in found.placements[0].message
+    assert [warning.message for warning in planner.warnings] == [
+        (
+            'persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: requests.storage=3Gi,'
+            " used: requests.storage=0, limited: requests.storage=2Gi"
+        )
+    ]
+
+
+def test_a_namespace_that_enforces_a_level_of_security_refuses_what_is_below() -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
+    web = workload("Deployment", replicas=1)
+
+    found, _ = plan([node("a"), namespace], web)
+
+    assert 'is forbidden: violates PodSecurity "restricted:latest": allowPriv' in found.placements[0].message

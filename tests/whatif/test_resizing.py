@@ -1,0 +1,117 @@
+"""Recommended requests, given to workloads and their pods on paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.errors import InputError, UsageError
+from kplan.planner.planner import Planner
+from tests.questions.remedy.test_report import deployment, node, planner_of
+
+Object = dict[str, Any]
+
+
+def vpa(name: str, *, mode: str = "Auto", container: str = "c", **target: str) -> Object:
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "resourcePolicy": {"containerPolicies": [{"containerName": "*", "mode": mode}]},
+        },
+        "status": {"recommendation": {"containerRecommendations": [{"containerName": container, "target": target}]}},
+    }
+
+
+def requests(planner: Planner) -> dict[str, tuple[str, str]]:
+    return {
+        pod.metadata.name: (str(pod.spec.containers[0].resources.requests["cpu"]), pod.spec.node_name)
+        for pod in planner.world.pods
+    }
+
+
+def test_templates_and_pods_take_what_is_recommended() -> None:
+    planner = planner_of(node("a"), deployment("web", "2", ("a", "")), vpa("web", cpu="500m"))
+    after = planner.changed(recommendations=["vpa"])
+
+    assert requests(after) == {"web-abc-0": ("500m", "a"), "web-abc-1": ("500m", "")}
+    assert after.world.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
+    (note,) = after.snapshot.changes
+    assert (note.change, note.what, note.objects) == ("resize", "vpa", ("Deployment/default/web",))
+    assert after.plan_queue().changes[0].to_node == "a"
+
+
+def test_nothing_rolls_out_because_of_it() -> None:
+    planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", cpu="500m"))
+    settled = planner.changed(recommendations=["vpa"], settle=True)
+
+    assert requests(settled) == {"web-abc-0": ("500m", "a")}
+
+
+def test_pods_that_have_grown_leave_a_node_on_which_not_all_fit() -> None:
+    planner = planner_of(
+        node("a"), node("b"), deployment("web", "1", ("a", "a")), deployment("db", "2", ("a",)), vpa("web", cpu="2")
+    )
+    after = planner.changed(recommendations=["vpa"])
+
+    assert sorted(place for _, place in requests(after).values()) == ["", "a", "a"]
+    settled = planner.changed(recommendations=["vpa"], settle=True)
+    assert sorted(place for _, place in requests(settled).values()) == ["a", "a", "b"]
+
+
+def test_fewer_nodes_are_needed_after_it() -> None:
+    objects = [node("a"), node("b"), deployment("web", "3", ("a", "b")), vpa("web", cpu="1")]
+
+    assert planner_of(*objects).shrink().freed == ()
+    assert len(planner_of(*objects).changed(recommendations=["vpa"]).shrink().freed) == 1
+
+
+def test_a_container_whose_policy_is_off_stays_as_it_is() -> None:
+    planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", mode="Off", cpu="500m"))
+
+    with pytest.raises(UsageError, match="no workload"):
+        planner.changed(recommendations=["vpa"])
+
+
+def krr(**requests: Any) -> Object:
+    target = {
+        "cluster": None,
+        "name": "web",
+        "container": "c",
+        "namespace": "default",
+        "kind": "Deployment",
+        "pods": [],
+    }
+    recommended = {name: {"value": value, "severity": "GOOD"} for name, value in requests.items()}
+    return {"scans": [{"object": target, "recommended": {"requests": recommended, "limits": {}}, "severity": "GOOD"}]}
+
+
+def test_a_report_of_krr_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "krr.json"
+    file.write_text(json.dumps(krr(cpu=0.2503, memory=268435456.0)))
+    after = planner_of(node("a"), deployment("web", "2", ("a",))).changed(recommendations=[str(file)])
+
+    container = after.world.pods[0].spec.containers[0]
+    assert container.resources.requests == {"cpu": "251m", "memory": "268435456"}
+
+
+@pytest.mark.parametrize("content", [{}, {"scans": 3}, {"scans": [{"object": {}}]}, krr(cpu="?"), krr(cpu=-1)])
+def test_what_is_no_report_of_krr_is_refused(content: Object, tmp_path: Path) -> None:
+    file = tmp_path / "krr.json"
+    file.write_text(json.dumps(content))
+
+    with pytest.raises(InputError):
+        planner_of(node("a")).changed(recommendations=[str(file)])
+
+
+def test_a_container_that_has_another_name_stays_as_it_is() -> None:
+    planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", container="other", cpu="1"))
+
+    assert requests(planner.changed(recommendations=["vpa"])) == {"web-abc-0": ("2", "a")}
+    assert isinstance(planner, kplan.Planner)
