@@ -98,13 +98,17 @@ class Applying:
         obj = update.obj
         if isinstance(obj, Pod):
             return self._pod(update)
-        before = self._before(update)
+        before, stored = self._before(update), b""
+        if not update.is_new:
+            stored = templates.completed_identity(update.key, update.live.spec.template or PodTemplateSpec())
         if update.is_whole:
             templates.full[update.key] = update.spec
         template = obj.spec.template or PodTemplateSpec()
         if update.is_whole:
             templates.note(update.key, template)
         after = templates.identity(update.key, template)
+        if before is not None and templates.completed_identity(update.key, template) == stored:
+            after = before  # only defaults are spelt out, or no more
         is_new_template = before != after
         if not update.is_new:
             if self._rollout == "never" and is_new_template:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kplan.admission.fields import kind_named
-from kplan.admission.judge import invalid_words, judge
+from kplan.admission.judge import Judged, invalid_words, judge
 from kplan.admission.validation.errors import FieldError
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
@@ -111,10 +112,11 @@ def update_of(
     obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
     live_metadata = msgspec.to_builtins(live.metadata)
     known = set(_errors(target, live_metadata, before))
+    stored_before, stored_after = (_with_defaults(target, live_metadata, spec) for spec in (before, after))
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
     errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
-    refused = _words(target, name, [*errors, *forbidden_changes(kind, before, after, live.status, is_on)])
+    refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, live.status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
     warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
@@ -199,13 +201,22 @@ def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     return spec if isinstance(spec, dict) else {}
 
 
-def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
-    """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
+def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:
     kind = target.__name__
     api_kind = kind_named(target.api_version, kind)
-    if api_kind is None:
-        return ()
-    return judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE).errors
+    return None if api_kind is None else judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE)
+
+
+def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
+    """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
+    judged = _judged(target, metadata, spec)
+    return () if judged is None else judged.errors
+
+
+def _with_defaults(target: type[Any], metadata: Any, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the spec of a workload with the API server's defaults, which a live object from a file may lack."""
+    judged = None if target is Pod else _judged(target, copy.deepcopy(metadata), copy.deepcopy(spec))
+    return judged.content.get("spec", {}) if judged is not None and judged.is_readable else spec
 
 
 def _words(target: type[Any], name: str, errors: Sequence[FieldError | str]) -> str:

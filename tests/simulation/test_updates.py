@@ -209,3 +209,50 @@ def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind:
         (f"web-{index}", f"{kind}/default/web") for index in range(2)
     ]
     assert [each.code for each in change.warnings] == ["UnseenWorkload"]
+
+
+@pytest.mark.parametrize(
+    ("field", "default"),
+    [
+        ("podManagementPolicy", "OrderedReady"),
+        ("revisionHistoryLimit", 10),
+        ("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"}),
+    ],
+)
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, default: object, is_live: bool) -> None:  # noqa: FBT001
+    plain, spelt = stateful_set("db", 2), stateful_set("db", 3)
+    spelt["spec"][field] = default
+    live, wanted = (spelt, plain) if is_live else (plain, spelt)
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
+
+
+def test_a_job_may_spell_out_its_defaults() -> None:
+    live, wanted = job(completions=3), job(completions=3, completionMode="NonIndexed", parallelism=2)
+    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
+
+
+def test_another_policy_than_the_default_is_refused() -> None:
+    wanted = stateful_set("db", 2)
+    wanted["spec"]["podManagementPolicy"] = "Parallel"
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), stateful_set("db", 2)])).roll_out([wanted])
+
+    assert "are forbidden" in str(change.workloads[0].refused)
+
+
+def test_a_template_that_spells_out_defaults_does_not_roll_out() -> None:
+    wanted = deployment("web", 3)
+    wanted["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 30, "restartPolicy": "Always"}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), *running(deployment("web", 2), ["n1"])])).roll_out([wanted])
+
+    assert [workload.change for workload in change.workloads] == ["scale"]
+    assert len([pod for pod in change.after if pod.new]) == 1
