@@ -10,6 +10,7 @@ from kplan.api.readable import readable
 from kplan.diagnosis import causes as c
 from kplan.documents import details as d
 from kplan.rules.resources import PODS
+from kplan.rules.volume_claims import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
 _MOST_NAMES = 3
 _MOST_GROUPS = 5
@@ -89,8 +90,13 @@ def _unbound(cause: c.UnboundClaim) -> str:
     if not cause.class_exists:
         missing = f"there is no storage class {cause.storage_class}{_meant(cause.nearest)}"
         return f"Its claim {cause.claim} is not bound: {missing}"
-    by = f", whose provisioner is {cause.provisioner}," if cause.provisioner else ""
-    return f"Its claim {cause.claim} of storage class {cause.storage_class}{by} is not bound yet"
+    text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
+    if cause.provisioner in ("", NO_PROVISIONER):
+        return f"{text}, and nobody makes volumes of that class"
+    return (
+        f"{text}: {cause.provisioner} makes the volume before the pod has a node, for nodes that kplan cannot know; with "
+        f"volumeBindingMode: {WAIT_FOR_FIRST_CONSUMER} in a class, it makes it for the node of the pod"
+    )
 
 
 def _no_label(cause: c.NoSuchLabel) -> str:

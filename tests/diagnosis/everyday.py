@@ -188,7 +188,11 @@ STORIES = (
     Story(
         "a claim is not bound yet",
         [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
-        ("Its claim default/data of storage class fast, whose provisioner is csi.example.com, is not bound yet.",),
+        (
+            "Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume before the "
+            "pod has a node, for nodes that kplan cannot know; with volumeBindingMode: WaitForFirstConsumer in a class, it "
+            "makes it for the node of the pod.",
+        ),
     ),
     Story(
         "the class of a claim does not exist",
