@@ -94,8 +94,8 @@ def _unbound(cause: c.UnboundClaim) -> str:
     if cause.provisioner in ("", NO_PROVISIONER):
         return f"{text}, and nobody makes volumes of that class"
     return (
-        f"{text}: {cause.provisioner} makes the volume before the pod has a node, for nodes that kplan cannot know; with "
-        f"volumeBindingMode: {WAIT_FOR_FIRST_CONSUMER} in a class, it makes it for the node of the pod"
+        f"{text}: {cause.provisioner} makes the volume before the pod has a node, for nodes that kplan cannot know; "
+        f"with volumeBindingMode: {WAIT_FOR_FIRST_CONSUMER} in a class, it makes it for the node of the pod"
     )
 
 
