@@ -189,9 +189,11 @@ STORIES = (
         "a claim is not bound yet",
         [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
         (
-            "Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume before the "
-            "pod has a node, for nodes that kplan cannot know; with volumeBindingMode: WaitForFirstConsumer in a class, it "
-            "makes it for the node of the pod.",
+            (
+                "Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume before "
+                "the pod has a node, for nodes that kplan cannot know; with volumeBindingMode: WaitForFirstConsumer in a "
+                "class, it makes it for the node of the pod."
+            ),
         ),
     ),
     Story(

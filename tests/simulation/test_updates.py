@@ -220,7 +220,7 @@ def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind:
     ],
 )
 @pytest.mark.parametrize("is_live", [True, False])
-def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, default: object, is_live: bool) -> None:  # noqa: FBT001
+def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, default: object, is_live: bool) -> None:
     plain, spelt = stateful_set("db", 2), stateful_set("db", 3)
     spelt["spec"][field] = default
     live, wanted = (spelt, plain) if is_live else (plain, spelt)
