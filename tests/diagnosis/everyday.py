@@ -190,9 +190,9 @@ STORIES = (
         [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
         (
             (
-                "Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume before "
-                "the pod has a node, for nodes that kplan cannot know; with volumeBindingMode: WaitForFirstConsumer in a "
-                "class, it makes it for the node of the pod."
+                "Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume "
+                "before the pod has a node, for nodes that kplan cannot know; with volumeBindingMode: "
+                "WaitForFirstConsumer in a class, it makes it for the node of the pod."
             ),
         ),
     ),
