@@ -23,7 +23,7 @@ def take_profiles_from_annotations(pod: dict[str, Any]) -> None:
         if written is None or "appArmorProfile" in container.get("securityContext", {}):
             continue
         profile = _profile(written)
-        if profile is not None and profile != whole and not app_armor_errors(profile, ""):
+        if profile is not None and profile != whole and not any(app_armor_errors(profile, "")):
             container.setdefault("securityContext", {})["appArmorProfile"] = profile
 
 

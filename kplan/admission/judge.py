@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -18,20 +17,17 @@ from kplan.admission.validation.apps import (
     replication_controller_errors,
     stateful_set_errors,
 )
-from kplan.admission.validation.claims import claim_spec_errors
-from kplan.admission.validation.cron_jobs import cron_job_errors
-from kplan.admission.validation.errors import Errors, FieldError, aggregate, not_negative
-from kplan.admission.validation.jobs import job_errors
+from kplan.admission.validation.checks import Check, Object, field, rules
+from kplan.admission.validation.claims import claim_errors
+from kplan.admission.validation.errors import FieldError, aggregate
+from kplan.admission.validation.jobs import cron_job_errors, job_errors
 from kplan.admission.validation.limits import limit_range_errors, quota_errors
-from kplan.admission.validation.metadata import metadata_errors
+from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.pods import template_errors
 from kplan.admission.validation.policies import budget_errors, priority_class_errors
 from kplan.admission.validation.scalers import autoscaler_errors
 from kplan.admission.validation.services import service_errors
-from kplan.admission.validation.texts import dns_subdomain
 from kplan.admission.workload_defaults import default_workload
-
-Object = dict[str, Any]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -66,11 +62,11 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
     if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
         return Judged(obj, faults)
     if name == "PersistentVolumeClaim":
-        obj = default_claim(obj)
+        settle_data_source(default_claim(obj)["spec"])
     elif name not in _UNDEFAULTED:
         obj = default_workload(obj, name)
         drop_disabled(_pod_spec(obj, name), minor)
-    return Judged(obj, faults, tuple(_CHECKS[name](obj)))
+    return Judged(obj, faults, tuple(_CHECKS[name](obj, "")))
 
 
 def is_judged(kind: str) -> bool:
@@ -93,18 +89,7 @@ def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError 
     return f'{full} "{name}" is invalid: {aggregate(errors)}'
 
 
-def _pod_template_errors(obj: Object) -> Errors:
-    return metadata_errors(obj.get("metadata", {}), dns_subdomain) + template_errors(obj["template"], "template")
-
-
-def _claim_errors(obj: Object) -> Errors:
-    metadata = obj.get("metadata", {})
-    settle_data_source(obj["spec"])
-    errors = metadata_errors(metadata, dns_subdomain) + not_negative(metadata, "metadata", "generation")
-    return errors + claim_spec_errors(obj.get("spec", {}), "spec")
-
-
-_UNDEFAULTED: dict[str, Callable[[Object], Errors]] = {
+_UNDEFAULTED: dict[str, Check] = {
     "PodDisruptionBudget": budget_errors,
     "PriorityClass": priority_class_errors,
     "HorizontalPodAutoscaler": autoscaler_errors,
@@ -114,7 +99,7 @@ _UNDEFAULTED: dict[str, Callable[[Object], Errors]] = {
 }
 """Kinds whose checks know the defaults that matter to them."""
 
-_CHECKS: dict[str, Callable[[Object], Errors]] = {
+_CHECKS: dict[str, Check] = {
     "Deployment": deployment_errors,
     "ReplicaSet": replica_set_errors,
     "ReplicationController": replication_controller_errors,
@@ -122,8 +107,8 @@ _CHECKS: dict[str, Callable[[Object], Errors]] = {
     "DaemonSet": daemon_set_errors,
     "Job": job_errors,
     "CronJob": cron_job_errors,
-    "PodTemplate": _pod_template_errors,
-    "PersistentVolumeClaim": _claim_errors,
+    "PodTemplate": rules(metadata(), field("template", template_errors)),
+    "PersistentVolumeClaim": claim_errors,
     **_UNDEFAULTED,
 }
 """How objects of each kind are validated. Of the other kinds only the fields are known, not what they may hold."""

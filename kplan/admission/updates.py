@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid
+from kplan.admission.validation.errors import Errors, FieldError, forbidden, invalid
 from kplan.api.core import PersistentVolumeClaim, ResourceQuota
 from kplan.api.quantity import parse
 from kplan.api.scheduling import PriorityClass
@@ -22,7 +22,7 @@ _CLAIM_FIELDS = ("selector", "volume_name", "storage_class_name", "data_source",
 """Fields of a claim's spec, besides lists and amounts, that stay as they are where a manifest does not name them."""
 
 
-def update_errors(before: Any, after: Any) -> Errors:
+def update_errors(before: Any, after: Any) -> list[FieldError]:
     """Return what the API server says about the change of an object; empty where it accepts it.
 
     Defaults that were filled into `after` count as not named by the manifest, and so as unchanged.
@@ -31,23 +31,19 @@ def update_errors(before: Any, after: Any) -> Errors:
     ----------
     before, after : objects of the same kind and name
     """
+    return list(_errors(before, after))
+
+
+def _errors(before: Any, after: Any) -> Errors:
     if isinstance(before, PriorityClass):
-        return _priority_class(before, after)
-    if isinstance(before, ResourceQuota):
-        is_same = set(before.spec.scopes) == set(after.spec.scopes)
-        return [] if is_same else [invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)]
+        if before.value != after.value:
+            yield forbidden("value", "may not be changed in an update.")
+        if after.preemption_policy == _NEVER != before.preemption_policy:
+            yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
+    if isinstance(before, ResourceQuota) and set(before.spec.scopes) != set(after.spec.scopes):
+        yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
     if isinstance(before, PersistentVolumeClaim):
-        return _claim(before, after)
-    return []
-
-
-def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
-    errors: Errors = []
-    if before.value != after.value:
-        errors.append(forbidden("value", "may not be changed in an update."))
-    if after.preemption_policy == _NEVER != before.preemption_policy:
-        errors.append(invalid("preemptionPolicy", _NEVER, _IMMUTABLE))
-    return errors
+        yield from _claim(before, after)
 
 
 def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:
@@ -59,14 +55,12 @@ def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Error
     is_block = new.volume_mode == _BLOCK != old.volume_mode
     is_other = is_block or any(getattr(new, field) != getattr(old, field) for field in named)
     is_other |= bool(new.access_modes) and new.access_modes != old.access_modes
-    errors: Errors = []
     if is_other or (not is_bound and sizes[0] != sizes[1]):
         words = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
-        errors.append(forbidden("spec", words))
+        yield forbidden("spec", words)
     if sizes[1] < sizes[0] and sizes[1] <= parse(before.status.capacity.get(STORAGE, 0)).nanos:
-        errors.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
+        yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if is_block:
-        errors.append(invalid("volumeMode", _BLOCK, _IMMUTABLE))
-    return errors
+        yield invalid("volumeMode", _BLOCK, _IMMUTABLE)

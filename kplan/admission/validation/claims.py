@@ -2,81 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kplan.admission.validation.errors import (
-    Errors,
-    enum_errors,
-    forbidden,
-    invalid,
-    invalids,
-    not_supported,
-    required,
-)
-from kplan.admission.validation.metadata import selector_errors, template_metadata_errors
-from kplan.admission.validation.texts import dns_label, dns_subdomain
+from kplan.admission.validation.checks import Object, field, filled, must, needed, not_negative, one_of, rules
+from kplan.admission.validation.errors import Errors, forbidden, invalid, not_supported, required
+from kplan.admission.validation.metadata import metadata, selector_errors, template_metadata
+from kplan.admission.validation.texts import LABEL, SUBDOMAIN
 from kplan.api.quantity import parse
 
-Spec = dict[str, Any]
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_VOLUME_MODES = ("Block", "Filesystem")
+positive = must(lambda amount: parse(amount).nanos > 0, "must be greater than zero")
 
 
-def claim_template_errors(template: Spec, path: str) -> Errors:
-    """Return what is wrong with a claim template."""
-    errors = template_metadata_errors(template.get("metadata", {}), f"{path}.metadata")
-    return errors + claim_spec_errors(template.get("spec", {}), f"{path}.spec")
-
-
-def claim_spec_errors(spec: Spec, path: str) -> Errors:
-    """Return what is wrong with a claim."""
-    modes = spec.get("accessModes", [])
-    errors: Errors = []
+def _access_errors(spec: Object, path: str) -> Errors:
+    modes, at = spec.get("accessModes", []), f"{path}.accessModes"
     if not modes:
-        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    errors += selector_errors(spec.get("selector"), f"{path}.selector")
-    errors += [not_supported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+        yield required(at, "at least 1 access mode is required")
+    yield from field("selector", selector_errors)(spec, path)
+    yield from (not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and {*modes} & {*_ACCESS_MODES} - {"ReadWriteOncePod"}:
-        errors.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
-    amount = spec.get("resources", {}).get("requests", {}).get("storage")
-    if amount is None:
-        errors.append(required(f"{path}.resources[storage]"))
-    elif parse(amount).nanos <= 0:
-        errors.append(invalid(f"{path}.resources[storage]", amount, "must be greater than zero"))
-    errors += _name_errors(spec.get("storageClassName", ""), f"{path}.storageClassName")
-    errors += enum_errors(spec.get("volumeMode"), _VOLUME_MODES, f"{path}.volumeMode")
-    return (
-        errors
-        + _source_errors(spec, path)
-        + _name_errors(spec.get("volumeAttributesClassName", ""), f"{path}.volumeAttributesClassName")
-    )
+        yield forbidden(at, "may not use ReadWriteOncePod with other access modes")
 
 
-def _name_errors(name: str, path: str) -> Errors:
-    return invalids(path, name, dns_subdomain(name)) if name else []
+def _storage_errors(spec: Object, path: str) -> Errors:
+    amount, at = spec.get("resources", {}).get("requests", {}).get("storage"), f"{path}.resources[storage]"
+    yield from [required(at)] if amount is None else positive(amount, at)
 
 
-def _source_errors(spec: Spec, path: str) -> Errors:
-    errors: Errors = []
-    for key in ("dataSource", "dataSourceRef"):
-        if key in spec:
-            errors += _reference_errors(spec[key], f"{path}.{key}")
+def _kind_errors(source: Object, path: str) -> Errors:
+    kind = source.get("kind", "")
+    if not source.get("apiGroup", "") and kind != "PersistentVolumeClaim":
+        yield invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+
+
+def _equality_errors(spec: Object, path: str) -> Errors:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is None or reference is None:
-        return errors
+        return
     if reference.get("namespace"):
-        errors.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))
+        yield invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif any(source.get(key) != reference.get(key) for key in ("apiGroup", "kind", "name")):
-        errors.append(invalid(path, {}, "must match dataSourceRef"))
-    return errors
+        yield invalid(path, {}, "must match dataSourceRef")
 
 
-def _reference_errors(source: Spec, path: str) -> Errors:
-    errors = [required(f"{path}.{key}") for key in ("name", "kind") if not source.get(key)]
-    group = source.get("apiGroup", "")
-    if not group and source.get("kind", "") != "PersistentVolumeClaim":
-        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        errors.append(invalid(path, source.get("kind", ""), detail))
-    errors += _name_errors(group, f"{path}.apiGroup")
-    namespace = source.get("namespace", "")
-    return errors + (invalids(f"{path}.namespace", namespace, dns_label(namespace)) if namespace else [])
+claim_spec_errors = rules(
+    _access_errors,
+    _storage_errors,
+    filled("storageClassName", SUBDOMAIN),
+    field("volumeMode", one_of("Block", "Filesystem")),
+    field(
+        "dataSource dataSourceRef",
+        needed("name kind"),
+        _kind_errors,
+        filled("apiGroup", SUBDOMAIN),
+        filled("namespace", LABEL),
+    ),
+    _equality_errors,
+    filled("volumeAttributesClassName", SUBDOMAIN),
+)
+_spec = field("spec", claim_spec_errors, absent={})
+claim_template_errors = rules(field("metadata", template_metadata), _spec)
+claim_errors = rules(metadata(), field("metadata", field("generation", not_negative)), _spec)
+"""The check of a PersistentVolumeClaim."""

@@ -3,169 +3,128 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
-from kplan.admission.validation.errors import Errors, invalid, invalids, not_supported, required
-from kplan.admission.validation.paths import no_backsteps
-from kplan.admission.validation.texts import config_key, dns_label_error, dns_subdomain, env_name, label_key_errors
+from kplan.admission.validation.checks import Check, Object, each, field, filled, formed, needed, rules
+from kplan.admission.validation.errors import Errors, invalid, not_supported, required
+from kplan.admission.validation.texts import (
+    ENV_NAME,
+    KEY,
+    LABEL,
+    SUBDOMAIN,
+    as_prefix,
+    config_key,
+    dns_subdomain,
+    no_backsteps,
+)
 from kplan.api.quantity import parse
 
-Source = dict[str, Any]
-
-CONTAINER_RESOURCES = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
+_RESOURCES = tuple(
+    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )
 _ENV_FIELDS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
+_SUBSCRIPTED = ("metadata.annotations", "metadata.labels")
 _CONVERTIBLE = frozenset(
-    {
-        *_ENV_FIELDS,
-        "metadata.annotations",
-        "metadata.labels",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "status.phase",
-    }
+    {*_ENV_FIELDS, *_SUBSCRIPTED, "spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase"}
 )
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
 _SUBSCRIPT = re.compile(r"(.*)\['([^']*)'\]")
+_SEVERAL = "may not have more than one field specified at a time"
 
 
-def env_errors(variables: list[Source], path: str) -> Errors:
-    """Return what is wrong with environment variables."""
-    errors: Errors = []
-    for index, variable in enumerate(variables):
-        at, name = f"{path}[{index}]", variable.get("name", "")
-        errors += invalids(f"{at}.name", name, env_name(name)) if name else [required(f"{at}.name")]
-        if "valueFrom" in variable:
-            errors += _source_errors(variable["valueFrom"], f"{at}.valueFrom", has_value=bool(variable.get("value")))
-    return errors
+def field_selector(*fields: str) -> Check:
+    """Return the check of a reference to one of these fields of the pod."""
 
+    def check(source: Object, path: str) -> Errors:
+        version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
+        subscripted = _SUBSCRIPT.fullmatch(label)
+        if not version or not label:
+            yield required(f"{path}.{'fieldPath' if version else 'apiVersion'}")
+        elif problem := _conversion_problem(version, label, subscripted[1] if subscripted else None):
+            yield invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")
+        elif subscripted:
+            yield from KEY(subscripted[2].lower() if subscripted[1] == _SUBSCRIPTED[0] else subscripted[2], path)
+        elif (label := "spec.nodeName" if label == "spec.host" else label) not in fields:
+            yield not_supported(f"{path}.fieldPath", label, fields)
 
-def _source_errors(source: Source, path: str, *, has_value: bool) -> Errors:
-    errors: Errors = []
-    count = sum(key in source for key in _SOURCES)
-    if "fieldRef" in source:
-        errors += field_selector_errors(source["fieldRef"], _ENV_FIELDS, f"{path}.fieldRef")
-    if "resourceFieldRef" in source:
-        at = f"{path}.resourceFieldRef"
-        errors += resource_selector_errors(source["resourceFieldRef"], CONTAINER_RESOURCES, at, in_volume=False)
-    for key in ("configMapKeyRef", "secretKeyRef"):
-        if key in source:
-            errors += _key_errors(source[key], f"{path}.{key}")
-    if "fileKeyRef" in source:
-        errors += _file_key_errors(source["fileKeyRef"], f"{path}.fileKeyRef")
-    if not count:
-        names = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        errors.append(invalid(path, "", f"must specify one of: {names}"))
-    elif has_value:
-        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif count > 1:
-        errors.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return errors
-
-
-_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-
-
-def _key_errors(source: Source, path: str) -> Errors:
-    name, key = source.get("name", ""), source.get("key", "")
-    errors = invalids(f"{path}.name", name, dns_subdomain(name))
-    return errors + (invalids(f"{path}.key", key, config_key(key)) if key else [required(f"{path}.key")])
-
-
-def _file_key_errors(source: Source, path: str) -> Errors:
-    key, volume, file = (source.get(name, "") for name in ("key", "volumeName", "path"))
-    errors = invalids(f"{path}.key", key, env_name(key)) if key else [required(f"{path}.key")]
-    errors += dns_label_error(volume, f"{path}.volumeName") if volume else [required(f"{path}.volumeName")]
-    return errors + (no_backsteps(file, f"{path}.path") if file else [required(f"{path}.path")])
-
-
-def env_from_errors(sources: list[Source], path: str) -> Errors:
-    """Return what is wrong with the sources in ``envFrom``."""
-    errors: Errors = []
-    for index, source in enumerate(sources):
-        at, prefix = f"{path}[{index}]", source.get("prefix", "")
-        if prefix:
-            errors += invalids(f"{at}.prefix", prefix, env_name(prefix))
-        keys = [key for key in ("configMapRef", "secretRef") if key in source]
-        for key in keys:
-            name = source[key].get("name", "")
-            masked = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
-            where = f"{at}.{key}.name"
-            errors += invalids(where, name, dns_subdomain(masked)) if name else [required(where)]
-        if not keys:
-            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(keys) > 1:
-            errors.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return errors
-
-
-def field_selector_errors(source: Source, fields: Sequence[str], path: str) -> Errors:
-    """Return what is wrong with a reference to a field of the pod."""
-    version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
-    for key, text in (("apiVersion", version), ("fieldPath", label)):
-        if not text:
-            return [required(f"{path}.{key}")]
-    subscripted = _SUBSCRIPT.fullmatch(label)
-    problem = _conversion_problem(version, label, subscripted[1] if subscripted else None)
-    if problem:
-        return [invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")]
-    if subscripted:
-        name = subscripted[2].lower() if subscripted[1] == "metadata.annotations" else subscripted[2]
-        return label_key_errors(name, path)
-    label = "spec.nodeName" if label == "spec.host" else label
-    return [] if label in fields else [not_supported(f"{path}.fieldPath", label, fields)]
+    return check
 
 
 def _conversion_problem(version: str, label: str, subscripted: str | None) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscripted is not None:
-        known = subscripted in ("metadata.annotations", "metadata.labels")
-        return "" if known else f"field label does not support subscript: {label}"
-    return "" if label in _CONVERTIBLE or label == "spec.host" else f"field label not supported: {label}"
+        return "" if subscripted in _SUBSCRIPTED else f"field label does not support subscript: {label}"
+    return "" if label in _CONVERTIBLE else f"field label not supported: {label}"
 
 
-def resource_selector_errors(source: Source, allowed: Sequence[str], path: str, *, in_volume: bool) -> Errors:
+def resource_selector_errors(source: Object, path: str, *, in_volume: bool = True) -> Errors:
     """Return what is wrong with a reference to a container's request or limit."""
-    name = source.get("resource", "")
-    errors: Errors = []
+    name, divisor = source.get("resource", ""), source.get("divisor", "0")
     if in_volume and not source.get("containerName"):
-        errors.append(required(f"{path}.containerName"))
+        yield required(f"{path}.containerName")
     elif not name:
-        errors.append(required(f"{path}.resource"))
-    elif name not in allowed and not name.startswith(_HUGE_PAGES):
-        errors.append(not_supported(f"{path}.resource", name, allowed))
-    return errors + _divisor_errors(name, source.get("divisor", "0"), f"{path}.divisor")
-
-
-def _divisor_errors(name: str, divisor: str, path: str) -> Errors:
-    if not parse(divisor).nanos:
-        return []
+        yield required(f"{path}.resource")
+    elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
+        yield not_supported(f"{path}.resource", name, _RESOURCES)
     what = next((word for key, word in _DIVIDED.items() if name.endswith(f".{key}") or f".{key}-" in name), "")
-    if what == "cpu" and divisor not in ("1m", "1"):
-        return [invalid(path, name, "only divisor's values 1m and 1 are supported with the cpu resource")]
-    if what and what != "cpu" and divisor not in _BYTE_DIVISORS:
-        shown = ", ".join(_BYTE_DIVISORS)
-        return [invalid(path, name, f"only divisor's values {shown} are supported with the {what} resource")]
-    return []
+    if parse(divisor).nanos and what:
+        if what == "cpu" and divisor not in ("1m", "1"):
+            words = "only divisor's values 1m and 1 are supported with the cpu resource"
+            yield invalid(f"{path}.divisor", name, words)
+        if what != "cpu" and divisor not in _BYTE_DIVISORS:
+            words = f"only divisor's values {', '.join(_BYTE_DIVISORS)} are supported with the {what} resource"
+            yield invalid(f"{path}.divisor", name, words)
 
 
-_DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
+def _container_resource_errors(source: Object, path: str) -> Errors:
+    return resource_selector_errors(source, path, in_volume=False)
+
+
+_key_reference = rules(field("name", SUBDOMAIN, absent=""), needed("key", formed(config_key)))
+_SOURCES = {
+    "fieldRef": field_selector(*_ENV_FIELDS),
+    "resourceFieldRef": _container_resource_errors,
+    "configMapKeyRef": _key_reference,
+    "secretKeyRef": _key_reference,
+    "fileKeyRef": rules(needed("key", ENV_NAME), needed("volumeName", LABEL), needed("path", no_backsteps)),
+}
+_sources = rules(*(field(key, check) for key, check in _SOURCES.items()))
+
+
+def _source_errors(variable: Object, path: str) -> Errors:
+    source, at = variable.get("valueFrom"), f"{path}.valueFrom"
+    if source is None:
+        return
+    yield from _sources(source, at)
+    count = sum(key in source for key in _SOURCES)
+    if not count:
+        names = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        yield invalid(at, "", f"must specify one of: {names}")
+    elif variable.get("value"):
+        yield invalid(at, "", "may not be specified when `value` is not empty")
+    elif count > 1:
+        yield invalid(at, "", _SEVERAL)
+
+
+env_errors = each(needed("name", ENV_NAME), _source_errors)
+
+
+def _whole_source_errors(name: str, path: str) -> Errors:
+    return [invalid(path, name, problem) for problem in dns_subdomain(as_prefix(name))]
+
+
+_whole_source = rules(filled("prefix", ENV_NAME), field("configMapRef secretRef", needed("name", _whole_source_errors)))
+
+
+def env_from_errors(sources: list[Object], path: str) -> Errors:
+    """Return what is wrong with the sources in ``envFrom``."""
+    for index, source in enumerate(sources):
+        yield from _whole_source(source, f"{path}[{index}]")
+        count = ("configMapRef" in source) + ("secretRef" in source)
+        if count != 1:
+            yield invalid(path, "", _SEVERAL if count else "must specify one of: `configMapRef` or `secretRef`")

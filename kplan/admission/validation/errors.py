@@ -33,8 +33,7 @@ class FieldError(msgspec.Struct, frozen=True):
         return f"{self.field}: {self.body}"
 
 
-Errors = list[FieldError]
-NEGATIVE = "must be greater than or equal to 0"
+Errors = Iterable[FieldError]
 
 
 def aggregate(errors: Iterable[FieldError | str]) -> str:
@@ -58,11 +57,6 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(path, "Invalid value", _shown(value), detail)
 
 
-def invalids(path: str, value: Any, details: Iterable[str]) -> Errors:
-    """Return an error for each thing that is wrong with a value."""
-    return [invalid(path, value, detail) for detail in details]
-
-
 def duplicate(path: str, value: Any) -> FieldError:
     """Return an error for a duplicate value."""
     return FieldError(path, "Duplicate value", _shown(value))
@@ -77,47 +71,6 @@ def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
     """Return an error for a value that is not allowed."""
     detail = f"supported values: {', '.join(map(quoted, allowed))}"
     return FieldError(path, "Unsupported value", _shown(value), detail)
-
-
-def required_enum_errors(value: str, allowed: Sequence[str], path: str) -> Errors:
-    """Return an error for a required value that is missing, or not one of the allowed ones."""
-    return enum_errors(value, allowed, path) if value else [required(path)]
-
-
-def enum_errors(value: str | None, allowed: Sequence[str], path: str) -> Errors:
-    """Return an error for a value that is not one of the allowed ones; None is valid."""
-    return [] if value is None or value in allowed else [not_supported(path, value, allowed)]
-
-
-def range_errors(value: int, low: int, high: int, path: str) -> Errors:
-    """Return an error for a number that is not between two others, both inclusive."""
-    return [] if low <= value <= high else [invalid(path, value, inclusive(low, high))]
-
-
-def inclusive(low: int, high: int) -> str:
-    """Return the message about a number out of range."""
-    return f"must be between {low} and {high}, inclusive"
-
-
-def required_errors(obj: dict[str, Any], path: str, *keys: str) -> Errors:
-    """Return errors for fields of an object that are missing or empty."""
-    return [required(f"{path}.{key}") for key in keys if not obj.get(key)]
-
-
-def not_negative(obj: dict[str, Any], path: str, *keys: str) -> Errors:
-    """Return errors for negative numbers in the fields of an object."""
-    return [invalid(f"{path}.{key}", obj[key], NEGATIVE) for key in keys if obj.get(key, 0) < 0]
-
-
-def size_errors(size: int, most: int, path: str) -> Errors:
-    """Return an error for a text with too many bytes."""
-    return [FieldError(path, "Too long", "", f"may not be more than {most} bytes")] if size > most else []
-
-
-def count_errors(items: Sequence[Any], most: int, path: str) -> Errors:
-    """Return an error for a list with too many items."""
-    detail = f"must have at most {most} item{'' if most == 1 else 's'}"
-    return [FieldError(path, "Too many", str(len(items)), detail)] if len(items) > most else []
 
 
 def quoted(text: str) -> str:

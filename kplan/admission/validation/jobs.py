@@ -1,216 +1,249 @@
-"""Jobs (pkg/apis/batch/validation ValidateJob)."""
+"""Jobs and cron jobs (pkg/apis/batch/validation ValidateJob, ValidateCronJobCreate)."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
-from kplan.admission.validation.errors import (
-    OMITTED,
-    Errors,
-    count_errors,
-    duplicate,
-    enum_errors,
-    invalid,
+from kplan.admission.validation.apps import label_match_errors
+from kplan.admission.validation.checks import (
+    Check,
+    Object,
+    at_most_bytes,
+    at_most_items,
+    each,
+    enum,
+    field,
+    needed,
     not_negative,
-    not_supported,
-    quoted,
-    required,
-    size_errors,
+    one_of,
+    present,
+    rules,
+    unique,
 )
-from kplan.admission.validation.metadata import metadata_errors, selector_errors, selector_matches, shown_selector
+from kplan.admission.validation.errors import OMITTED, Errors, invalid, not_supported, quoted, required
+from kplan.admission.validation.metadata import metadata, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import template_errors
+from kplan.admission.validation.schedule import is_time_zone, schedule_problem
 from kplan.admission.validation.success import success_policy_errors
-from kplan.admission.validation.texts import dns_label, dns_subdomain, domain_prefixed_path, label_key_errors
+from kplan.admission.validation.texts import KEY, dns_label, domain_prefixed_path
 
-Object = dict[str, Any]
 JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000
 _MOST_WITH_MANY = 10_000
-_MOST_RULES, _MOST_EXIT_CODES, _MOST_PATTERNS, _MOST_MANAGER = 20, 255, 20, 63
-_NUMBERS = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)
 _RANDOM_SUFFIX = "xxxxx"
 """As long as the suffix that the API server adds to a generateName."""
 
-_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-_STATUSES = ("False", "True", "Unknown")
 
-
-def job_errors(obj: Object) -> Errors:
-    """Return what is wrong with a job that has its generated selector and uid."""
-    metadata, spec = obj.get("metadata", {}), obj.get("spec", {})
-    errors = metadata_errors(metadata, dns_subdomain) + _generated_errors(metadata, spec)
-    errors += job_spec_errors(spec, "spec")
-    selector = spec.get("selector")
-    errors += [required("spec.selector")] if selector is None else selector_errors(selector, "spec.selector")
-    labels = spec.get("template", {}).get("metadata", {}).get("labels", {})
-    if selector_matches(selector, labels) is False:
-        detail = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", labels, detail))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
-        generated = f"{metadata.get('generateName', '')}{_RANDOM_SUFFIX}"
-        host = f"{metadata.get('name') or generated}-{spec['completions'] - 1}"
-        if dns_label(host):
-            detail = f"will not able to create pod with invalid DNS label: {host}"
-            errors.append(invalid("metadata.name", metadata.get("name", ""), detail))
-    return errors
-
-
-def _generated_errors(metadata: Object, spec: Object) -> Errors:
+def _generated_errors(obj: Object, _: str) -> Errors:
     """Compare labels and selector with those that the API server generates (upstream validateGeneratedSelector)."""
-    selector = spec.get("selector")
+    meta, spec = obj.get("metadata", {}), obj.get("spec", {})
+    selector, labels = spec.get("selector"), spec.get("template", {}).get("metadata", {}).get("labels", {})
     if spec.get("manualSelector") or selector is None:
-        return []
-    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+        return
+    uid, name = meta.get("uid", ""), meta.get("name", "")
     wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name, CONTROLLER_UID: uid, JOB_NAME: name}
-    labels = spec.get("template", {}).get("metadata", {}).get("labels", {})
-    errors: Errors = []
     for key, value in wanted.items():
-        at = f"spec.template.metadata.labels[{key}]"
-        if key not in labels:
-            errors.append(required(at, f"must be '{value}'"))
-        elif labels[key] != value:
-            errors.append(invalid(at, labels, f"must be '{value}'"))
+        at, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if labels.get(key) != value:
+            yield invalid(at, labels, words) if key in labels else required(at, words)
     if selector_matches(selector, wanted) is False:
-        errors.append(invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated"))
-    return errors
+        yield invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated")
 
 
-def job_spec_errors(spec: Object, path: str) -> Errors:
-    """Return what is wrong with the spec of a job, except its selector."""
-    errors = not_negative(spec, path, *_NUMBERS)
-    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
-        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    if "managedBy" in spec:
-        errors += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
-        errors += size_errors(len(spec["managedBy"].encode()), _MOST_MANAGER, f"{path}.managedBy")
-    errors += _mode_errors(spec, path)
-    if "podFailurePolicy" in spec:
-        errors += _failure_policy_errors(spec, f"{path}.podFailurePolicy")
-    if "successPolicy" in spec:
-        errors += success_policy_errors(spec, f"{path}.successPolicy")
-    replacements = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
-    errors += enum_errors(spec.get("podReplacementPolicy"), replacements, f"{path}.podReplacementPolicy")
-    template = spec.get("template", {})
-    errors += template_errors(template, f"{path}.template")
-    return errors + _restart_errors(template.get("spec", {}), spec, f"{path}.template.spec.restartPolicy")
-
-
-def _restart_errors(pod: Object, spec: Object, path: str) -> Errors:
-    policy = pod.get("restartPolicy", "")
-    if policy in ("", "Always"):
-        return [required(path, 'valid values: "OnFailure", "Never"')]
-    if policy not in ("OnFailure", "Never"):
-        return [not_supported(path, policy, ("OnFailure", "Never"))]
-    if "podFailurePolicy" in spec and policy != "Never":
-        return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
-    return []
-
-
-def _mode_errors(spec: Object, path: str) -> Errors:
-    mode = spec.get("completionMode")
-    errors = enum_errors(mode, ("NonIndexed", "Indexed"), f"{path}.completionMode")
-    if mode == "Indexed":
-        errors += _indexed_errors(spec, path)
-    elif mode in (None, "NonIndexed"):
-        errors += [
-            invalid(f"{path}.{key}", spec[key], "requires indexed completion mode")
-            for key in ("backoffLimitPerIndex", "maxFailedIndexes")
-            if key in spec
-        ]
-    return errors
+def _pod_name_errors(obj: Object, _: str) -> Errors:
+    meta, spec = obj.get("metadata", {}), obj.get("spec", {})
+    if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
+        name = meta.get("name") or f"{meta.get('generateName', '')}{_RANDOM_SUFFIX}"
+        host = f"{name}-{spec['completions'] - 1}"
+        if dns_label(host):
+            words = f"will not able to create pod with invalid DNS label: {host}"
+            yield invalid("metadata.name", meta.get("name", ""), words)
 
 
 def _indexed_errors(spec: Object, path: str) -> Errors:
-    completions, failed, parallel = (spec.get(key) for key in ("completions", "maxFailedIndexes", "parallelism"))
-    errors: Errors = []
+    completions, failed, most = spec.get("completions"), spec.get("maxFailedIndexes"), "must be less than or equal to"
     if completions is None:
-        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if parallel is not None and parallel > _MOST_PARALLEL:
-        detail = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
-        errors.append(invalid(f"{path}.parallelism", parallel, detail))
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    if spec.get("parallelism", 0) > _MOST_PARALLEL:
+        words = f"{most} {_MOST_PARALLEL} when completion mode is Indexed"
+        yield invalid(f"{path}.parallelism", spec["parallelism"], words)
     if completions is not None and failed is not None and failed > completions:
-        errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+        yield invalid(f"{path}.maxFailedIndexes", failed, f"{most} completions")
     if failed is not None and failed > _MOST_FAILED:
-        errors.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MOST_FAILED}"))
-    if completions is not None and completions > _MANY_COMPLETIONS and "backoffLimitPerIndex" in spec:
-        detail = (
-            f"must be less than or equal to {_MOST_WITH_MANY} when completions are above {_MANY_COMPLETIONS} and used"
-            " with backoff limit per index"
-        )
-        if failed is None:
-            what = f"must be specified when completions is above {_MANY_COMPLETIONS}"
-            errors.append(required(f"{path}.maxFailedIndexes", what))
-        if parallel is not None and parallel > _MOST_WITH_MANY:
-            errors.append(invalid(f"{path}.parallelism", parallel, detail))
-        if failed is not None and failed > _MOST_WITH_MANY:
-            errors.append(invalid(f"{path}.maxFailedIndexes", failed, detail))
-    return errors
+        yield invalid(f"{path}.maxFailedIndexes", failed, f"{most} {_MOST_FAILED}")
+    if (completions or 0) > _MANY_COMPLETIONS and "backoffLimitPerIndex" in spec:
+        yield from _many_errors(spec, path)
 
 
-def _failure_policy_errors(spec: Object, path: str) -> Errors:
-    rules = spec["podFailurePolicy"].get("rules", [])
-    errors = count_errors(rules, _MOST_RULES, f"{path}.rules")
-    pod = spec.get("template", {}).get("spec", {})
-    names = {
-        container.get("name", "") for group in ("containers", "initContainers") for container in pod.get(group, [])
-    }
-    for index, rule in enumerate(rules):
-        errors += _failure_rule_errors(rule, spec, names, f"{path}.rules[{index}]")
-    return errors
+def _many_errors(spec: Object, path: str) -> Errors:
+    if "maxFailedIndexes" not in spec:
+        yield required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_MANY_COMPLETIONS}")
+    when = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
+    for key in ("parallelism", "maxFailedIndexes"):
+        if spec.get(key, 0) > _MOST_WITH_MANY:
+            yield invalid(f"{path}.{key}", spec[key], f"must be less than or equal to {_MOST_WITH_MANY} {when}")
 
 
-def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str) -> Errors:
-    errors = _named_errors(rule.get("action", ""), _ACTIONS, f"{path}.action")
-    if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
-        detail = "requires the backoffLimitPerIndex to be set"
-        errors.append(invalid(f"{path}.action", "FailIndex", detail))
-    codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions", [])
-    if codes is not None:
-        errors += _exit_code_errors(codes, names, f"{path}.onExitCodes")
-    errors += count_errors(patterns, _MOST_PATTERNS, f"{path}.onPodConditions")
-    for index, pattern in enumerate(patterns):
-        at = f"{path}.onPodConditions[{index}]"
-        errors += label_key_errors(pattern.get("type", ""), f"{at}.type")
-        errors += _named_errors(pattern.get("status", ""), _STATUSES, f"{at}.status")
-    if codes is not None and patterns:
-        errors.append(invalid(path, OMITTED, "specifying both OnExitCodes and OnPodConditions is not supported"))
-    if codes is None and not patterns:
-        errors.append(invalid(path, OMITTED, "specifying one of OnExitCodes and OnPodConditions is required"))
-    return errors
+def _mode_errors(spec: Object, path: str) -> Errors:
+    mode = spec.get("completionMode", "NonIndexed")
+    if mode == "Indexed":
+        yield from _indexed_errors(spec, path)
+    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if mode == "NonIndexed" and key in spec:
+            yield invalid(f"{path}.{key}", spec[key], "requires indexed completion mode")
 
 
-def _named_errors(value: str, allowed: tuple[str, ...], path: str) -> Errors:
-    if not value:
-        return [required(path, f"valid values: [{' '.join(map(quoted, allowed))}]")]
-    return [] if value in allowed else [not_supported(path, value, allowed)]
+def _listed(*allowed: str) -> Check:
+    """Return the check of a required value; the message about a missing one lists the valid ones."""
+    words, known = f"valid values: [{' '.join(map(quoted, allowed))}]", one_of(*allowed)
+    return lambda value, path: known(value, path) if value else [required(path, words)]
 
 
 def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
-    operator, values = rule.get("operator", ""), rule.get("values", [])
-    errors = _named_errors(operator, ("In", "NotIn"), f"{path}.operator")
+    operator, values, at = rule.get("operator", ""), rule.get("values", []), f"{path}.values"
+    yield from _listed("In", "NotIn")(operator, f"{path}.operator")
     if "containerName" in rule and rule["containerName"] not in names:
-        detail = "must be one of the container or initContainer names in the pod template"
-        errors.append(invalid(f"{path}.containerName", rule["containerName"], detail))
+        words = "must be one of the container or initContainer names in the pod template"
+        yield invalid(f"{path}.containerName", rule["containerName"], words)
     if not values:
-        errors.append(invalid(f"{path}.values", values, "at least one value is required"))
-    errors += count_errors(values, _MOST_EXIT_CODES, f"{path}.values")
-    visited: set[int] = set()
+        yield invalid(at, values, "at least one value is required")
+    yield from at_most_items(255)(values, at)
+    is_new = unique()
     for index, value in enumerate(values):
-        at = f"{path}.values[{index}]"
         if operator == "In" and value == 0:
-            errors.append(invalid(at, value, "must not be 0 for the In operator"))
-        if value in visited:
-            errors.append(duplicate(at, value))
-        visited.add(value)
+            yield invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
+        yield from is_new(value, f"{at}[{index}]")
     if values != sorted(values):
-        errors.append(invalid(f"{path}.values", values, "must be ordered"))
-    return errors
+        yield invalid(at, values, "must be ordered")
+
+
+_patterns = rules(
+    at_most_items(20),
+    each(field("type", KEY, absent=""), field("status", _listed("False", "True", "Unknown"), absent="")),
+)
+
+
+def _failure_policy_errors(spec: Object, path: str) -> Errors:
+    listed, at = spec.get("podFailurePolicy", {}).get("rules", []), f"{path}.podFailurePolicy.rules"
+    yield from at_most_items(20)(listed, at)
+    pod = spec.get("template", {}).get("spec", {})
+    names = {one.get("name", "") for group in ("containers", "initContainers") for one in pod.get(group, [])}
+    for index, rule in enumerate(listed):
+        yield from _failure_rule_errors(rule, spec, names, f"{at}[{index}]")
+
+
+def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str) -> Errors:
+    yield from _listed("Count", "FailIndex", "FailJob", "Ignore")(rule.get("action", ""), f"{path}.action")
+    if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
+        yield invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
+    has_codes, has_patterns = "onExitCodes" in rule, bool(rule.get("onPodConditions"))
+    yield from _exit_code_errors(rule["onExitCodes"], names, f"{path}.onExitCodes") if has_codes else ()
+    yield from field("onPodConditions", _patterns)(rule, path)
+    if has_codes == has_patterns:
+        start, end = ("both", "not supported") if has_codes else ("one of", "required")
+        yield invalid(path, OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
+
+
+def _replacement_errors(spec: Object, path: str) -> Errors:
+    allowed = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
+    return field("podReplacementPolicy", one_of(*allowed))(spec, path)
+
+
+def _restart_errors(spec: Object, path: str) -> Errors:
+    policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "")
+    path = f"{path}.template.spec.restartPolicy"
+    if policy in ("", "Always"):
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield not_supported(path, policy, ("OnFailure", "Never"))
+    elif "podFailurePolicy" in spec and policy != "Never":
+        yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _per_index_errors(spec: Object, path: str) -> Errors:
+    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+
+
+_job = rules(
+    field("parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished", not_negative),
+    field("backoffLimitPerIndex maxFailedIndexes", not_negative),
+    _per_index_errors,
+    field("managedBy", domain_prefixed_path, at_most_bytes(63)),
+    field("completionMode", one_of("NonIndexed", "Indexed")),
+    _mode_errors,
+    _failure_policy_errors,
+    success_policy_errors,
+    _replacement_errors,
+    field("template", template_errors, absent={}),
+    _restart_errors,
+)
+"""The check of the spec of a job, except its selector."""
+
+job_errors = rules(
+    metadata(),
+    _generated_errors,
+    field("spec", _job, present("selector", selector_errors), label_match_errors, absent={}),
+    _pod_name_errors,
+)
+"""The check of a job that has its generated selector and uid."""
+
+
+def _schedule_errors(schedule: str, path: str) -> Errors:
+    if problem := schedule_problem(schedule):
+        yield invalid(path, schedule, problem)
+    if "TZ" in schedule:
+        yield invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+
+
+def _zone_errors(zone: str, path: str) -> Errors:
+    unknown = invalid(path, zone, f"unknown time zone {zone}")
+    if not zone:
+        yield invalid(path, zone, "timeZone must be nil or non-empty string")
+    elif any(
+        part in (".", "..") or part.startswith("-") or not re.fullmatch(r"[A-Za-z._0-9+-]{1,14}", part)
+        for part in zone.split("/")
+    ):
+        yield unknown
+    else:
+        if zone.lower() == "local":
+            words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+            yield invalid(path, zone, words)
+        yield from () if is_time_zone(zone) else [unknown]
+
+
+def _generated_selector_errors(selector: Object, path: str) -> Errors:
+    return [invalid(path, shown_selector(selector), "`selector` will be auto-generated")]
+
+
+def _manual_errors(is_manual: bool, path: str) -> Errors:  # noqa: FBT001 - the value of a field
+    return [not_supported(path, value=True, allowed=("nil", "false"))] if is_manual else []
+
+
+def _name_length_errors(meta: Object, path: str) -> Errors:
+    if len(meta.get("name", "").encode()) > 52:
+        yield invalid(f"{path}.name", meta["name"], "must be no more than 52 characters")
+
+
+_job_template = field(
+    "spec",
+    _job,
+    field("selector", _generated_selector_errors),
+    field("manualSelector", _manual_errors),
+    absent={},
+)
+cron_job_errors = rules(
+    metadata(),
+    field(
+        "spec",
+        needed("schedule", _schedule_errors),
+        field("startingDeadlineSeconds", not_negative),
+        field("timeZone", _zone_errors),
+        enum("concurrencyPolicy", "Allow", "Forbid", "Replace"),
+        field("jobTemplate", _job_template, absent={}),
+        field("successfulJobsHistoryLimit failedJobsHistoryLimit", not_negative),
+        absent={},
+    ),
+    field("metadata", _name_length_errors),
+)

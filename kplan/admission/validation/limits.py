@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, invalids, required
-from kplan.admission.validation.metadata import metadata_errors
+from kplan.admission.validation.checks import Object, field, rules, unique
+from kplan.admission.validation.errors import Errors, forbidden, invalid, required
+from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.resources import (
     amount_errors,
     can_overcommit,
     container_name_errors,
     standard_name_errors,
 )
-from kplan.admission.validation.texts import dns_subdomain
-from kplan.api.names import label_key_problems
+from kplan.admission.validation.texts import KEY
 from kplan.api.quantity import parse
 
-Object = dict[str, Any]
 _NAMES = ("cpu", "memory", "ephemeral-storage")
 _POD_COMPUTE = frozenset({*_NAMES, *(f"{side}.{name}" for side in ("requests", "limits") for name in _NAMES)})
 _CLAIMS = frozenset({"persistentvolumeclaims", "requests.storage"})
@@ -35,95 +34,91 @@ _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _MOST_MILLI = (2**63 - 1) // 1000
 
 
-def quota_errors(obj: Object) -> Errors:
-    """Return what is wrong with a ResourceQuota."""
-    spec: Object = obj.get("spec", {})
-    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
-    hard: Object = spec.get("hard", {})
+def _hard_errors(hard: Object, path: str) -> Errors:
     for name, amount in sorted(hard.items()):
-        path = f"spec.hard[{name}]"
-        errors += standard_name_errors(name, path)
+        at = f"{path}[{name}]"
+        yield from standard_name_errors(name, at)
         if "/" not in name and not _is_for_quotas(name):
-            errors.append(invalid(path, name, "must be a standard resource for quota"))
-        errors += amount_errors(name, amount, path)
-    return errors + _scope_errors(spec, hard) + _scope_selector_errors(spec, hard)
+            yield invalid(at, name, "must be a standard resource for quota")
+        yield from amount_errors(name, amount, at)
 
 
 def _is_for_quotas(name: str) -> bool:
     return name in _QUOTA or name.startswith(("hugepages-", "requests.hugepages-"))
 
 
-def _suits(scope: str, resource: str) -> bool:
-    """Tell whether a scope can be applied to a resource (upstream IsResourceQuotaScopeValidForResource)."""
-    if scope in _POD_SCOPES:
-        return resource == "pods" or resource in _POD_COMPUTE
-    if scope == "BestEffort":
-        return resource == "pods"
-    return scope != "VolumeAttributesClass" or resource in _CLAIMS
+def _unsuited(scope: str, spec: Object, path: str, shown: Any) -> Errors:
+    """Return errors for resources that a scope cannot be applied to (IsResourceQuotaScopeValidForResource)."""
+    for name in spec.get("hard", {}):
+        is_suited = (
+            name == "pods" or (scope != "BestEffort" and name in _POD_COMPUTE)
+            if scope in (*_POD_SCOPES, "BestEffort")
+            else scope != "VolumeAttributesClass" or name in _CLAIMS
+        )
+        if _is_for_quotas(name) and not is_suited:
+            yield invalid(path, shown, "unsupported scope applied to resource")
 
 
-def _scope_errors(spec: Object, hard: Object) -> Errors:
-    scopes: list[str] = spec.get("scopes", [])
-    errors: Errors = []
+def _conflicts(scopes: set[str], path: str, shown: Any) -> Errors:
+    return [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= scopes]
+
+
+def _scope_errors(spec: Object, path: str) -> Errors:
+    scopes, path = spec.get("scopes", []), f"{path}.scopes"
     for scope in scopes:
         if scope not in _SCOPES:
-            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        unsuited = [name for name in sorted(hard) if _is_for_quotas(name) and not _suits(scope, name)]
-        errors += [invalid("spec.scopes", scopes, "unsupported scope applied to resource")] * len(unsuited)
-    conflicts = [pair for pair in _PAIRS if pair <= set(scopes)]
-    return errors + [invalid("spec.scopes", scopes, "conflicting scopes")] * len(conflicts)
+            yield invalid(path, scopes, "unsupported scope")
+        yield from _unsuited(scope, spec, path, scopes)
+    yield from _conflicts(set(scopes), path, scopes)
 
 
-def _scope_selector_errors(spec: Object, hard: Object) -> Errors:
-    selector = spec.get("scopeSelector")
-    path = "spec.scopeSelector.matchExpressions"
-    errors: Errors = []
-    expressions: list[Object] = selector.get("matchExpressions", []) if selector is not None else []
+def _scope_selector_errors(spec: Object, path: str) -> Errors:
+    selector, path = spec.get("scopeSelector", {}), f"{path}.scopeSelector.matchExpressions"
+    expressions: list[Object] = selector.get("matchExpressions", [])
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
-        values: list[str] = expression.get("values", [])
         if scope not in _SCOPES:
-            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        unsuited = [name for name in sorted(hard) if _is_for_quotas(name) and not _suits(scope, name)]
-        errors += [invalid(path, selector, "unsupported scope applied to resource")] * len(unsuited)
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        yield from _unsuited(scope, spec, path, selector)
         if scope in _PLAIN_SCOPES and operator != "Exists":
-            words = (
-                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating,"
-                " ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or"
-                " ResourceQuotaScopeCrossNamespacePodAffinity"
-            )
-            errors.append(invalid(f"{path}.operator", operator, words))
-        errors += _operator_errors(operator, values, path)
-    conflicts = [pair for pair in _PAIRS if pair <= {expression.get("scopeName") for expression in expressions}]
-    return errors + [invalid(path, spec.get("scopes"), "conflicting scopes")] * len(conflicts)
+            names = [f"ResourceQuotaScope{name}" for name in ("Terminating", "NotTerminating", *_PLAIN_SCOPES[:2])]
+            words = f"{', '.join(names)} or ResourceQuotaScopeCrossNamespacePodAffinity"
+            yield invalid(f"{path}.operator", operator, f"must be 'Exists' when scope is any of {words}")
+        yield from _operator_errors(operator, expression.get("values", []), path)
+    yield from _conflicts({expression.get("scopeName", "") for expression in expressions}, path, spec.get("scopes"))
 
 
 def _operator_errors(operator: str, values: list[str], path: str) -> Errors:
     if operator in ("In", "NotIn"):
-        words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-        return [] if values else [required(f"{path}.values", words)]
-    if operator in ("Exists", "DoesNotExist"):
+        if not values:
+            words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required(f"{path}.values", words)
+    elif operator not in ("Exists", "DoesNotExist"):
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif values:
         words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-        return [invalid(f"{path}.values", values, words)] if values else []
-    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+        yield invalid(f"{path}.values", values, words)
 
 
-def limit_range_errors(obj: Object) -> Errors:
-    """Return what is wrong with a LimitRange, its defaults filled in."""
-    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
-    used: set[str] = set()
-    for index, item in enumerate(obj.get("spec", {}).get("limits", [])):
-        path, kind = f"spec.limits[{index}]", item.get("type", "")
-        errors += _type_errors(kind, f"{path}.type")
-        if kind in used:
-            errors.append(duplicate(f"{path}.type", kind))
-        used.add(kind)
-        errors += _item_errors(_with_defaults(item), kind, path)
-    return errors
+quota_errors = rules(metadata(), field("spec", field("hard", _hard_errors), _scope_errors, _scope_selector_errors))
+"""The check of a ResourceQuota."""
+
+
+def _limits_errors(limits: list[Object], path: str) -> Errors:
+    is_new = unique()
+    for index, item in enumerate(limits):
+        at, kind = f"{path}[{index}]", item.get("type", "")
+        yield from _type_errors(kind, f"{at}.type")
+        yield from is_new(kind, f"{at}.type")
+        yield from _item_errors(_with_defaults(item), kind, at)
+
+
+limit_range_errors = rules(metadata(), field("spec", field("limits", _limits_errors)))
+"""The check of a LimitRange, its defaults filled in."""
 
 
 def _type_errors(kind: str, path: str) -> Errors:
-    errors = invalids(path, kind, label_key_problems(kind))
+    errors = list(KEY(kind, path))
     if errors or "/" in kind or kind in _TYPES:
         return errors
     return [invalid(path, kind, "must be a standard limit type or fully qualified")]
@@ -139,24 +134,23 @@ def _with_defaults(item: Object) -> Object:
 
 
 def _item_errors(item: Object, kind: str, path: str) -> Errors:
-    errors: Errors = []
     parts = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
     if kind == "Pod":
         for part in ("default", "defaultRequest"):
             parts.remove(part)
             if item.get(part):
-                errors.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
-    checks_name = container_name_errors if kind in ("Pod", "Container") else standard_name_errors
+                yield forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'")
+    name_errors = container_name_errors if kind in ("Pod", "Container") else standard_name_errors
     for part in parts:
         for name in sorted(item.get(part, {})):
-            errors += checks_name(name, f"{path}.{part}[{name}]")
+            yield from name_errors(name, f"{path}.{part}[{name}]")
     if kind == "PersistentVolumeClaim" and not any("storage" in item.get(part, {}) for part in ("min", "max")):
         words = "either minimum or maximum storage value is required, but neither was provided"
-        errors.append(required(f"{path}.limits", words))
+        yield required(f"{path}.limits", words)
     for name in sorted({name for part in parts for name in item.get(part, {})}):
         amounts = {part: item[part][name] for part in parts if name in item.get(part, {})}
-        errors += _order_errors(amounts, name, path) + _ratio_errors(amounts, name, path)
-    return errors
+        yield from _order_errors(amounts, name, path)
+        yield from _ratio_errors(amounts, name, path)
 
 
 _ORDER = (
@@ -177,31 +171,29 @@ _ORDER = (
 
 
 def _order_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
-    errors: Errors = []
-    for small, large, field, words, shown in _ORDER:
+    for small, large, part, words, shown in _ORDER:
         if small in amounts and large in amounts and parse(amounts[small]).nanos > parse(amounts[large]).nanos:
             pair = amounts[small], amounts[large]
-            errors.append(invalid(f"{path}.{field}[{name}]", pair[shown], words.format(*pair)))
+            yield invalid(f"{path}.{part}[{name}]", pair[shown], words.format(*pair))
     default, request = amounts.get("default"), amounts.get("defaultRequest")
-    if default is None or request is None or can_overcommit(name) or parse(default).nanos == parse(request).nanos:
-        return errors
-    words = f"default value {default} must equal to defaultRequest value {request} in {name}"
-    return [*errors, invalid(f"{path}.defaultRequest[{name}]", request, words)]
+    has_both = default is not None and request is not None and not can_overcommit(name)
+    if has_both and parse(default or "").nanos != parse(request or "").nanos:
+        words = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        yield invalid(f"{path}.defaultRequest[{name}]", request, words)
 
 
 def _ratio_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
-    ratio = amounts.get("maxLimitRequestRatio")
+    ratio, at = amounts.get("maxLimitRequestRatio"), f"{path}.maxLimitRequestRatio[{name}]"
     if ratio is None:
-        return []
-    at = f"{path}.maxLimitRequestRatio[{name}]"
-    errors = [invalid(at, ratio, f"ratio {ratio} is less than 1")] if parse(ratio).nanos < 10**9 else []
+        return
+    if parse(ratio).nanos < 10**9:
+        yield invalid(at, ratio, f"ratio {ratio} is less than 1")
     if "min" not in amounts or "max" not in amounts or parse(amounts["min"]).nanos == 0:
-        return errors
+        return
     exact, low, high = parse(ratio), parse(amounts["min"]), parse(amounts["max"])
     if max(exact.value(), low.value(), high.value()) < _MOST_MILLI:
         most, stated = high.milli_value() / low.milli_value(), exact.milli_value() / 1000
     else:
         most, stated = high.value() / low.value(), float(exact.value())
     if stated > most:
-        errors.append(invalid(at, ratio, f"ratio {ratio} is greater than max/min = {most:f}"))
-    return errors
+        yield invalid(at, ratio, f"ratio {ratio} is greater than max/min = {most:f}")

@@ -2,109 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Any
+from kplan.admission.validation.checks import Object, field, needed, one_of
+from kplan.admission.validation.errors import Errors, forbidden, invalid, not_found, not_supported
+from kplan.admission.validation.texts import descending
 
-from kplan.admission.validation.errors import (
-    Errors,
-    enum_errors,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required_errors,
-)
-from kplan.admission.validation.paths import descending, no_backsteps
-
-Container = dict[str, Any]
-Volumes = dict[str, dict[str, Any]]
-_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+Volumes = dict[str, Object]
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+_mode = field("mountPropagation", one_of("Bidirectional", "HostToContainer", "None"))
 
 
-def mount_errors(container: Container, volumes: Volumes, path: str) -> Errors:
+def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
     """Return what is wrong with the mounts of a container; `volumes` are the valid ones of the pod."""
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices", [])}
-    errors: Errors = []
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", [])):
         at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        errors += required_errors(mount, at, "name")
+        yield from needed("name")(mount, at)
         if name not in volumes:
-            errors.append(not_found(f"{at}.name", name))
-        errors += required_errors(mount, at, "mountPath")
-        errors += _unique_errors(target, paths, f"{at}.mountPath")
+            yield not_found(f"{at}.name", name)
+        yield from needed("mountPath")(mount, at)
+        if target in paths:
+            yield invalid(f"{at}.mountPath", target, "must be unique")
         paths.add(target)
         if name in devices:
-            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
+            yield invalid(f"{at}.name", name, "must not already exist in volumeDevices")
         if target in devices.values():
-            errors.append(invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices"))
-        errors += _below_errors(mount, at, path)
-        errors += _propagation_errors(mount, container, f"{path}.mountPropagation")
-        errors += _recursive_errors(mount, f"{path}.recursiveReadOnly")
-    return errors
+            yield invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices")
+        yield from _mount_option_errors(mount, container, at, path)
 
 
-def _unique_errors(value: str, used: set[str], path: str) -> Errors:
-    return [invalid(path, value, "must be unique")] if value in used else []
-
-
-def _below_errors(mount: Container, at: str, path: str) -> Errors:
+def _mount_option_errors(mount: Object, container: Object, at: str, path: str) -> Errors:
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
-    errors = descending(part, f"{path}.subPath") if part else []
-    if expression:
-        if part:
-            errors.append(invalid(f"{at}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"))
-        errors += descending(expression, f"{path}.subPathExpr")
-    return errors
-
-
-def _propagation_errors(mount: Container, container: Container, path: str) -> Errors:
-    how = mount.get("mountPropagation")
-    errors = enum_errors(how, _PROPAGATIONS, path)
+    how, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly", "Disabled")
+    yield from descending(part, f"{path}.subPath")
+    if part and expression:
+        yield invalid(f"{at}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
+    yield from descending(expression, f"{path}.subPathExpr")
+    yield from _mode(mount, path)
     if how == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
-        errors.append(forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
-    return errors
+        words = "Bidirectional mount propagation is available only to privileged containers"
+        yield forbidden(f"{path}.mountPropagation", words)
+    at = f"{path}.recursiveReadOnly"
+    if recursive not in _RECURSIVE:
+        yield not_supported(at, recursive, _RECURSIVE)
+    elif recursive != "Disabled":
+        if not mount.get("readOnly"):
+            yield forbidden(at, "may only be specified when readOnly is true")
+        if how not in (None, "None"):
+            yield forbidden(at, "may only be specified when mountPropagation is None or not specified")
 
 
-def _recursive_errors(mount: Container, path: str) -> Errors:
-    how = mount.get("recursiveReadOnly")
-    if how is None or how == "Disabled":
-        return []
-    if how not in _RECURSIVE:
-        return [not_supported(path, how, _RECURSIVE)]
-    errors: Errors = []
-    if not mount.get("readOnly"):
-        errors.append(forbidden(path, "may only be specified when readOnly is true"))
-    if mount.get("mountPropagation", "None") != "None":
-        errors.append(forbidden(path, "may only be specified when mountPropagation is None or not specified"))
-    return errors
-
-
-def device_errors(container: Container, volumes: Volumes, path: str) -> Errors:
+def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
     """Return what is wrong with the block devices of a container."""
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts", [])}
-    errors: Errors = []
     names: set[str] = set()
     paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices", [])):
         at, name, target = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
-        volume = volumes.get(name)
-        errors += required_errors(device, at, "name")
-        errors += _unique_errors(name, names, f"{at}.name")
-        if volume is not None and "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
-            detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            errors.append(invalid(f"{at}.name", name, detail))
-        if volume is None:
-            errors.append(not_found(f"{at}.name", name))
-        errors += required_errors(device, at, "devicePath")
-        errors += _unique_errors(target, paths, f"{at}.devicePath")
-        if target and no_backsteps(target, path):
-            errors.append(invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')"))
+        yield from needed("name")(device, at)
+        if name in names:
+            yield invalid(f"{at}.name", name, "must be unique")
+        if name not in volumes:
+            yield not_found(f"{at}.name", name)
+        elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
+            words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(f"{at}.name", name, words)
+        yield from needed("devicePath")(device, at)
+        if target in paths:
+            yield invalid(f"{at}.devicePath", target, "must be unique")
+        if ".." in target.split("/"):
+            yield invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')")
         else:
             paths.add(target)
         if name in mounts:
-            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
+            yield invalid(f"{at}.name", name, "must not already exist in volumeMounts")
         if target in mounts.values():
-            errors.append(invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts"))
+            yield invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts")
         names |= {name} - {""}
-    return errors

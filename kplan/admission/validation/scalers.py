@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kplan.admission.validation.errors import Errors, enum_errors, forbidden, invalid, invalids, not_supported, required
-from kplan.admission.validation.metadata import metadata_errors
-from kplan.admission.validation.texts import dns_subdomain, path_segment
+from kplan.admission.validation.checks import Check, Object, field, items, must, needed, one_of, rules
+from kplan.admission.validation.errors import Errors, forbidden, invalid, not_supported, required
+from kplan.admission.validation.metadata import metadata
+from kplan.admission.validation.texts import PATH_SEGMENT
 from kplan.api.quantity import parse
 
-Object = dict[str, Any]
 _SOURCES = {
     "Object": "object",
     "External": "external",
@@ -17,153 +15,147 @@ _SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
 }
-_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _MOST_WINDOW, _MOST_PERIOD = 3600, 1800
+_positive = must(lambda number: number > 0, "must be greater than zero")
 
 
-def autoscaler_errors(obj: Object) -> Errors:
-    """Return what is wrong with a HorizontalPodAutoscaler."""
-    spec: Object = obj.get("spec", {})
-    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
-    lowest, highest = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    if lowest is not None and lowest < 1:
-        errors.append(invalid("spec.minReplicas", lowest, "must be greater than or equal to 1"))
+def _replica_errors(spec: Object, path: str) -> Errors:
+    lowest, highest, at = spec.get("minReplicas", 1), spec.get("maxReplicas", 0), f"{path}.maxReplicas"
+    if lowest < 1:
+        yield invalid(f"{path}.minReplicas", lowest, "must be greater than or equal to 1")
     if highest == 0:
-        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+        yield required(at, "must be set and greater than 0")
     elif highest < 0:
-        errors.append(invalid("spec.maxReplicas", highest, "must be greater than or equal to 1"))
-    if highest < (1 if lowest is None else lowest):
-        errors.append(invalid("spec.maxReplicas", highest, "must be greater than or equal to `minReplicas`"))
-    errors += _reference_errors(spec.get("scaleTargetRef", {}), "spec.scaleTargetRef", needs_group=True)
-    metrics: list[Object] = spec.get("metrics", [])
-    for index, metric in enumerate(metrics):
-        errors += _metric_errors(metric, f"spec.metrics[{index}]")
-    if lowest == 0 and not {"Object", "External"} & {metric.get("type") for metric in metrics}:
+        yield invalid(at, highest, "must be greater than or equal to 1")
+    if highest < lowest:
+        yield invalid(at, highest, "must be greater than or equal to `minReplicas`")
+
+
+def _zero_errors(spec: Object, path: str) -> Errors:
+    kinds = {metric.get("type") for metric in spec.get("metrics", [])}
+    if spec.get("minReplicas") == 0 and not {"Object", "External"} & kinds:
         words = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(forbidden("spec.metrics", words))
-    for way in ("scaleUp", "scaleDown"):
-        errors += _rules_errors(spec.get("behavior", {}).get(way, {}), f"spec.behavior.{way}")
-    return errors
+        yield forbidden(f"{path}.metrics", words)
 
 
-def _reference_errors(reference: Object, path: str, *, needs_group: bool) -> Errors:
-    errors: Errors = []
-    for key in ("kind", "name"):
-        text = reference.get(key, "")
-        errors += invalids(f"{path}.{key}", text, path_segment(text)) if text else [required(f"{path}.{key}")]
-    version = reference.get("apiVersion", "")
-    if version.count("/") > 1:
-        errors.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
-    elif needs_group and "/" not in version and reference.get("kind") != "ReplicationController":
-        errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
-    return errors
+def _reference(*, needs_group: bool) -> Check:
+    def version_errors(reference: Object, path: str) -> Errors:
+        version = reference.get("apiVersion", "")
+        if version.count("/") > 1:
+            yield invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+        elif needs_group and "/" not in version and reference.get("kind") != "ReplicationController":
+            yield invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
+
+    return rules(needed("kind name", PATH_SEGMENT), version_errors)
+
+
+_type = needed("type", words="must specify a metric source type")
 
 
 def _metric_errors(metric: Object, path: str) -> Errors:
     kind = metric.get("type", "")
-    errors: Errors = [] if kind else [required(f"{path}.type", "must specify a metric source type")]
-    if kind not in _SOURCES:
-        errors.append(not_supported(f"{path}.type", kind, _TYPES))
+    unknown = [] if kind in _SOURCES else [not_supported(f"{path}.type", kind, sorted(_SOURCES))]
     present = [source for source in _SOURCES.values() if source in metric]
+    yield from (*_type(metric, path), *unknown)
     if present:
-        errors += _source_errors(present[0], metric[present[0]], f"{path}.{present[0]}")
-    if kind not in _SOURCES:
-        errors.append(not_supported(f"{path}.type", kind, _TYPES))
-    elif _SOURCES[kind] not in metric:
-        errors.append(required(f"{path}.{_SOURCES[kind]}", "must populate information for the given metric source"))
-    if len(present) != 1:
-        others = [source for source in present if source != _SOURCES.get(kind)]
-        errors += [forbidden(f"{path}.{source}", "must populate the given metric source only") for source in others]
-    return errors
+        yield from _CHECKS[present[0]](metric[present[0]], f"{path}.{present[0]}")
+    yield from unknown
+    if not unknown and _SOURCES[kind] not in metric:
+        yield required(f"{path}.{_SOURCES[kind]}", "must populate information for the given metric source")
+    for source in present if len(present) > 1 else ():
+        if source != _SOURCES.get(kind):
+            yield forbidden(f"{path}.{source}", "must populate the given metric source only")
 
 
-def _source_errors(kind: str, source: Object, path: str) -> Errors:
-    errors: Errors = []
-    target: Object = source.get("target", {})
-    if kind == "object":
-        errors += _reference_errors(source.get("describedObject", {}), f"{path}.describedObject", needs_group=False)
-    if kind in ("object", "external", "pods"):
-        name = source.get("metric", {}).get("name", "")
-        at = f"{path}.metric.name"
-        errors += invalids(at, name, path_segment(name)) if name else [required(at, "must specify a metric name")]
-    elif not source.get("name"):
-        errors.append(required(f"{path}.name", "must specify a resource name"))
-    if kind == "containerResource" and not source.get("container"):
-        errors.append(required(f"{path}.container", "must specify a container"))
-    return errors + _target_errors(target, f"{path}.target") + _amount_errors(kind, target, f"{path}.target")
+def _target(one: str, other: str, missing: str, both: str = "") -> Check:
+    """Return the check of a target that needs one of two amounts; `both` is said where both may not be."""
+
+    def amount_errors(target: Object, path: str) -> Errors:
+        if one not in target and other not in target:
+            yield required(f"{path}.{other}", missing)
+        elif both and one in target and other in target:
+            yield forbidden(f"{path}.{one}", both)
+
+    return field("target", _target_type, _target_amounts, amount_errors, absent={})
 
 
-def _target_errors(target: Object, path: str) -> Errors:
-    kind = target.get("type", "")
-    errors: Errors = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
-    if kind not in ("Utilization", "Value", "AverageValue"):
-        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
-    for key in ("value", "averageValue"):
-        if key in target and parse(target[key]).nanos <= 0:
-            errors.append(invalid(f"{path}.{key}", target[key], "must be positive"))
-    if target.get("averageUtilization", 1) < 1:
-        errors.append(invalid(f"{path}.averageUtilization", target["averageUtilization"], "must be greater than 0"))
-    return errors
-
-
-def _amount_errors(kind: str, target: Object, path: str) -> Errors:
-    """Check which amounts a target states; each kind of source needs others."""
-    one, other, field, missing, both = _AMOUNTS[kind]
-    stated = [key for key in (one, other) if key in target]
-    if not stated:
-        return [required(f"{path}.{field}", missing)]
-    return [forbidden(f"{path}.{one}", both)] if len(stated) > 1 and both else []
-
-
-_RAW = (
+_target_type = rules(
+    needed("type", words="must specify a metric target type"),
+    field(
+        "type",
+        must(
+            lambda kind: kind in ("Utilization", "Value", "AverageValue"),
+            "must be either Utilization, Value, or AverageValue",
+        ),
+        absent="",
+    ),
+)
+_target_amounts = rules(
+    field("value averageValue", must(lambda amount: parse(amount).nanos > 0, "must be positive")),
+    field("averageUtilization", must(lambda number: number >= 1, "must be greater than 0")),
+)
+_metric = field("metric", needed("name", PATH_SEGMENT, words="must specify a metric name"), absent={})
+_resource = needed("name", words="must specify a resource name")
+_raw = _target(
     "averageValue",
-    "averageUtilization",
     "averageUtilization",
     "must set either a target raw value or a target utilization",
     "may not set both a target raw value and a target utilization",
 )
-_AMOUNTS = {
-    "pods": ("averageValue", "averageValue", "averageValue", "must specify a positive target averageValue", ""),
-    "object": ("value", "averageValue", "averageValue", "must set either a target value or averageValue", ""),
-    "external": (
-        "value",
-        "averageValue",
-        "averageValue",
-        "must set either a target value for metric or a per-pod target",
-        "may not set both a target value for metric and a per-pod target",
+_CHECKS = {
+    "object": rules(
+        field("describedObject", _reference(needs_group=False), absent={}),
+        _metric,
+        _target("value", "averageValue", "must set either a target value or averageValue"),
     ),
-    "resource": _RAW,
-    "containerResource": _RAW,
+    "external": rules(
+        _metric,
+        _target(
+            "value",
+            "averageValue",
+            "must set either a target value for metric or a per-pod target",
+            "may not set both a target value for metric and a per-pod target",
+        ),
+    ),
+    "pods": rules(_metric, _target("averageValue", "averageValue", "must specify a positive target averageValue")),
+    "resource": rules(_resource, _raw),
+    "containerResource": rules(_resource, needed("container", words="must specify a container"), _raw),
 }
-"""Kind of source -> two amounts of which it needs one, the field of the error, its words, and those about both."""
 
 
-def _rules_errors(rules: Object, path: str) -> Errors:
-    errors: Errors = []
-    window = rules.get("stabilizationWindowSeconds", 0)
-    if window < 0:
-        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
-    if window > _MOST_WINDOW:
-        words = f"must be less than or equal to {_MOST_WINDOW}"
-        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window, words))
-    errors += enum_errors(rules.get("selectPolicy"), ("Disabled", "Max", "Min"), f"{path}.selectPolicy")
-    if rules.get("policies", [None]) == []:
-        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
-    for index, policy in enumerate(rules.get("policies", [])):
-        errors += _policy_errors(policy, f"{path}.policies[{index}]")
-    if "tolerance" in rules and parse(rules["tolerance"]).nanos < 0:
-        errors.append(invalid(f"{path}.tolerance", rules["tolerance"], "must be greater than or equal to 0"))
-    return errors
+def _policies_errors(policies: list[Object], path: str) -> Errors:
+    return [] if policies else [required(path, "must specify at least one Policy")]
 
 
-def _policy_errors(policy: Object, path: str) -> Errors:
-    kind, period = policy.get("type", ""), policy.get("periodSeconds", 0)
-    errors: Errors = []
-    if kind not in ("Pods", "Percent"):
-        errors.append(not_supported(f"{path}.type", kind, ("Percent", "Pods")))
-    for key in ("value", "periodSeconds"):
-        if policy.get(key, 0) <= 0:
-            errors.append(invalid(f"{path}.{key}", policy.get(key, 0), "must be greater than zero"))
-    if period > _MOST_PERIOD:
-        errors.append(invalid(f"{path}.periodSeconds", period, f"must be less than or equal to {_MOST_PERIOD}"))
-    return errors
+_policy = rules(
+    field("type", one_of("Percent", "Pods"), absent=""),
+    field("value periodSeconds", _positive, absent=0),
+    field(
+        "periodSeconds",
+        must(lambda seconds: seconds <= _MOST_PERIOD, f"must be less than or equal to {_MOST_PERIOD}"),
+    ),
+)
+_scaling_rules = rules(
+    field(
+        "stabilizationWindowSeconds",
+        must(lambda seconds: seconds >= 0, "must be greater than or equal to zero"),
+        must(lambda seconds: seconds <= _MOST_WINDOW, f"must be less than or equal to {_MOST_WINDOW}"),
+    ),
+    field("selectPolicy", one_of("Disabled", "Max", "Min")),
+    field("policies", _policies_errors),
+    items("policies", _policy),
+    field("tolerance", must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
+)
+autoscaler_errors = rules(
+    metadata(),
+    field(
+        "spec",
+        _replica_errors,
+        field("scaleTargetRef", _reference(needs_group=True), absent={}),
+        items("metrics", _metric_errors),
+        _zero_errors,
+        field("behavior", field("scaleUp scaleDown", _scaling_rules)),
+        absent={},
+    ),
+)
+"""The check of a HorizontalPodAutoscaler."""

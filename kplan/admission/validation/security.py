@@ -5,53 +5,71 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kplan.admission.validation.errors import (
-    Errors,
-    GoStruct,
-    duplicate,
-    enum_errors,
-    invalid,
-    not_supported,
-    range_errors,
-    required,
-    size_errors,
-)
-from kplan.admission.validation.paths import descending
-from kplan.admission.validation.texts import MOST_ID
+from kplan.admission.validation.checks import Object, at_most_bytes, between, field, items, one_of, rules
+from kplan.admission.validation.errors import Errors, GoStruct, duplicate, invalid, not_supported, required
+from kplan.admission.validation.texts import MOST_ID, descending
 from kplan.admission.validation.windows import windows_option_errors
 
-Context = dict[str, Any]
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _MOST_SYSCTL = 253
-_MOST_PATH = 4095
-_FS_GROUP_POLICIES = ("Always", "OnRootMismatch")
-_GROUP_POLICIES = ("Merge", "Strict")
 _IPC_SYSCTLS = re.compile(r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*")
+_id = between(0, MOST_ID)
+_most_path = at_most_bytes(4095)
 
 
-def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
-    """Return what is wrong with the security context of a container."""
-    shown = _shown_context(context)
-    errors = _id_errors(context, ("runAsUser", "runAsGroup"), path)
-    mount = context.get("procMount")
-    errors += enum_errors(mount, ("Default", "Unmasked"), f"{path}.procMount")
-    if host_users and mount == "Unmasked":
-        errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
-    errors += _seccomp_errors(context.get("seccompProfile"), f"{path}.seccompProfile")
-    if context.get("allowPrivilegeEscalation") is False:
-        if context.get("privileged"):
-            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, shown, detail))
-        for name in context.get("capabilities", {}).get("add", []):
-            if name == "CAP_SYS_ADMIN":
-                detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                errors.append(invalid(path, shown, detail))
-    errors += windows_option_errors(context.get("windowsOptions", {}), f"{path}.windowsOptions")
-    return errors + app_armor_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+def _seccomp_errors(profile: Object, path: str) -> Errors:
+    kind, file = profile.get("type", ""), profile.get("localhostProfile")
+    if not kind:
+        yield required(f"{path}.type", "type is required when seccompProfile is set")
+    elif kind not in _PROFILE_TYPES:
+        yield not_supported(f"{path}.type", kind, _PROFILE_TYPES)
+    if kind == "Localhost":
+        if file is None:
+            yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
+        else:
+            yield from descending(file, f"{path}.localhostProfile")
+    elif file is not None:
+        shown = GoStruct({"Type": kind, "LocalhostProfile": file})
+        yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
-def _shown_context(context: Context) -> GoStruct:
+def app_armor_errors(profile: Object, path: str) -> Errors:
+    """Return what is wrong with an AppArmor profile."""
+    kind, name = profile.get("type", ""), profile.get("localhostProfile")
+    at = f"{path}.localhostProfile"
+    if not kind:
+        yield required(f"{path}.type", "type is required when appArmorProfile is set")
+    elif kind not in _PROFILE_TYPES:
+        yield not_supported(f"{path}.type", kind, _PROFILE_TYPES)
+    elif kind != "Localhost":
+        if name is not None:
+            yield invalid(at, name, "can only be set when AppArmor type is Localhost")
+    elif not name:
+        yield required(at, "must be set when AppArmor type is Localhost")
+    else:
+        if name.strip() != name:
+            yield invalid(at, name, "must not be padded with whitespace")
+        yield from _most_path(name, at)
+
+
+_seccomp, _app_armor = field("seccompProfile", _seccomp_errors), field("appArmorProfile", app_armor_errors)
+_windows = field("windowsOptions", windows_option_errors)
+
+
+def _escalation_errors(context: Object, path: str) -> Errors:
+    if context.get("allowPrivilegeEscalation") is not False:
+        return
+    if context.get("privileged"):
+        words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        yield invalid(path, _shown_context(context), words)
+    for name in context.get("capabilities", {}).get("add", []):
+        if name == "CAP_SYS_ADMIN":
+            words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            yield invalid(path, _shown_context(context), words)
+
+
+def _shown_context(context: Object) -> GoStruct:
     """Return a container's security context as messages show it: with all fields, absent ones as null."""
     shown = GoStruct()
     for key, inner in _GO_FIELDS.items():
@@ -69,103 +87,66 @@ def _go_name(key: str) -> str:
 _GO_NAMES = {"seLinuxOptions": "SELinuxOptions"} | {
     f"gmsaCredentialSpec{more}": f"GMSACredentialSpec{more}" for more in ("", "Name")
 }
+_PROFILE = {"type": "", "localhostProfile": None}
 _GO_FIELDS: dict[str, dict[str, Any]] = {
     "capabilities": {"add": None, "drop": None},
     "privileged": {},
     "seLinuxOptions": dict.fromkeys(("user", "role", "type", "level"), ""),
     "windowsOptions": dict.fromkeys(("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName", "hostProcess")),
-    "runAsUser": {},
-    "runAsGroup": {},
-    "runAsNonRoot": {},
-    "readOnlyRootFilesystem": {},
-    "allowPrivilegeEscalation": {},
-    "procMount": {},
-    "seccompProfile": {"type": "", "localhostProfile": None},
-    "appArmorProfile": {"type": "", "localhostProfile": None},
+    **{key: {} for key in ("runAsUser", "runAsGroup", "runAsNonRoot", "readOnlyRootFilesystem")},
+    **{key: {} for key in ("allowPrivilegeEscalation", "procMount")},
+    "seccompProfile": _PROFILE,
+    "appArmorProfile": _PROFILE,
 }
 """The fields of a security context in the order of the struct, with inner fields and their zero values."""
 
+_container = rules(field("runAsUser runAsGroup", _id), field("procMount", one_of("Default", "Unmasked")))
+_container_rest = rules(_seccomp, _escalation_errors, _windows, _app_armor)
 
-def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
+
+def security_errors(context: Object, path: str, *, host_users: bool) -> Errors:
+    """Return what is wrong with the security context of a container."""
+    yield from _container(context, path)
+    if host_users and context.get("procMount") == "Unmasked":
+        yield invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`")
+    yield from _container_rest(context, path)
+
+
+_ids = rules(field("fsGroup runAsUser runAsGroup", _id), items("supplementalGroups", _id))
+_policies = rules(
+    field("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
+    _seccomp,
+    _windows,
+    _app_armor,
+    field("supplementalGroupsPolicy", one_of("Merge", "Strict")),
+    field("seLinuxChangePolicy", one_of("Recursive")),
+)
+
+
+def pod_security_errors(spec: Object, path: str) -> Errors:
     """Return what is wrong with the security context of a pod; `path` is that of the spec."""
     context, at = spec.get("securityContext", {}), f"{path}.securityContext"
-    errors = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), at)
-    for index, group in enumerate(context.get("supplementalGroups", [])):
-        errors += range_errors(group, 0, MOST_ID, f"{at}.supplementalGroups[{index}]")
+    yield from _ids(context, at)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(f"{at}.shareProcessNamespace", value=True, detail=detail))
-    errors += _sysctl_errors(spec, context.get("sysctls", []), f"{at}.sysctls")
-    errors += enum_errors(context.get("fsGroupChangePolicy"), _FS_GROUP_POLICIES, f"{at}.fsGroupChangePolicy")
-    errors += _seccomp_errors(context.get("seccompProfile"), f"{at}.seccompProfile")
-    errors += windows_option_errors(context.get("windowsOptions", {}), f"{at}.windowsOptions")
-    errors += app_armor_errors(context.get("appArmorProfile"), f"{at}.appArmorProfile")
-    errors += enum_errors(context.get("supplementalGroupsPolicy"), _GROUP_POLICIES, f"{at}.supplementalGroupsPolicy")
-    return errors + enum_errors(context.get("seLinuxChangePolicy"), ("Recursive",), f"{at}.seLinuxChangePolicy")
+        words = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield invalid(f"{at}.shareProcessNamespace", value=True, detail=words)
+    yield from _sysctl_errors(spec, context.get("sysctls", []), f"{at}.sysctls")
+    yield from _policies(context, at)
 
 
-def _id_errors(context: Context, keys: tuple[str, ...], path: str) -> Errors:
-    return [error for key in keys for error in range_errors(context.get(key, 0), 0, MOST_ID, f"{path}.{key}")]
-
-
-def _seccomp_errors(profile: Context | None, path: str) -> Errors:
-    if profile is None:
-        return []
-    kind, file = profile.get("type", ""), profile.get("localhostProfile")
-    errors: Errors = []
-    if not kind:
-        errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
-    elif kind not in _PROFILE_TYPES:
-        errors.append(not_supported(f"{path}.type", kind, _PROFILE_TYPES))
-    if kind == "Localhost":
-        if file is None:
-            errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
-        else:
-            errors += descending(file, f"{path}.localhostProfile")
-    elif file is not None:
-        shown = GoStruct({"Type": kind, "LocalhostProfile": file})
-        errors.append(invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost"))
-    return errors
-
-
-def app_armor_errors(profile: Context | None, path: str) -> Errors:
-    """Return what is wrong with an AppArmor profile."""
-    if profile is None:
-        return []
-    kind, name = profile.get("type", ""), profile.get("localhostProfile")
-    at = f"{path}.localhostProfile"
-    if not kind:
-        return [required(f"{path}.type", "type is required when appArmorProfile is set")]
-    if kind not in _PROFILE_TYPES:
-        return [not_supported(f"{path}.type", kind, _PROFILE_TYPES)]
-    if kind != "Localhost":
-        return [] if name is None else [invalid(at, name, "can only be set when AppArmor type is Localhost")]
-    if name is None:
-        return [required(at, "must be set when AppArmor type is Localhost")]
-    errors: Errors = []
-    if name.strip() != name:
-        errors.append(invalid(at, name, "must not be padded with whitespace"))
-    elif not name:
-        errors.append(required(at, "must be set when AppArmor type is Localhost"))
-    return errors + size_errors(len(name.encode()), _MOST_PATH, at)
-
-
-def _sysctl_errors(spec: dict[str, Any], settings: list[Context], path: str) -> Errors:
-    errors: Errors = []
+def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
     names: set[str] = set()
     for index, setting in enumerate(settings):
         at, name = f"{path}[{index}].name", setting.get("name", "")
         if not name:
-            errors.append(required(at))
+            yield required(at)
         elif len(name) > _MOST_SYSCTL or not re.fullmatch(_SYSCTL, name):
-            detail = f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$"
-            errors.append(invalid(at, name, detail))
+            yield invalid(at, name, f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$")
         elif name in names:
-            errors.append(duplicate(at, name))
+            yield duplicate(at, name)
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") and plain.startswith("net."):
-            errors.append(invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+            yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and _IPC_SYSCTLS.fullmatch(plain):
-            errors.append(invalid(at, name, "may not be specified when 'hostIPC' is true"))
+            yield invalid(at, name, "may not be specified when 'hostIPC' is true")
         names.add(name)
-    return errors

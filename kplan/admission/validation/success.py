@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from kplan.admission.validation.errors import (
-    Errors,
-    GoStruct,
-    count_errors,
-    invalid,
-    not_negative,
-    required,
-    size_errors,
-)
+from kplan.admission.validation.checks import Object, at_most_bytes, at_most_items, not_negative
+from kplan.admission.validation.errors import Errors, GoStruct, invalid, required
 
 _MOST_RULES = 20
 _MOST_TEXT = 64 * 1024
@@ -23,46 +15,43 @@ class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """Indexes that do not parse."""
 
 
-def success_policy_errors(spec: dict[str, Any], path: str) -> Errors:
-    """Return what is wrong with a job's success policy."""
-    policy = spec["successPolicy"]
-    rules = policy.get("rules", [])
+def success_policy_errors(spec: Object, path: str) -> Errors:
+    """Return what is wrong with the success policy in the spec of a job."""
+    if "successPolicy" not in spec:
+        return
+    rules, path = spec["successPolicy"].get("rules", []), f"{path}.successPolicy"
     if spec.get("completionMode") != "Indexed":
         keys = ("SucceededIndexes", "SucceededCount")
         shown = {"Rules": [GoStruct({key: rule.get(key[0].lower() + key[1:]) for key in keys}) for rule in rules]}
-        return [invalid(path, shown, "requires indexed completion mode")]
-    errors: Errors = []
+        yield invalid(path, shown, "requires indexed completion mode")
+        return
     if not rules:
-        detail = "at least one rules must be specified when the successPolicy is specified"
-        errors.append(required(f"{path}.rules", detail))
-    errors += count_errors(rules, _MOST_RULES, f"{path}.rules")
+        yield required(f"{path}.rules", "at least one rules must be specified when the successPolicy is specified")
+    yield from at_most_items(_MOST_RULES)(rules, f"{path}.rules")
     for index, rule in enumerate(rules):
-        errors += _rule_errors(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
-    return errors
+        yield from _rule_errors(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
 
 
-def _rule_errors(rule: dict[str, Any], completions: int, path: str) -> Errors:
+def _rule_errors(rule: Object, completions: int, path: str) -> Errors:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
-    errors: Errors = []
     total = 0
     if count is None and indexes is None:
-        errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+        yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
     if indexes is not None:
         at = f"{path}.succeededIndexes"
-        errors += size_errors(len(indexes.encode()), _MOST_TEXT, at)
+        yield from at_most_bytes(_MOST_TEXT)(indexes, at)
         try:
             total = _count(indexes, completions)
         except _Unreadable as error:
-            errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {error}"))
+            yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
     if count is not None:
         at, bound = f"{path}.succeededCount", "must be less than or equal to"
-        errors += not_negative(rule, path, "succeededCount")
+        yield from not_negative(count, at)
         if count > completions:
-            errors.append(invalid(at, count, f"{bound} {completions} (the number of specified completions)"))
+            yield invalid(at, count, f"{bound} {completions} (the number of specified completions)")
         if indexes is not None and count > total:
             what = "the number of indexes in the specified succeededIndexes field"
-            errors.append(invalid(at, count, f"{bound} {total} ({what})"))
-    return errors
+            yield invalid(at, count, f"{bound} {total} ({what})")
 
 
 def _count(text: str, completions: int) -> int:
@@ -74,10 +63,8 @@ def _count(text: str, completions: int) -> int:
     for part in text[:_MOST_TEXT].split(","):
         bounds = part.split("-")
         if len(bounds) > 2:
-            raise _Unreadable(
-                f'the fragment "{part}" violates the requirement that an index interval can have at most two parts'
-                " separated by '-'"
-            )
+            words = "violates the requirement that an index interval can have at most two parts separated by '-'"
+            raise _Unreadable(f'the fragment "{part}" {words}')
         numbers = [_index(bound, completions) for bound in bounds]
         if last is not None and last >= numbers[0]:
             raise _Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")

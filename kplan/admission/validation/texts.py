@@ -6,7 +6,8 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from kplan.admission.validation.errors import Errors, inclusive, invalid, invalids, required
+from kplan.admission.validation.checks import formed, inclusive, must
+from kplan.admission.validation.errors import Errors, invalid, required
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
 MOST_ID = 2**31 - 1
@@ -35,26 +36,6 @@ def dns_subdomain(value: str) -> list[str]:
 def _in_characters(problems: Sequence[str]) -> list[str]:
     """Return problems of names, whose messages say characters where those of labels say bytes; both mean bytes."""
     return [problem[: -len("bytes")] + "characters" if problem.endswith(" bytes") else problem for problem in problems]
-
-
-def dns_label_error(value: str, path: str) -> Errors:
-    """Return what is wrong with a DNS label at a path."""
-    return invalids(path, value, dns_label(value))
-
-
-def dns_subdomain_error(value: str, path: str) -> Errors:
-    """Return what is wrong with a DNS subdomain at a path."""
-    return invalids(path, value, dns_subdomain(value))
-
-
-def label_key_errors(value: str, path: str) -> Errors:
-    """Return what is wrong with a label key or other qualified name at a path."""
-    return invalids(path, value, label_key_problems(value))
-
-
-def label_value(value: str) -> tuple[str, ...]:
-    """Return what is wrong with a label value."""
-    return label_value_problems(value)
 
 
 def regex_error(message: str, expression: str, *examples: str) -> str:
@@ -141,29 +122,63 @@ def subdomain_with_underscore(value: str) -> list[str]:
     return problems
 
 
+def port(value: int | str) -> list[str]:
+    """Return what is wrong with the name or number of a port."""
+    return port_name(value) if isinstance(value, str) else port_number(value)
+
+
+def as_prefix(prefix: str) -> str:
+    """Return a name that is valid where names with the prefix are (upstream maskTrailingDash)."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)
+KEY, LABEL_VALUE = formed(label_key_problems), formed(label_value_problems)
+PORT, PORT_NUMBER = formed(port), formed(port_number)
+ENV_NAME, PATH_SEGMENT = formed(env_name), formed(path_segment)
+
+
 def domain_prefixed_path(value: str, path: str) -> Errors:
     """Return what is wrong with a path such as ``acme.io/foo``."""
     if not value:
         return [required(path)]
-    host, slash, rest = value.partition("/")
-    if not slash or not host or not rest:
+    host, _, rest = value.partition("/")
+    if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = dns_subdomain_error(host, path)
-    if not re.fullmatch(_PATH, rest):
-        errors.append(invalid(path, rest, regex_error("Invalid path", _PATH)))
-    return errors
+    is_path = re.fullmatch(_PATH, rest)
+    return [*SUBDOMAIN(host, path), *([] if is_path else [invalid(path, rest, regex_error("Invalid path", _PATH))])]
 
 
 def ip_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address (upstream IsValidIPForLegacyField, strict)."""
     sloppy = re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value) if "." in value else value
     try:
-        address = ipaddress.ip_address(sloppy)
+        address = ipaddress.ip_address("" if "%" in value else sloppy)
     except ValueError:
-        return [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
-    if "%" in value:
-        return [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
-    errors = [invalid(path, value, "must not have leading 0s")] if sloppy != value else []
+        yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        return
+    if sloppy != value:
+        yield invalid(path, value, "must not have leading 0s")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        errors.append(invalid(path, value, "must not be an IPv4-mapped IPv6 address"))
-    return errors
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+no_backsteps = must(lambda target: ".." not in target.split("/"), "must not contain '..'")
+"""The check of a path without ``..`` (pkg/apis/core/validation)."""
+
+
+def descending(target: str, path: str) -> Errors:
+    """Return what is wrong with a path that must be relative and without ``..`` (validateLocalDescendingPath)."""
+    if target.startswith("/"):
+        yield invalid(path, target, "must be a relative path")
+    yield from no_backsteps(target, path)
+
+
+def unreserved(target: str, path: str) -> Errors:
+    """Return what is wrong with the path of a file in a volume."""
+    yield from descending(target, path)
+    if target.startswith("..") and not target.startswith("../"):
+        yield invalid(path, target, "must not start with '..'")
+
+
+file_mode = must(lambda mode: 0 <= mode <= 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
