@@ -1,4 +1,4 @@
-"""Recorded sets: a sample of the large ones by default, and all of them where KPLAN_ALL_RECORDED is set, as in CI."""
+"""Large sets, recorded or drawn: a sample by default, and all of them where KPLAN_ALL_RECORDED is set, as in CI."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "plan": [],
     "pods": ["POD"],
     "preempt": [],
-    "remedy": [],
+    "remedy": ["--only", "nodes"],
     "snapshot check": [],
     "snapshot groups": [],
     "snapshot save": ["saved.json"],

@@ -17,11 +17,13 @@ from kplan.cluster import base
 from kplan.documents.plan import Action
 from kplan.framework import shape_cache
 from kplan.rules.pod_info import PodInfo
+from tests.recorded import IS_WHOLE
 from tests.scenarios import key, pending, planner, replica, scenarios
 
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
 PLAIN = ("resources", "taints", "nodeaffinity", "ports", "images", "podaffinity", "spread", "defaultspread", "sequence")
 ALL = (*PLAIN, "mixed", "volumes", "dra", "preemption", "nominated", "settle", "config")
+SCENARIOS = 10 if IS_WHOLE else 4
 
 
 def documents(plan: Any) -> list[dict[str, Any]]:
@@ -135,7 +137,7 @@ def test_explanations_brought_back_later_equal_those_read_at_once(area: str, mon
 
 @pytest.mark.parametrize("area", ALL)
 def test_planning_twice_gives_the_same_and_leaves_the_snapshot_alone(area: str) -> None:
-    for scenario in scenarios(area)[:10]:
+    for scenario in scenarios(area)[:SCENARIOS]:
         asking = planner(scenario)
         digest = asking.snapshot.digest
         settle = scenario.get("settlePreemption", False)
@@ -150,7 +152,7 @@ def test_planning_twice_gives_the_same_and_leaves_the_snapshot_alone(area: str) 
 
 @pytest.mark.parametrize("area", ALL)
 def test_the_order_of_objects_does_not_matter(area: str) -> None:
-    for number, scenario in enumerate(scenarios(area)[:10]):
+    for number, scenario in enumerate(scenarios(area)[:SCENARIOS]):
         settle = scenario.get("settlePreemption", False)
         shuffled = list(scenario["objects"])
         random.Random(number).shuffle(shuffled)
@@ -163,7 +165,7 @@ def test_the_order_of_objects_does_not_matter(area: str) -> None:
 
 @pytest.mark.parametrize("area", ALL)
 def test_plugin_scores_stay_within_zero_and_a_hundred_times_their_weight(area: str) -> None:
-    for scenario in scenarios(area)[:10]:
+    for scenario in scenarios(area)[:SCENARIOS]:
         asking = planner(scenario)
         for placement in asking.plan(scenario["pods"]).placements:
             weights = {

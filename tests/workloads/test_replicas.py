@@ -90,15 +90,17 @@ def report(*arguments: str | Path) -> dict[str, Any]:
 @pytest.mark.parametrize("command", ["place", "plan"])
 def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: Path) -> None:
     """So few that all are made, held against so many that most are not."""
-    few, many = tmp_path / "few.yaml", tmp_path / "many.yaml"
-    few.write_text(yaml.safe_dump(workload("Deployment", 1400)))
+    few, many, cluster = (tmp_path / name for name in ("few.yaml", "many.yaml", "cluster.json"))
+    few.write_text(yaml.safe_dump(workload("Deployment", 300)))
     many.write_text(yaml.safe_dump(workload("Deployment", MOST)))
+    nodes = [node(f"n{number}") for number in range(12)]
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
 
-    fewer, more = report(command, few), report(command, many)
+    fewer, more = (report(command, asked, "--snapshot", cluster, "--max-listed", "50") for asked in (few, many))
 
     assert fewer["summary"]["scheduled"] == more["summary"]["scheduled"] > 100
-    assert more["summary"]["pods"] - fewer["summary"]["pods"] == MOST - 1400
-    assert more["summary"]["unschedulable"] - fewer["summary"]["unschedulable"] == MOST - 1400
+    assert more["summary"]["pods"] - fewer["summary"]["pods"] == MOST - 300
+    assert more["summary"]["unschedulable"] - fewer["summary"]["unschedulable"] == MOST - 300
     assert {group["message"] for group in more["unlisted"] if group["workload"] == "Deployment/default/w"} == {
         group["message"] for group in fewer["unlisted"] if group["workload"] == "Deployment/default/w"
     }
