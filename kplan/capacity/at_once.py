@@ -10,8 +10,9 @@ import numpy as np
 
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
-from kplan.framework.cycle_state import CycleState, Scope
+from kplan.framework.cycle_state import CycleState
 from kplan.framework.outcomes import PluginError
+from kplan.framework.replicas import local_filters
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
@@ -46,7 +47,7 @@ def is_local(session: Session, info: PodInfo) -> bool:
     if framework is None or info.affinity_error:
         return False
     try:
-        return _skipped(framework, CycleState(info, len(session.cluster.pods), session.cluster)) is not None
+        return local_filters(framework, CycleState(info, len(session.cluster.pods), session.cluster)) is not None
     except PluginError:
         return False
 
@@ -57,11 +58,11 @@ def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | No
     n_placed = 0
     while len(cluster):
         cycle = CycleState(info, len(cluster.pods), cluster)
-        skipped = _skipped(framework, cycle)
+        skipped = local_filters(framework, cycle)
         if skipped is None:
             return None
         cycle.skipped_filters = skipped
-        _, passes = framework.filter_all(cycle, framework.shape(info), skipped)
+        _, passes = framework.filter_all(cycle, framework.shape(info, recurs=True), skipped)
         (rows,) = passes.nonzero()
         if not len(rows):
             break
@@ -80,13 +81,3 @@ def _free_capacity(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
         if amount > 0:
             free = np.minimum(free, (cluster.nodes.allocatable(name)[rows] - cluster.requested(name)[rows]) // amount)
     return int(free.clip(0).sum())
-
-
-def _skipped(framework: Framework, cycle: CycleState) -> frozenset[str] | None:
-    """Return the filters that skip the pod; None if another one looks beyond its node, or a plugin reserves things."""
-    outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
-    if outcome.status is not None or outcome.nodes is not None:
-        return None
-    beyond = {filter_plugin.name for filter_plugin in framework.filter_plugins if filter_plugin.scope is Scope.CLUSTER}
-    beyond |= {plugin.name for plugin in (*framework.reserve_plugins, *framework.permit_plugins)}
-    return outcome.skipped if outcome.skipped >= beyond else None

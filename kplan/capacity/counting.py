@@ -12,6 +12,7 @@ from kplan.admission.rejection import Rejection
 from kplan.capacity.at_once import fill_at_once
 from kplan.documents.placement import Origin, Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.replicas import place_replicas
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.sequence import nominates, settle
@@ -76,6 +77,8 @@ def fill_from(
     if fit is None:
         session = start.fork()
         stop_at = sequential_limit if limit is None else limit
+        fit = None if preempt or len(templates) > 1 else _fill_in_turn(session, templates[0], stop_at)
+    if fit is None:
         fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
     return session, fit
 
@@ -90,6 +93,19 @@ def _fill_at_once(session: Session, template: Template, limit: int | None) -> Fi
     total = sum(placed.values())
     fit = Fit(Counter({(0, row): n for row, n in placed.items()}), [total])
     if limit is None or total < limit:
+        fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
+    return fit
+
+
+def _fill_in_turn(session: Session, template: Template, limit: int | None) -> Fit | None:
+    info = template.replicas[0]
+    if template.are_distinct or template.refused or _quotas(session, [template]) is not None:
+        return None
+    rows = place_replicas(session, info, limit)
+    if rows is None:
+        return None
+    fit = Fit(Counter((0, row) for row in rows), [len(rows)])
+    if limit is None or len(rows) < limit:
         fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
     return fit
 

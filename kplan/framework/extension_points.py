@@ -10,7 +10,7 @@ import msgspec
 
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.scheduling import PodGroup
-from kplan.engine.arrays import Int64Array
+from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.cycle_state import CycleState, PostFilterResult, PreFilterResult, PreScoreResult, Scope
@@ -146,6 +146,32 @@ class ConstantScorePlugin(Named, Protocol):
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return the raw score that every node gets for pods of this shape; None where nodes may differ."""
+
+
+class ScoreGroups(Protocol):
+    """Normalized scores that are equal within groups of nodes, while replicas of one pod are placed.
+
+    Groups have numbers, and new ones appear as replicas are placed.
+    """
+
+    group_of: list[int]  #: node row -> group
+
+    def set_feasible(self, feasible: BoolArray) -> None:
+        """Score over these nodes from now on, bool of shape (n_nodes,)."""
+
+    def place(self, row: int) -> None:
+        """Count a replica on a node, which may change the node's group."""
+
+    def scores(self) -> list[tuple[int, int]]:
+        """Return each group that has feasible nodes, and their score."""
+
+
+@runtime_checkable
+class GroupScorePlugin(Named, Protocol):
+    """Scores nodes by what they and other nodes have in common (optional)."""
+
+    def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
+        """Return the scores of pods like this one, after PreScore; None where they differ more than by groups."""
 
 
 @runtime_checkable

@@ -105,18 +105,18 @@ class PluginCache:
         self._shapes = shape_cache()
         self._commons = common_cache()
 
-    def entry(self, pod: PodInfo) -> ShapeEntry:
+    def entry(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
         """Return the cache entry of a pod's shape.
 
         Filling a cache for a shape costs as much as answering. So where it shares all that lasts with shapes before it,
-        its first pod gets an entry that caches nothing.
+        its first pod gets an entry that caches nothing, unless it is known that more `recurs`.
         """
         shape = pod.shape
         entry = self._shapes.find(shape)
         if entry is not None:
             return entry
         common = self._common(pod)
-        if common.is_complete and self._occurred_once.find(shape) is None:
+        if not recurs and common.is_complete and self._occurred_once.find(shape) is None:
             self._occurred_once.get(shape, lambda: True)
             if common.single is None:
                 common.single = ShapeEntry(common, keeps_own=False)

@@ -103,9 +103,14 @@ class Framework:
         """Drop all cached results, because nodes changed."""
         self._cache.forget()
 
-    def shape(self, pod: PodInfo) -> ShapeEntry:
-        """Return the cache entry of a pod's shape."""
-        return self._cache.entry(pod)
+    @property
+    def has_foreign_plugins(self) -> bool:
+        """Whether some plugin is not one of kube-scheduler's."""
+        return bool(self._out_of_tree)
+
+    def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
+        """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
+        return self._cache.entry(pod, recurs=recurs)
 
     def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins; raises PluginError when one of them fails."""
@@ -258,6 +263,16 @@ class Framework:
         if self._out_of_tree:
             self._check_scores(outcome)
         return outcome
+
+    def plugins_scoring_each_cycle(self, cycle: CycleState, entry: ShapeEntry, rows: RowArray) -> list[ScorePlugin]:
+        """Run PreScore for feasible nodes, and return the plugins that score with an eye on other nodes."""
+        skipped = self._cache.pre_score(cycle, NodeView(self.cluster, rows), entry)
+        per_cycle = self._cache.scores(cycle, entry, skipped).per_cycle
+        return [plugin for _, plugin in per_cycle if plugin.name not in skipped]
+
+    def lasting_scores(self, cycle: CycleState, entry: ShapeEntry) -> Int64Array:
+        """Return the sum of all other plugins' scores, int64 of shape (n_nodes,); do not write to it."""
+        return self._cache.scores(cycle, entry, frozenset()).total
 
     def _check_scores(self, outcome: ScoreOutcome) -> None:
         """Raise PluginError for a score below 0 or above 100; plugins of kplan have none."""

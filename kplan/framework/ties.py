@@ -38,6 +38,24 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     return int(ties[first_on_heap(positions)])
 
 
+def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArray:
+    """Return which of equal nodes the heap yields first: the one with the smallest number.
+
+    Parameters
+    ----------
+    feasible, order, start : as for `first_up`; all nodes are in `order`
+
+    Returns
+    -------
+    intp array of shape (n_nodes,); undefined for nodes that are not feasible
+    """
+    in_turn = np.roll(order, -(start % len(order)))
+    on_heap = in_turn[feasible[in_turn]]
+    places = np.zeros(len(feasible), np.intp)
+    places[on_heap] = _ranks(len(on_heap).bit_length())[: len(on_heap)]
+    return places
+
+
 def first_on_heap(positions: RowArray) -> int:
     """Return which of the largest elements of a list is at the root once the list is made a heap.
 

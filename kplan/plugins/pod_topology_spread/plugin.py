@@ -17,6 +17,7 @@ from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
+from kplan.framework.extension_points import ScoreGroups
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
 from kplan.plugins.pod_topology_spread.constraints import (
@@ -28,6 +29,7 @@ from kplan.plugins.pod_topology_spread.constraints import (
 )
 from kplan.plugins.pod_topology_spread.default_selector import default_selector
 from kplan.plugins.pod_topology_spread.filtering import FilterState, filter_state, spread_verdicts
+from kplan.plugins.pod_topology_spread.replicas import SpreadGroups
 from kplan.plugins.pod_topology_spread.scoring import (
     ScoreState,
     WeightedState,
@@ -126,6 +128,11 @@ class PodTopologySpread:
             text = f'error reading "PreScore{self.name}" from cycleState: not found'
             raise PluginError.in_score(self.name, text)
         return raw_scores(state, nodes)
+
+    def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
+        """Return the scores of pods like this one by their domains."""
+        weighted = cycle.find(WeightedState)
+        return None if weighted is None else SpreadGroups(weighted.state, NodeView(self._cluster), cycle.pod)
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""

@@ -36,12 +36,26 @@ class SoftConstraint:
         self.match = constraint.base_match(pod.namespace)
         self.is_per_node = constraint.topology_key == HOSTNAME
         self._cluster = cluster
-        self._slots, self._n_slots = _slots(self.column)
+        self.slots, self._n_slots = _slots(self.column)  #: `slots`: the domain of each node
+        #: bool array of shape (n_nodes,), nodes whose pods count in their domain
+        self.counted: BoolArray = np.ones(len(cluster), np.bool_)
         self._is_everywhere = bool(self.column.present.all())
         self._domains: DomainCounts | None = None
         if not self.is_per_node:
-            counted = labelled & included_nodes(cluster.nodes, pod.pod, constraint)
-            self._domains = DomainCounts(cluster, self.match, self._slots, self._n_slots, counted)
+            self.counted = labelled & included_nodes(cluster.nodes, pod.pod, constraint)
+            self._domains = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
+
+    @property
+    def domain_counts(self) -> Int64Array:
+        """Matching pods in each domain, int64 of shape (n_slots,); empty for the hostname; do not write to it."""
+        return np.zeros(0, np.int64) if self._domains is None else self._domains.counts
+
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Whether a pod like the one with the constraint counts, once it runs."""
+        return all(
+            (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
+            for namespaces, selector in self.match.clauses
+        )
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
         """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
@@ -49,7 +63,7 @@ class SoftConstraint:
             return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
         if nodes.rows is None and ignored is None:
             return self._n_domains_of_all
-        slots = nodes.take(self._slots)
+        slots = nodes.take(self.slots)
         is_domain = np.zeros(self._n_slots, np.bool_)
         is_domain[slots if ignored is None else slots[~ignored]] = True
         return int(np.count_nonzero(is_domain))
@@ -63,7 +77,7 @@ class SoftConstraint:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
         if self._domains is None:
             return nodes.take(self._cluster.match_counts(self.match))
-        return self._domains.counts[nodes.take(self._slots)]
+        return self._domains.counts[nodes.take(self.slots)]
 
     def scores(self, nodes: NodeView, weight: float) -> FloatArray:
         """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
@@ -75,7 +89,7 @@ class SoftConstraint:
         if self._domains is None:
             scores = self.counts(nodes) * per_pod + penalty
         else:
-            scores = (self._domains.counts * per_pod + penalty)[nodes.take(self._slots)]
+            scores = (self._domains.counts * per_pod + penalty)[nodes.take(self.slots)]
         return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
 
 
