@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
+from kplan.capacity.counting import Template, fill
+from kplan.cluster.base import Base
 from kplan.framework import replicas
 from kplan.framework.replicas import place_replicas
-from kplan.planner.base import Base
-from kplan.planner.capacity import Template, fill
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import load_snapshot
 
