@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from kplan.version import __version__
+
 # As in typing, which is not loaded here: a signal in the first milliseconds would show a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from kplan.snapshot import Snapshot, load_snapshot
     from kplan.sweeps import sweep
 
-__version__ = "0.1.0"
-
 __all__ = [
     "ApiError",
     "ClusterAutoscaler",
@@ -66,6 +66,7 @@ __all__ = [
     "UnauthorizedError",
     "UnreachableError",
     "UsageError",
+    "__version__",
     "load_scheduler_config",
     "load_snapshot",
     "sweep",

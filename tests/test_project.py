@@ -53,7 +53,7 @@ def test_a_source_distribution_holds_all_that_the_repository_does(packed: set[st
 def test_the_version_stands_in_one_place() -> None:
     project = tomllib.loads((HERE / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "kplan.__version__"}
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "kplan.version.__version__"}
     assert re.match(r"## \[Unreleased\]|## \[" + re.escape(kplan.__version__), newest_heading())
 
 

@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[2]
 
 def problems(tag: str, root: Path = ROOT) -> list[str]:
     """Return what does not fit together, a sentence each."""
-    source = (root / "kplan" / "__init__.py").read_text(encoding="utf-8")
+    source = (root / "kplan" / "version.py").read_text(encoding="utf-8")
     versions = re.findall(r'^__version__ = "([^"]+)"$', source, re.MULTILINE)
     releases = re.findall(r"^## \[(\d[^]]*)\]", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     version = versions[0] if versions else ""
     newest = releases[0] if releases else ""
     wrong = []
     if tag != f"v{version}":
-        wrong.append(f"the tag is {tag}, and kplan/__init__.py has the version {version}")
+        wrong.append(f"the tag is {tag}, and kplan/version.py has the version {version}")
     if newest != version:
         wrong.append(f"the newest release in CHANGELOG.md is {newest or 'missing'}, and the version is {version}")
     return wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from kplan.capacity.counting import Template, fill_from
 from kplan.capacity.measure import requests_of
 from kplan.capacity.own_workloads import next_replicas, own_workloads
 from kplan.capacity.templates import templates_of
+from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.cluster.limits import DEFAULT_HEADROOM
 from kplan.documents.base import Condition, Counted, Verdict
@@ -54,8 +55,6 @@ class HeadroomQuestion(msgspec.Struct, frozen=True):
 
 
 B = TypeVar("B", bound=Base)
-AskAll = Callable[[Sequence[HeadroomQuestion]], Iterable[WorkloadHeadroom]]
-"""Answers questions, in order."""
 
 
 def headroom_report(
@@ -95,7 +94,7 @@ def headroom_report(
         raise UsageError(
             f"the snapshot has no workload{where}", hint="name a manifest: kplan capacity --headroom web.yaml"
         )
-    workloads = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
+    workloads = answers(base, questions, ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
     chosen = default if fail_on is None else fail_on

@@ -11,8 +11,9 @@ from kplan.answers.verdict import UNSCHEDULABLE, counted_warnings
 from kplan.api.apps import Deployment
 from kplan.api.core import Pod, PodSpec
 from kplan.capacity.counting import Template
-from kplan.capacity.headroom import AskAll, HeadroomQuestion
+from kplan.capacity.headroom import HeadroomQuestion
 from kplan.capacity.own_workloads import next_replicas, own_workloads
+from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
@@ -67,8 +68,8 @@ def alone(
     running = {workload.key: workload.running for workload in own_workloads(base)}
     known = [(key, number) for key, number in wanted if key in running]
     questions = [HeadroomQuestion(key, running[key], number, ()) for key, number in known]
-    answers = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
-    rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(answers, known, strict=True)]
+    counted = answers(base, questions, ask_all)
+    rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
     return _report(base, rooms, fail_on)
 
 

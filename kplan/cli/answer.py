@@ -29,12 +29,11 @@ from kplan.cli.what_if import ChangedClusterFlags, requested_changes
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import PodLike
+    from kplan.cluster.base import Base, PodLike
     from kplan.config.model import SchedulerConfiguration
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
     from kplan.framework.extenders import Extender
-    from kplan.planner.planner import Planner
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
     from kplan.subjects.incoming import Incoming
@@ -50,7 +49,7 @@ _FORCE_COLOR = "FORCE_COLOR"
 class Question(msgspec.Struct, frozen=True):
     """The planner and the pods of a command's question."""
 
-    planner: Planner
+    planner: Base
     pods: Sequence[PodLike]  #: those of manifests, then those of the arguments, in their order
     manifests: Manifests | None = None  #: None without manifests
     names_pods: bool = False  #: the arguments also name pods of the snapshot
@@ -97,9 +96,9 @@ def ask(
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)
     _tell_snapshot(snapshot, verbosity)
-    from kplan.planner.planner import Planner
+    from kplan.cluster.base import Base
 
-    planner = Planner(
+    planner = Base(
         snapshot,
         config,
         kubernetes=scheduler.kubernetes_version,
@@ -129,7 +128,7 @@ def ask(
     return Question(planner, [*(incoming.pods if incoming else ()), *named], loaded, bool(names), run_cronjobs)
 
 
-def _pods_of(name: str, planner: Planner, namespace: str, verbosity: VerbosityFlags) -> tuple[Planner, list[PodLike]]:
+def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
     from kplan.subjects.names import object_named
 
@@ -172,7 +171,7 @@ def _manifests(
     files: Sequence[str],
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
-    planner: Planner,
+    planner: Base,
     verbosity: VerbosityFlags,
 ) -> Manifests | None:
     if not files and not manifests.kustomize:
@@ -185,7 +184,7 @@ def _manifests(
     )
 
 
-def _incoming(manifests: Manifests, planner: Planner) -> Incoming:
+def _incoming(manifests: Manifests, planner: Base) -> Incoming:
     from kplan.subjects.incoming import admit_manifests
 
     return admit_manifests(manifests, planner.snapshot, minor=planner.release.number)

@@ -12,11 +12,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from kplan import __version__
 from kplan.cli import signals
 from kplan.cli.conversion import convert_quickly
 from kplan.cli.pipelines import remember_formats, tell_refusal
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
+from kplan.version import __version__
 from kplan.visible import visible
 
 FAILED = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import Question
@@ -14,12 +13,12 @@ from kplan.cli.updates import RolloutMode, update_of
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.odds import OddsReport
     from kplan.odds.of_pods import InOrder, InQueue
     from kplan.odds.report import Command
     from kplan.odds.runs import Drawn
-    from kplan.planner.planner import Planner
     from kplan.subjects.question_pods import QuestionPods
 
 
@@ -35,7 +34,7 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
 
 def question_of_runs(
     question: Question, plain: InOrder | InQueue, rollout: RolloutMode, replicas: int | None
-) -> tuple[Planner, Drawn, QuestionPods | None]:
+) -> tuple[Base, Drawn, QuestionPods | None]:
     """Return the planner, the question and the pods of many runs.
 
     Manifests of which some are in the cluster already are a change, whose pods are not known beforehand.
@@ -54,7 +53,7 @@ def question_of_runs(
 
 
 def odds_document(
-    planner: Planner,
+    planner: Base,
     question: Drawn,
     pods: QuestionPods | None,
     *,
@@ -82,7 +81,7 @@ def odds_document(
             runs=runs,
             seed=seed,
             pods=pods,
-            ask_all=partial(sweeping.ask_all, planner),
+            ask_all=sweeping.ask_all,
             progress=lambda n, of: tell(f"{n:,} of {of:,}"),
         )
         return odds.report(fail_on=fail_on)

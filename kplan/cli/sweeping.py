@@ -11,7 +11,7 @@ import typer
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
+    from kplan.cluster.base import Base
 
 T = TypeVar("T")
 _MOST = 512
@@ -45,12 +45,13 @@ class SweepFlags:
 
     def ask_all(
         self,
-        planner: Planner,
-        questions: Sequence[Callable[[Planner], T]],
+        base: Base,
+        questions: Sequence[Callable[[Base], T]],
+        /,
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[T]:
         """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all
 
-        return ask_all(planner, questions, workers=self.workers, dask=self.dask, progress=progress)
+        return ask_all(base, questions, workers=self.workers, dask=self.dask, progress=progress)

@@ -144,7 +144,7 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     snapshot = open_cluster(source, live, quiet=quiet)
     if not changes:
         return snapshot
+    from kplan.cluster.base import Base
     from kplan.effects.what_if import changed
-    from kplan.planner.planner import Planner
 
-    return changed(Planner(snapshot), changes).snapshot
+    return changed(Base(snapshot), changes).snapshot

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kplan.cluster.base import Base
 from kplan.simulation.updates import CHANGED_IN_PLACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects
 from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.manifests import Manifests, workload_type
 from kplan.workloads.started import with_runs
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
 _WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
@@ -21,14 +19,14 @@ _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 
 
 class Update(NamedTuple):
-    """Workloads to apply, and a planner whose cluster holds the other objects of their manifests."""
+    """Workloads to apply, and a cluster that holds the other objects of their manifests."""
 
-    planner: Planner
+    base: Base
     workloads: list[WrittenWorkload]
 
 
 def requested_update(
-    planner: Planner,
+    base: Base,
     manifests: Manifests,
     replicas: int | None,
     *,
@@ -43,15 +41,15 @@ def requested_update(
     run_cronjobs : cron jobs start a run now
     even_new : return the workloads also where all are new
     """
-    if not (even_new or has_updates(manifests, planner.snapshot)):
+    if not (even_new or has_updates(manifests, base.snapshot)):
         return None
     others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
-    admitting, objects = accepted_objects(others, planner.snapshot, planner.release.number)
+    admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
     warnings = [
         warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
     ]
     written = _written(manifests, replicas)
-    changed = planner.with_world(planner.snapshot, objects, warnings)
+    changed = base.with_world(base.snapshot, objects, warnings)
     return Update(changed, with_runs(written) if run_cronjobs else written)
 
 

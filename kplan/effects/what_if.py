@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 from kplan.cluster.base import Base
 from kplan.effects.settle import scaled, settled
-from kplan.whatif.edits import Scale, Settle, WhatIf, rewritten, with_change, with_warnings
+from kplan.reading.several import listed
+from kplan.whatif.edits import (
+    Scale,
+    Settle,
+    WhatIf,
+    With,
+    Without,
+    cordoned,
+    parse_add_nodes,
+    parse_scale,
+    rewritten,
+    with_change,
+    with_warnings,
+)
+from kplan.whatif.references import parse_reference
+from kplan.whatif.resizing import VPA, of_autoscalers, of_krr
 
 B = TypeVar("B", bound=Base)
 
@@ -36,3 +52,28 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
             after, note = rewritten(snapshot, change)
         snapshot = with_change(after, note)
     return base if snapshot is base.snapshot else base.with_snapshot(with_warnings(base.snapshot, snapshot))
+
+
+def changed_as(
+    base: B,
+    *,
+    with_: Iterable[str | Path | Mapping[str, Any]] = (),
+    without: Iterable[str] = (),
+    add_nodes: Iterable[str] = (),
+    cordon: Iterable[str] = (),
+    uncordon: Iterable[str] = (),
+    scale: Iterable[str] = (),
+    recommendations: Iterable[str] = (),
+    settle: bool = False,
+) -> B:
+    """Return a planner of the changed cluster, with changes as text; see `kplan.Planner.changed`."""
+    changes: list[WhatIf] = [
+        *map(With.of, listed(with_)),
+        *(Without(parse_reference(reference)) for reference in listed(without)),
+        *map(parse_add_nodes, listed(add_nodes)),
+        *map(cordoned, listed(cordon)),
+        *(cordoned(name, is_cordoned=False) for name in listed(uncordon)),
+        *map(parse_scale, listed(scale)),
+        *(of_autoscalers(source) if source == VPA else of_krr(source) for source in listed(recommendations)),
+    ]
+    return changed(base, [*changes, Settle()] if settle else changes)

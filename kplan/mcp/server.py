@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kplan import __version__
 from kplan.errors import UsageError
 from kplan.mcp.tools import call, tools
+from kplan.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from kplan.planner.planner import Planner
+    from kplan.cluster.base import Base
 
 _INSTRUCTIONS = (
     "kplan answers questions about the scheduling of one Kubernetes cluster, exactly as its kube-scheduler decides. "
@@ -20,7 +20,7 @@ _INSTRUCTIONS = (
 )
 
 
-def serve(planner: Planner) -> None:
+def serve(planner: Base) -> None:
     """Answer the requests on standard input until it ends.
 
     Raises
@@ -44,7 +44,7 @@ def serve(planner: Planner) -> None:
     anyio.run(run)
 
 
-def server_of(planner: Planner) -> Server[Any]:
+def server_of(planner: Base) -> Server[Any]:
     """Return a server of which each tool is a question to the planner."""
     import anyio
     import mcp_types as types

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
 from kplan.documents.pods import PodsReport
 from kplan.errors import InputError, KplanError, Problem, UsageError
-from kplan.planner.planner import Planner
 from kplan.questions.pods.view import render_table
 from kplan.questions.reading import question_of
 from kplan.questions.schemas import question_schema
@@ -75,7 +75,7 @@ def _tool(name: str, kind: str) -> Tool:
     return Tool(name, description, {**schema, "properties": properties, "required": required})
 
 
-def call(planner: Planner, name: str, arguments: Mapping[str, Any]) -> Answer:
+def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     """Answer a question; what is wrong with it is an answer, too.
 
     Parameters
@@ -91,7 +91,7 @@ def call(planner: Planner, name: str, arguments: Mapping[str, Any]) -> Answer:
         problems += _paths(content, "$")
         if question is None or problems:
             raise InputError(problems)
-        return _answer(planner.ask(question))
+        return _answer(question.answer(planner))
     except KplanError as error:
         return Answer(_cut(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else "")), is_error=True)
 

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
+from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.odds.runs import AskAll, Drawn, Progress, draw, zones_of
+from kplan.odds.runs import Drawn, draw, zones_of
 from kplan.odds.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
 from kplan.subjects.question_pods import QuestionPods
 
@@ -100,7 +101,7 @@ def odds_of(
     seed: int,
     pods: QuestionPods | None = None,
     ask_all: AskAll | None = None,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> Odds:
     """Answer a question many times, and count the outcomes.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from kplan.api.wellknown import ZONE
+from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
 from kplan.errors import UsageError
 from kplan.odds.branches import Branch, BranchRandom, all_runs
@@ -50,17 +51,6 @@ class Drawn(Protocol):
         """
 
 
-Progress = Callable[[int, int], None]
-"""Called with the number of runs (or questions) that are done, and the number of all."""
-
-
-class AskAll(Protocol):
-    """Answers questions in parallel."""
-
-    def __call__(self, questions: Sequence[Branches], *, progress: Progress) -> Iterable[Tally]:
-        """Return the answers in the order of the questions."""
-
-
 class Branches(msgspec.Struct, frozen=True):
     """Some branches of the runs, as a question of their own; can be sent to another process."""
 
@@ -84,7 +74,7 @@ def draw(
     runs: int,
     seed: int,
     ask_all: AskAll | None = None,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> Tally:
     """Answer a question many times, and count the outcomes.
 
@@ -116,7 +106,7 @@ def draw(
             def notify_part(n: int, of: int) -> None:
                 notify(runs - n_remaining + n_remaining * n // of, runs)
 
-            for other in ask_all(questions, progress=notify_part):
+            for other in ask_all(base, questions, progress=notify_part):
                 tally.merge(other)
     tally.complete(runs, prepared.pods, prepared.workloads)
     return tally

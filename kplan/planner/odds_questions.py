@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.reading.several import listed
 
 if TYPE_CHECKING:
+    from kplan.cluster.asking import AskAll
     from kplan.odds.report import Odds
-    from kplan.odds.runs import AskAll
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
     from kplan.workloads.applied import Manifest
+
+
+T = TypeVar("T")
+BoundAskAll = Callable[..., Any]
+"""Answers questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
+
+
+def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
+    """Return the same for questions about any cluster: those about another one are answered one after the other."""
+    if ask_all is None:
+        return None
+
+    def ask(base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
+        if base is not planner:
+            return answers(base, questions, None, progress=progress)
+        ready: Iterable[T] = ask_all(questions) if progress is None else ask_all(questions, progress=progress)
+        return ready
+
+    return ask
 
 
 class OddsQuestions(Base):
@@ -27,7 +47,7 @@ class OddsQuestions(Base):
         runs: int = DEFAULT_RUNS,
         seed: int = DEFAULT_SEED,
         settle_preemption: bool = False,
-        ask_all: AskAll | None = None,
+        ask_all: BoundAskAll | None = None,
     ) -> Odds:
         """Place pods in order, many times, and count how often each outcome occurs.
 
@@ -52,7 +72,13 @@ class OddsQuestions(Base):
 
         question = InOrder(tuple(listed(pods)), settle_preemption)
         return odds_of(
-            self, question, command="place", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
+            self,
+            question,
+            command="place",
+            pods=question.resolve(self),
+            runs=runs,
+            seed=seed,
+            ask_all=for_any_base(self, ask_all),
         )
 
     def odds_of_queue(
@@ -64,7 +90,7 @@ class OddsQuestions(Base):
         max_rounds: int = DEFAULT_MAX_ROUNDS,
         runs: int = DEFAULT_RUNS,
         seed: int = DEFAULT_SEED,
-        ask_all: AskAll | None = None,
+        ask_all: BoundAskAll | None = None,
     ) -> Odds:
         """Work off the scheduling queue many times, and count how often each outcome occurs.
 
@@ -86,7 +112,13 @@ class OddsQuestions(Base):
 
         question = InQueue(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
         return odds_of(
-            self, question, command="plan", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
+            self,
+            question,
+            command="plan",
+            pods=question.resolve(self),
+            runs=runs,
+            seed=seed,
+            ask_all=for_any_base(self, ask_all),
         )
 
     def odds_of_roll_out(
@@ -98,7 +130,7 @@ class OddsQuestions(Base):
         run_cron_jobs: bool = False,
         runs: int = DEFAULT_RUNS,
         seed: int = DEFAULT_SEED,
-        ask_all: AskAll | None = None,
+        ask_all: BoundAskAll | None = None,
     ) -> Odds:
         """Apply manifests many times, follow each run to rest, and count how often each outcome occurs.
 
@@ -118,7 +150,7 @@ class OddsQuestions(Base):
         from kplan.odds.report import odds_of
 
         base, question = rolled_out(self, manifests, namespace, rollout, run_cron_jobs=run_cron_jobs)
-        return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=ask_all)
+        return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))
 
     def odds_of_drain(
         self,
@@ -131,7 +163,7 @@ class OddsQuestions(Base):
         options: DrainOptions | None = None,
         runs: int = DEFAULT_RUNS,
         seed: int = DEFAULT_SEED,
-        ask_all: AskAll | None = None,
+        ask_all: BoundAskAll | None = None,
     ) -> Odds:
         """Drain nodes many times, follow each run to rest, and count how often each outcome occurs.
 
@@ -149,4 +181,4 @@ class OddsQuestions(Base):
         from kplan.odds.report import odds_of
 
         question = Drained(tuple(listed(nodes)), lost, one_by_one, rolling, replace, options)
-        return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=ask_all)
+        return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))

@@ -5,21 +5,18 @@ Modules that only one question needs are imported when it is called, so that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kplan.answers.placement import Placement
 from kplan.answers.plan import Plan
 from kplan.cluster.base import PodLike
+from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
-from kplan.planner.odds_questions import OddsQuestions
+from kplan.planner.odds_questions import BoundAskAll, OddsQuestions, for_any_base
 from kplan.planner.room import RoomQuestions
 from kplan.reading.several import listed
-from kplan.subjects.sequence import run_in_order
-
-AskAll = Callable[..., Any]
-"""Answers many questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Head
@@ -27,23 +24,14 @@ if TYPE_CHECKING:
     from kplan.effects.change import ChangePlan
     from kplan.effects.queue_plan import QueuePlan
     from kplan.effects.timeline import TimelinePlan
-    from kplan.planner.wave_run import WaveRun
+    from kplan.effects.wave_run import WaveRun
+    from kplan.questions.base import Question
     from kplan.questions.pods.created import StoredPod
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
-    from kplan.whatif.edits import WhatIf
     from kplan.workloads.applied import Manifest
     from kplan.workloads.manifests import Strictness
     from kplan.workloads.sources import Source
-
-
-class Asked(Protocol):
-    """A question as a value: one of `kplan.questions`."""
-
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> Head:
-        """Return the document that answers it."""
 
 
 class Planner(RoomQuestions, OddsQuestions):
@@ -53,21 +41,24 @@ class Planner(RoomQuestions, OddsQuestions):
     """
 
     def ask(
-        self, question: Asked, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
+        self, question: Question, *, fail_on: Sequence[Condition] | None = None, ask_all: BoundAskAll | None = None
     ) -> Head:
         """Return the document that answers a question, such as ``kplan.questions.drain.question.Drain(nodes=("n1",))``.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the default of the question
-        ask_all : answers what can be answered in parallel; None for one after the other
+        ask_all : answers what can be answered in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; None
+            for one after the other
 
         Raises
         ------
         KplanError
             When the question does not fit the cluster, or its manifests are invalid.
         """
-        return question.answer(self, fail_on=fail_on, ask_all=ask_all)
+        from kplan.questions.base import Showing
+
+        return question.answer(self, Showing(fail_on=fail_on, ask_all=for_any_base(self, ask_all)))
 
     def place(self, pod: PodLike) -> Placement:
         """Return the placement of one pod, without any change to the planner.
@@ -126,10 +117,7 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
-        question = self.resolve(pods)
-        return self.decide(
-            question, lambda session: run_in_order(session, question.rows, settle_preemption=settle_preemption)
-        )
+        return place_in_order(self, pods, settle_preemption=settle_preemption)
 
     def plan_queue(
         self,
@@ -153,12 +141,9 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
-        from kplan.effects.missing import telling_missing
-        from kplan.effects.queue_plan import plan_queue
+        from kplan.effects.queued import work_off
 
-        question = self.queue_of(pods, with_pending=with_pending)
-        plan = plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
-        return telling_missing(plan, self) if pods is None or with_pending else plan
+        return work_off(self, pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
 
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:
         """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.
@@ -173,7 +158,7 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             When a pod or group is not in the snapshot, or a pod runs already.
         """
-        from kplan.planner.wave_run import run_waves
+        from kplan.effects.wave_run import run_waves
 
         return run_waves(self, waves)
 
@@ -342,18 +327,16 @@ class Planner(RoomQuestions, OddsQuestions):
         SnapshotError
             When a file cannot be used.
         """
-        from kplan.effects.what_if import changed
-        from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
-        from kplan.whatif.references import parse_reference
-        from kplan.whatif.resizing import VPA, of_autoscalers, of_krr
+        from kplan.effects.what_if import changed_as
 
-        changes: list[WhatIf] = [
-            *map(With.of, listed(with_)),
-            *(Without(parse_reference(reference)) for reference in listed(without)),
-            *map(parse_add_nodes, listed(add_nodes)),
-            *map(cordoned, listed(cordon)),
-            *(cordoned(name, is_cordoned=False) for name in listed(uncordon)),
-            *map(parse_scale, listed(scale)),
-            *(of_autoscalers(source) if source == VPA else of_krr(source) for source in listed(recommendations)),
-        ]
-        return changed(self, [*changes, Settle()] if settle else changes)
+        return changed_as(
+            self,
+            with_=with_,
+            without=without,
+            add_nodes=add_nodes,
+            cordon=cordon,
+            uncordon=uncordon,
+            scale=scale,
+            recommendations=recommendations,
+            settle=settle,
+        )

@@ -6,23 +6,19 @@ Modules that only one question needs are imported when it is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kplan.cluster.base import Base
-from kplan.errors import UsageError
+from kplan.planner.odds_questions import BoundAskAll, for_any_base
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
-    from kplan.capacity.headroom import AskAll
     from kplan.capacity.measure import Capacity
-    from kplan.capacity.shape_list import PricedShape
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.nodes import NodesReport
     from kplan.documents.shrink import ShrinkReport
     from kplan.simulation.draining import DrainOptions
-    from kplan.workloads.manifests import Manifests
     from kplan.workloads.sources import Source
 
 
@@ -65,57 +61,21 @@ class RoomQuestions(Base):
         UsageError
             When there is nothing to count, or there are too many combinations of lost nodes.
         """
-        from kplan.capacity.counting import Template
-        from kplan.capacity.measure import measure, measure_outlasting
-        from kplan.capacity.shape_list import read_shapes
+        from kplan.capacity.fitting import capacity_of
 
-        ready = [template for template in templates if isinstance(template, Template)]
-        sources = [template for template in templates if not isinstance(template, Template)]
-        base: Base = self
-        if sources:
-            base, ready = self._with_manifests(sources, mix, namespace, wanted=wanted, limit=limit)
-        listed: Sequence[PricedShape] = ()
-        if shapes is not None:
-            if wanted is None or preempt or lose is not None or zones:
-                hint = "say how many are wanted, and leave out preempt, lose and zones"
-                raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
-            listed = read_shapes(shapes, base.world.node_by_name)
-        if lose is None and not zones:
-            return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
-        if preempt:
-            raise UsageError("preempt and lose do not go together", hint="leave one of them out")
-        return measure_outlasting(
-            base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress
-        )
-
-    def _with_manifests(
-        self,
-        sources: Sequence[Source],
-        mix: Sequence[int],
-        namespace: str | None,
-        *,
-        wanted: int | None,
-        limit: int | None,
-    ) -> tuple[Self, list[Template]]:
-        """Return a planner whose cluster holds the objects of manifests, and their workloads."""
-        from kplan.capacity.templates import templates_of
-
-        workloads = templates_of(
-            self.single_replicas(sources, namespace),
-            self.snapshot,
-            shares=mix,
+        return capacity_of(
+            self,
+            templates,
+            mix=mix,
             wanted=wanted,
             limit=limit,
-            minor=self.release.number,
+            preempt=preempt,
+            lose=lose,
+            zones=zones,
+            shapes=shapes,
+            namespace=namespace,
+            progress=progress,
         )
-        return self.with_world(self.snapshot, workloads.objects, workloads.warnings), list(workloads.templates)
-
-    def single_replicas(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
-        """Read manifests with one replica of each workload, numbered as if no pod of that name existed."""
-        from kplan.workloads.manifests import load_manifests
-
-        alone = replace(self.snapshot, pods=())
-        return load_manifests(sources, snapshot=alone, namespace=namespace, replicas=1, minor=self.release.number)
 
     def headroom(
         self,
@@ -124,7 +84,7 @@ class RoomQuestions(Base):
         namespace: str | None = None,
         wanted: int | None = None,
         limit: int | None = None,
-        ask_all: AskAll | None = None,
+        ask_all: BoundAskAll | None = None,
     ) -> HeadroomReport:
         """Count how many more replicas of each workload fit, each on its own and from the same start.
 
@@ -143,13 +103,14 @@ class RoomQuestions(Base):
         UsageError
             When there is no workload.
         """
+        from kplan.capacity.fitting import single_replicas
         from kplan.capacity.headroom import base_of_manifests, headroom_report
 
         if manifests is None:
-            return headroom_report(self, wanted=wanted, limit=limit, ask_all=ask_all)
-        loaded = self.single_replicas(manifests, namespace)
+            return headroom_report(self, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
+        loaded = single_replicas(self, manifests, namespace)
         base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
-        return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=ask_all)
+        return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
 
     def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
         """Return nodes that can be drained one after another so that every pod is placed and every budget holds.

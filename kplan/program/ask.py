@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,6 +44,7 @@ def ask(
     following.check()
     formats = formats_of(output)
     from kplan.answers.verdict import parse_fail_on
+    from kplan.questions.base import Showing
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions
 
@@ -59,8 +59,7 @@ def ask(
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []
         for question in questions:
-            ask_all = partial(sweeping.ask_all, planner)
-            answers.append(planner.ask(question, fail_on=fail_on, ask_all=ask_all))
+            answers.append(question.answer(planner, Showing(fail_on=fail_on, ask_all=sweeping.ask_all)))
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
         _print_list(answers, output)

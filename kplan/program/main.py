@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kplan import __version__
 from kplan.program.program import Entry, Program, command, group
+from kplan.version import __version__
 
 _COMMANDS: dict[str, Entry] = {}
 

@@ -1,4 +1,4 @@
-"""Pods and manifests that a question is about, brought before the planner."""
+"""Pods and manifests that a question is about, brought before the base."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from kplan.workloads.manifests import Manifests, load_manifests
 from kplan.workloads.started import started
 
 if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
+    from kplan.cluster.base import Base
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """The pods of a question, and a planner whose cluster holds the other objects of its manifests."""
+    """The pods of a question, and a base whose cluster holds the other objects of its manifests."""
 
-    planner: Planner
+    base: Base
     pods: Sequence[PodLike]
     update: Update | None = None  #: what the manifests change, where they are about workloads of the cluster
 
 
 def read(
-    planner: Planner, manifests: Sequence[Manifest], namespace: str, replicas: int | None, *, run_cron_jobs: bool
+    base: Base, manifests: Sequence[Manifest], namespace: str, replicas: int | None, *, run_cron_jobs: bool
 ) -> Manifests:
     """Read manifests; raises ManifestError with all of their problems."""
     loaded = load_manifests(
         manifests,
-        snapshot=planner.snapshot,
+        snapshot=base.snapshot,
         namespace=namespace or None,
         replicas=replicas,
-        minor=planner.release.number,
+        minor=base.release.number,
     )
     return started(loaded, run_cronjobs=run_cron_jobs)
 
 
 def subject_of(
-    planner: Planner,
+    base: Base,
     pods: Sequence[PodName],
     manifests: Sequence[Manifest],
     *,
@@ -62,9 +62,9 @@ def subject_of(
         With all problems of the manifests.
     """
     if not manifests:
-        return Subject(planner, list(pods))
-    loaded = read(planner, manifests, namespace, replicas, run_cron_jobs=run_cron_jobs)
-    update = None if pods else requested_update(planner, loaded, replicas, run_cronjobs=run_cron_jobs)
-    incoming = admit_manifests(loaded, planner.snapshot, minor=planner.release.number)
-    changed = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
+        return Subject(base, list(pods))
+    loaded = read(base, manifests, namespace, replicas, run_cron_jobs=run_cron_jobs)
+    update = None if pods else requested_update(base, loaded, replicas, run_cronjobs=run_cron_jobs)
+    incoming = admit_manifests(loaded, base.snapshot, minor=base.release.number)
+    changed = base.with_world(base.snapshot, incoming.objects, incoming.warnings)
     return Subject(changed, [*incoming.pods, *pods], update)

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from kplan import __version__
 from kplan.report.rules import rule_of
 from kplan.report.view import Case, CaseReport, alike, brief_lines
+from kplan.version import __version__
 from kplan.visible import as_json
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -9,15 +9,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kplan.cluster.asking import Count
+from kplan.cluster.base import Base
 from kplan.errors import UsageError
-from kplan.planner.planner import Planner
 
 T = TypeVar("T")
-Question = Callable[[Planner], T]
+B = TypeVar("B", bound=Base)
+Question = Callable[[B], T]
 """Called with a planner; must be picklable, such as ``operator.methodcaller("place", "shop/web-0")``."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of answered questions and the number of all."""
 
 _TRIAL_SECONDS = 1.0
 """For this long questions are answered one by one, to measure how long one takes."""
@@ -29,12 +28,12 @@ MAX_WORKERS = 512
 
 
 def sweep(
-    planner: Planner,
-    questions: Sequence[Question[Any]],
+    planner: B,
+    questions: Sequence[Question[B, Any]],
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> list[Any]:
     """Answer many questions to a planner in parallel.
 
@@ -62,20 +61,20 @@ def sweep(
 class _AsValues(msgspec.Struct, frozen=True):
     """A question whose answer is turned into JSON values, which can leave the process."""
 
-    question: Question[Any]
+    question: Question[Any, Any]
 
-    def __call__(self, planner: Planner) -> Any:
+    def __call__(self, planner: Base) -> Any:
         answer = self.question(planner)
         return answer.to_dict() if hasattr(answer, "to_dict") else answer
 
 
 def ask_all(
-    planner: Planner,
-    questions: Sequence[Question[T]],
+    planner: B,
+    questions: Sequence[Question[B, T]],
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> list[T]:
     """Answer many questions whose answers are picklable; parameters and errors as for `sweep`."""
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
@@ -97,7 +96,7 @@ def ask_all(
     return answers + ask_processes(planner, remaining, n_workers, lambda n, _: report(n_answered + n, len(questions)))
 
 
-def _ask_one_by_one(planner: Planner, questions: Sequence[Question[T]], n_workers: int, report: Progress) -> list[T]:
+def _ask_one_by_one(planner: B, questions: Sequence[Question[B, T]], n_workers: int, report: Count) -> list[T]:
     """Answer one question after the other, until processes save time for the remaining ones."""
     answers: list[T] = []
     start = time.monotonic()

@@ -11,8 +11,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
 
+from kplan.cluster.base import Base
 from kplan.errors import KplanError, UsageError
-from kplan.planner.planner import Planner
 from kplan.sweeps.processes import MAX_LOSSES, in_parts
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def _version() -> str:
 
 
 def ask_dask(
-    planner: Planner, questions: Sequence[Callable[[Planner], T]], address: str, report: Callable[[int, int], None]
+    planner: Base, questions: Sequence[Callable[[Any], T]], address: str, report: Callable[[int, int], None]
 ) -> list[T]:
     """Answer all questions; those of a lost worker are sent again.
 
@@ -79,8 +79,8 @@ def _check_versions(client: Any) -> None:
 
 def _ask(
     client: Any,
-    planner: Planner,
-    questions: Sequence[tuple[int, Callable[[Planner], T]]],
+    planner: Base,
+    questions: Sequence[tuple[int, Callable[[Any], T]]],
     answers: dict[int, T],
     report: Callable[[], None],
 ) -> None:
@@ -108,7 +108,7 @@ def _ask(
         raise failed[min(failed)]
 
 
-def _answer(planner: Planner, questions: Sequence[Callable[[Planner], T]], version: str) -> list[T]:
+def _answer(planner: Base, questions: Sequence[Callable[[Any], T]], version: str) -> list[T]:
     if version != _version():  # the worker has joined after the check of all versions
         message = f"a Dask worker has kplan {_version()}, and its client has {version}"
         raise UsageError(message, hint="install the same version on both sides")

@@ -10,8 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any, TypeVar
 
+from kplan.cluster.base import Base
 from kplan.errors import KplanError
-from kplan.planner.planner import Planner
 
 T = TypeVar("T")
 
@@ -33,12 +33,12 @@ _FORK = "fork"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 """End a process without a word; whoever asked it says what there is to say."""
 
-_planner: list[Planner] = []
+_planner: list[Base] = []
 """The planner of a worker process."""
 
 
 def ask_processes(
-    planner: Planner, questions: Sequence[Callable[[Planner], T]], n_workers: int, report: Callable[[int, int], None]
+    planner: Base, questions: Sequence[Callable[[Any], T]], n_workers: int, report: Callable[[int, int], None]
 ) -> list[T]:
     """Answer all questions; those of a lost process are sent again.
 
@@ -64,8 +64,8 @@ def ask_processes(
 
 
 def _ask(
-    planner: Planner,
-    questions: Sequence[tuple[int, Callable[[Planner], T]]],
+    planner: Base,
+    questions: Sequence[tuple[int, Callable[[Any], T]]],
     n_workers: int,
     answers: dict[int, T],
     report: Callable[[], None],
@@ -98,12 +98,12 @@ def _raise_first(futures: dict[Future[Any], list[int]]) -> None:
         future.result()
 
 
-def _set_planner(planner: Planner) -> None:
+def _set_planner(planner: Base) -> None:
     for name in _SIGNALS:
         if callable(signal.getsignal(getattr(signal, name))):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     _planner[:] = [planner]
 
 
-def _answer(questions: Sequence[Callable[[Planner], T]]) -> list[T]:
+def _answer(questions: Sequence[Callable[[Any], T]]) -> list[T]:
     return [question(_planner[0]) for question in questions]

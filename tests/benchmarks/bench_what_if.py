@@ -61,7 +61,7 @@ def sweep_seconds(n_nodes: int = 1_000, n_pods: int = 20_000) -> dict[int, float
     found, answers = {}, []
     for workers in (1, 2):
         started = time.perf_counter()
-        report = drains_report(planner, chosen, ask_all=partial(ask_all, planner, workers=workers))
+        report = drains_report(planner, chosen, ask_all=partial(ask_all, workers=workers))
         found[workers] = time.perf_counter() - started
         answers.append(report.drains)
     assert answers[0] == answers[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
 
 import msgspec
@@ -21,8 +20,8 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.answers.placement import NodesShown
     from kplan.capacity.counting import Template
+    from kplan.cluster.base import Base
     from kplan.documents.base import Condition, Report
-    from kplan.planner.planner import Planner
     from kplan.workloads.manifests import Manifests
 
 
@@ -141,7 +140,7 @@ class Limits(TypedDict):
 class CapacityQuestions(msgspec.Struct, frozen=True):
     """The questions about room, with what they have in common."""
 
-    planner: Planner
+    planner: Base
     manifests: Manifests | None  #: one replica of each workload; None without manifests
     workloads: Sequence[str]  #: workloads of the cluster, as KIND/NAMESPACE/NAME
     limits: Limits
@@ -155,6 +154,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
 
         Those of manifests come first.
         """
+        from kplan.capacity.fitting import capacity_of
         from kplan.capacity.templates import templates_of
 
         planner = self.planner
@@ -175,7 +175,8 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
             templates += own
         words = "trying {:,}" if other.lose or other.zones else "{:,} fit so far"
         with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
-            answer = planner.capacity(
+            answer = capacity_of(
+                planner,
                 templates,
                 preempt=preempt,
                 lose=other.lose,
@@ -191,7 +192,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
             tell_no_effect("--shapes", "more nodes would not help with what stops the next replica")
         return document
 
-    def _own_templates(self, planner: Planner, shares: Sequence[int]) -> tuple[Planner, list[Template]]:
+    def _own_templates(self, planner: Base, shares: Sequence[int]) -> tuple[Base, list[Template]]:
         """Return the templates of workloads of the cluster, and a planner with the claims of their replicas."""
         from kplan.capacity.own_workloads import next_replicas
         from kplan.capacity.templates import most_replicas
@@ -224,7 +225,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
                 namespace=namespace,
                 fail_on=self.fail_on,
                 nodes=self.shown,
-                ask_all=partial(sweeping.ask_all, planner),
+                ask_all=sweeping.ask_all,
                 **self.limits,
             )
 

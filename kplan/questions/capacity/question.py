@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Manifest, Question
+from kplan.questions.base import PLAIN, Manifest, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.capacity import CapacityReport
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.shrink import ShrinkReport
-    from kplan.planner.planner import Planner
 
 
 def _check(manifests: Sequence[Manifest]) -> None:
@@ -46,12 +45,13 @@ class Capacity(Question, frozen=True):
     lose: int = 0
     of: Literal["nodes", "zones"] = "nodes"
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> CapacityReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
+        from kplan.capacity.fitting import capacity_of
+
         _check(self.manifests)
-        capacity = planner.capacity(
+        capacity = capacity_of(
+            base,
             self.manifests,
             mix=self.mix,
             wanted=self.replicas,
@@ -61,7 +61,7 @@ class Capacity(Question, frozen=True):
             zones=bool(self.lose) and self.of == "zones",
             namespace=self.namespace or None,
         )
-        return capacity.report(fail_on=fail_on)
+        return capacity.report(fail_on=showing.fail_on)
 
 
 class Shapes(Question, frozen=True):
@@ -80,19 +80,20 @@ class Shapes(Question, frozen=True):
     namespace: str = ""
     mix: tuple[int, ...] = ()
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> CapacityReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
+        from kplan.capacity.fitting import capacity_of
+
         _check(self.manifests)
-        capacity = planner.capacity(
+        capacity = capacity_of(
+            base,
             self.manifests,
             mix=self.mix,
             wanted=self.replicas,
             shapes=self.shapes,
             namespace=self.namespace or None,
         )
-        return capacity.report(fail_on=fail_on)
+        return capacity.report(fail_on=showing.fail_on)
 
 
 class Headroom(Question, frozen=True):
@@ -113,35 +114,34 @@ class Headroom(Question, frozen=True):
     limit: int | None = None
     selector: str = ""
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> HeadroomReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport."""
+        from kplan.capacity.fitting import single_replicas
         from kplan.capacity.headroom import base_of_manifests, headroom_report
 
         if not self.manifests:
             return headroom_report(
-                planner,
-                among=self._selected(planner),
+                base,
+                among=self._selected(base),
                 namespace="" if self.selector else self.namespace,
                 wanted=self.replicas,
                 limit=self.limit,
-                fail_on=fail_on,
-                ask_all=ask_all,
+                fail_on=showing.fail_on,
+                ask_all=showing.ask_all,
             )
-        loaded = planner.single_replicas(self.manifests, self.namespace or None)
-        base, templates = base_of_manifests(planner, loaded, wanted=self.replicas, limit=self.limit)
+        loaded = single_replicas(base, self.manifests, self.namespace or None)
+        base, templates = base_of_manifests(base, loaded, wanted=self.replicas, limit=self.limit)
         return headroom_report(
-            base, templates, wanted=self.replicas, limit=self.limit, fail_on=fail_on, ask_all=ask_all
+            base, templates, wanted=self.replicas, limit=self.limit, fail_on=showing.fail_on, ask_all=showing.ask_all
         )
 
-    def _selected(self, planner: Planner) -> list[str]:
+    def _selected(self, base: Base) -> list[str]:
         """Return the workloads that the selector matches; raises UsageError where it matches none."""
         if not self.selector:
             return []
         from kplan.capacity.own_workloads import with_labels
 
-        keys = with_labels(planner, self.selector, self.namespace)
+        keys = with_labels(base, self.selector, self.namespace)
         if not keys:
             raise UsageError(f"no workload has pods with labels {self.selector}", hint="kubectl get pods --show-labels")
         return keys
@@ -157,10 +157,8 @@ class Shrink(Question, frozen=True):
 
     options: DrainOptions = DrainOptions()
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> ShrinkReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> ShrinkReport:
         """Return the ShrinkReport."""
         from kplan.capacity.shrink import shrink_report
 
-        return shrink_report(planner, options=self.options, fail_on=fail_on)
+        return shrink_report(base, options=self.options, fail_on=showing.fail_on)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -59,6 +58,6 @@ def check(
     with busy("checking", quiet=verbosity.quiet) as tell:
         for promise in checks:
             tell(f"{len(outcomes) + 1} of {len(checks)}: {promise.name}")
-            outcomes.append(outcome_of(promise, planner, ask_all=partial(sweeping.ask_all, planner)))
+            outcomes.append(outcome_of(promise, planner, sweeping.ask_all))
     document = checks_report(planner, outcomes, earlier, fail_on=("none",) if output.fail_on == "none" else ("check",))
     emit(document, output, verbosity)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.errors import KplanError
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
@@ -17,9 +17,10 @@ from kplan.questions.plan.question import Plan
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:
+    from kplan.cluster.asking import AskAll
+    from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.checks import CheckOutcome, ChecksReport
-    from kplan.planner.planner import Planner
 
 MOST_FINDINGS = 20
 
@@ -93,22 +94,20 @@ class Checks(Question, frozen=True):
 
     checks: tuple[Check, ...] = ()
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> ChecksReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> ChecksReport:
         """Return the ChecksReport."""
-        outcomes = [outcome_of(check, planner, ask_all=ask_all) for check in self.checks or STANDARD]
-        return checks_report(planner, outcomes, fail_on=("check",) if fail_on is None else fail_on)
+        outcomes = [outcome_of(check, base, showing.ask_all) for check in self.checks or STANDARD]
+        return checks_report(base, outcomes, fail_on=("check",) if showing.fail_on is None else showing.fail_on)
 
 
-def outcome_of(check: Check, planner: Planner, *, ask_all: AskAll | None = None) -> CheckOutcome:
+def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> CheckOutcome:
     """Ask the question of a check, and hold the answer against its expectation."""
     from kplan.documents.checks import CheckOutcome
     from kplan.questions.check.judging import judge
 
     kind = str(type(check.question).__struct_config__.tag)
     try:
-        subject, of, findings = judge(check.question.answer(planner, ask_all=ask_all), check.expect)
+        subject, of, findings = judge(check.question.answer(base, Showing(ask_all=ask_all)), check.expect)
     except KplanError as error:
         return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(error), hint=error.hint)
     return CheckOutcome(
@@ -123,7 +122,7 @@ def outcome_of(check: Check, planner: Planner, *, ask_all: AskAll | None = None)
 
 
 def checks_report(
-    planner: Planner,
+    base: Base,
     outcomes: Iterable[CheckOutcome],
     earlier: ChecksReport | None = None,
     fail_on: Sequence[Condition] = ("check",),
@@ -144,7 +143,7 @@ def checks_report(
         for outcome in outcomes
     )
     states = Counter(check.state for check in checks)
-    context = planner.context()
+    context = base.context()
     counted = [Counted(check.name, "CheckFailed") for check in checks if check.state == "failed"]
     return ChecksReport(
         snapshot=context.snapshot,

@@ -271,6 +271,9 @@ def _ask(
     question: Question, manifests: ManifestFlags, output: OutputFlags, *, is_change: bool
 ) -> Plan | QueuePlan | Report:
     """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
+    from kplan.cluster.in_order import place_in_order
+    from kplan.effects.queued import work_off
+
     if is_change:
         change = change_document(
             question,
@@ -284,5 +287,5 @@ def _ask(
         if change is not None:
             return change
     if question.manifests is None and not question.names_pods:
-        return question.planner.plan_queue()
-    return question.planner.plan(question.pods)
+        return work_off(question.planner)
+    return place_in_order(question.planner, question.pods)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.diff import DiffReport
-    from kplan.planner.planner import Planner
     from kplan.questions.diff.compared import ComparedAnswer
 
 
@@ -26,22 +24,20 @@ class Diff(Question, frozen=True):
     before: Plain | WhatIf
     after: Plain | WhatIf
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> DiffReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> DiffReport:
         """Return the DiffReport; raises UsageError for answers that cannot be compared."""
         from kplan.questions.diff.document import diff_report
 
-        before = _compared("before", self.before, planner)
-        return diff_report(before, _compared("after", self.after, planner), fail_on=fail_on or ("none",))
+        before = _compared("before", self.before, base)
+        return diff_report(before, _compared("after", self.after, base), fail_on=showing.fail_on or ("none",))
 
 
-def _compared(name: str, question: Plain | WhatIf, planner: Planner) -> ComparedAnswer:
+def _compared(name: str, question: Plain | WhatIf, base: Base) -> ComparedAnswer:
     from kplan.documents.base import Report
     from kplan.errors import UsageError
     from kplan.questions.diff.compared import ComparedAnswer
 
-    answer = question.answer(planner, fail_on=())
+    answer = question.answer(base, Showing(fail_on=()))
     if not isinstance(answer, Report):
         raise UsageError(f"an answer of kind {answer.kind} cannot be compared", hint="ask about pods, nodes or room")
     return ComparedAnswer(name, answer)

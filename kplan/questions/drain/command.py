@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.runbook import RunbookReport
-    from kplan.planner.planner import Planner
     from kplan.simulation.draining import DrainOptions
 
 
@@ -159,7 +157,8 @@ def drain(
                 options=options,
                 fail_on=fail_on,
                 with_map=with_map,
-                ask_all=partial(sweeping.ask_all, planner, progress=lambda n, of: tell(f"{n:,} of {of:,}")),
+                ask_all=sweeping.ask_all,
+                progress=lambda n, of: tell(f"{n:,} of {of:,}"),
             )
         emit(document, output, verbosity)
         return
@@ -232,7 +231,7 @@ def _check_runbook(others: Mapping[str, object]) -> None:
 
 
 def _runbook(
-    planner: Planner,
+    planner: Base,
     names: Sequence[str],
     options: DrainOptions,
     time: TimelineFlags,

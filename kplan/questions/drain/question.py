@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.odds.runs import Drawn
-    from kplan.planner.planner import Planner
     from kplan.subjects.question_pods import QuestionPods
 
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 
 
 class Ways(TypedDict):
-    """How nodes are emptied, as the keywords of `Planner.drain`."""
+    """How nodes are emptied, as the keywords of `Base.drain`."""
 
     lost: bool
     one_by_one: bool
@@ -54,25 +52,23 @@ class Drain(Question, frozen=True):
             replace=self.how == "replace",
         )
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PlanReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
         from kplan.effects.change import drain
         from kplan.effects.report import change_report
 
         self.check()
-        change = drain(planner, self.nodes, **self.ways, options=self.options)
-        return change_report(planner, change, "drain", fail_on=fail_on)
+        change = drain(base, self.nodes, **self.ways, options=self.options)
+        return change_report(base, change, "drain", fail_on=showing.fail_on)
 
     def check(self) -> None:
         """Raise UsageError where no node is named."""
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
 
-    def drawn(self, planner: Planner) -> tuple[Planner, Drawn, QuestionPods | None]:
+    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.odds.of_changes import Drained
 
         self.check()
-        return planner, Drained(self.nodes, **self.ways, options=self.options), None
+        return base, Drained(self.nodes, **self.ways, options=self.options), None

@@ -20,9 +20,9 @@ from kplan.cli.updates import decisions_for
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.plan import PlanReport
-    from kplan.planner.planner import Planner
     from kplan.simulation.draining import DrainOptions
     from kplan.simulation.node_upgrade import Upgrade
 
@@ -161,13 +161,15 @@ class UpgradeFlags:
             is_forced=defaults is not None and defaults.is_forced,
         )
 
-    def with_surge(self, planner: Planner, nodes: Sequence[str]) -> tuple[Planner, list[str]]:
+    def with_surge(self, planner: Base, nodes: Sequence[str]) -> tuple[Base, list[str]]:
         """Return a planner with the further nodes, and their names."""
         n = self.n_surge(len(nodes))
         if not n or not nodes:
             return planner, []
+        from kplan.effects.what_if import changed_as
+
         before = set(planner.world.node_by_name)
-        larger = planner.changed(add_nodes=[f"{n}={nodes[0]}"])
+        larger = changed_as(planner, add_nodes=[f"{n}={nodes[0]}"])
         return larger, [name for name in larger.world.node_by_name if name not in before]
 
 

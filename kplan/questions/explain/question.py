@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.placement import PlacementReport
-    from kplan.planner.planner import Planner
 
 
 class Explain(Question, frozen=True):
@@ -26,14 +24,12 @@ class Explain(Question, frozen=True):
     names: tuple[str, ...]
     namespace: str = ""
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PlacementReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
         from kplan.questions.explain.document import explain_pod, whereabouts_report
         from kplan.subjects.names import pods_named
 
-        keys = pods_named(self.names, self.namespace, planner.world)
+        keys = pods_named(self.names, self.namespace, base.world)
         if not keys:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
-        return whereabouts_report([explain_pod(planner, key) for key in keys], fail_on=fail_on)
+        return whereabouts_report([explain_pod(base, key) for key in keys], fail_on=showing.fail_on)

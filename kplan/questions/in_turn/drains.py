@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -11,6 +11,7 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.api.wellknown import ZONE
+from kplan.cluster.asking import AskAll, Count, answers
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.drains import DrainOutcome, DrainsReport
@@ -60,10 +61,6 @@ class DrainQuestion(msgspec.Struct, frozen=True):
         return _outcome(base, self.name, self.nodes, change, self.fail_on)
 
 
-AskAll = Callable[[Sequence[DrainQuestion]], Iterable[DrainOutcome]]
-"""Answers questions, in order."""
-
-
 def drains_report(
     base: Base,
     groups: Groups,
@@ -74,6 +71,7 @@ def drains_report(
     options: DrainOptions | None = None,
     fail_on: Sequence[Condition] | None = None,
     ask_all: AskAll | None = None,
+    progress: Count | None = None,
     with_map: bool = False,
 ) -> DrainsReport:
     """Return the DrainsReport.
@@ -83,13 +81,14 @@ def drains_report(
     label : the label that defines the groups
     fail_on : what makes the verdict a failure; None for the defaults of drain
     ask_all : answers the questions; None answers one after the other
+    progress : called while they are answered
     with_map : hold every node as it is, too
     """
     chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
     questions = [
         DrainQuestion(name, tuple(nodes), lost, one_by_one, options, tuple(chosen)) for name, nodes in groups.items()
     ]
-    outcomes = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
+    outcomes = answers(base, questions, ask_all, progress=progress)
     outcomes.sort(
         key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
     )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place
 from kplan.questions.plan.question import Plan
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.odds import OddsReport
     from kplan.odds.report import Command
-    from kplan.planner.planner import Planner
 
 
 class ManyRuns(Question, frozen=True):
@@ -32,15 +30,13 @@ class ManyRuns(Question, frozen=True):
     runs: int = DEFAULT_RUNS
     seed: int = DEFAULT_SEED
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> OddsReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> OddsReport:
         """Return the OddsReport."""
         from kplan.odds.report import odds_of
 
-        base, drawn, pods = self.question.drawn(planner)
+        base, drawn, pods = self.question.drawn(base)
         command: Command = (
             "drain" if isinstance(self.question, Drain) else "plan" if isinstance(self.question, Plan) else "place"
         )
-        odds = odds_of(base, drawn, command=command, runs=self.runs, seed=self.seed, pods=pods, ask_all=ask_all)
-        return odds.report(fail_on=fail_on)
+        odds = odds_of(base, drawn, command=command, runs=self.runs, seed=self.seed, pods=pods, ask_all=showing.ask_all)
+        return odds.report(fail_on=showing.fail_on)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.nodes import NodesReport
-    from kplan.planner.planner import Planner
 
 
 class Nodes(Question, frozen=True):
@@ -25,11 +23,11 @@ class Nodes(Question, frozen=True):
     full: bool = False
     loops: tuple[float, ...] | None = (0.0,)
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> NodesReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> NodesReport:
         """Return the NodesReport."""
         from kplan.answers.verdict import NONE
         from kplan.questions.nodes.document import nodes_report
 
-        return nodes_report(planner, full=self.full, loops=self.loops, fail_on=(NONE,) if fail_on is None else fail_on)
+        return nodes_report(
+            base, full=self.full, loops=self.loops, fail_on=(NONE,) if showing.fail_on is None else showing.fail_on
+        )

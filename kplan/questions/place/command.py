@@ -116,8 +116,10 @@ def place(
     if change is not None:
         emit(change, output, verbosity, question.manifests)
         return
+    from kplan.cluster.in_order import place_in_order
+
     with counted("deciding where pods go", question.planner, quiet=verbosity.quiet):
-        plan = question.planner.plan(question.pods)
+        plan = place_in_order(question.planner, question.pods)
     listed = plan.placements[: output.max_listed]
     others = shown_nodes(output, with_score_details=False)
     nodes_of = nodes_to_show(listed, shown_nodes(output), others, is_outlined=is_outlined)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Manifest, PodName, Question
+from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.placement import PlacementReport
     from kplan.documents.plan import PlanReport
     from kplan.odds.runs import Drawn
-    from kplan.planner.planner import Planner
     from kplan.questions.subjects import Subject
     from kplan.subjects.question_pods import QuestionPods
 
@@ -40,28 +38,28 @@ class Place(Question, frozen=True):
     run_cron_jobs: bool = False
     settle_preemption: bool = False
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PlacementReport | PlanReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
-        subject = self._subject(planner)
+        subject = self._subject(base)
         if subject.update is not None:
             from kplan.effects.change import carry_out
             from kplan.effects.report import change_report
 
             base, workloads = subject.update
             change = carry_out(base, workloads, rollout=self.rollout)
-            return change_report(base, change, "place", fail_on=fail_on)
-        plan = subject.planner.plan(subject.pods, settle_preemption=self.settle_preemption)
-        return plan.report(fail_on=fail_on)
+            return change_report(base, change, "place", fail_on=showing.fail_on)
+        from kplan.cluster.in_order import place_in_order
 
-    def _subject(self, planner: Planner) -> Subject:
+        plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
+        return plan.report(fail_on=showing.fail_on)
+
+    def _subject(self, base: Base) -> Subject:
         from kplan.questions.subjects import subject_of
 
         if not self.pods and not self.manifests:
             raise UsageError("nothing to place", hint="name pods or manifests")
         return subject_of(
-            planner,
+            base,
             self.pods,
             self.manifests,
             namespace=self.namespace,
@@ -69,13 +67,13 @@ class Place(Question, frozen=True):
             run_cron_jobs=self.run_cron_jobs,
         )
 
-    def drawn(self, planner: Planner) -> tuple[Planner, Drawn, QuestionPods | None]:
+    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.odds.of_changes import RolledOut
         from kplan.odds.of_pods import InOrder
 
-        subject = self._subject(planner)
+        subject = self._subject(base)
         if subject.update is not None:
-            return subject.update.planner, RolledOut(tuple(subject.update.workloads), self.rollout), None
+            return subject.update.base, RolledOut(tuple(subject.update.workloads), self.rollout), None
         question = InOrder(tuple(subject.pods), self.settle_preemption)
-        return subject.planner, question, question.resolve(subject.planner)
+        return subject.base, question, question.resolve(subject.base)

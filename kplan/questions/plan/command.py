@@ -165,7 +165,9 @@ def plan(
                 for option in options:
                     tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
         else:
-            planned = planner.plan_queue(pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
+            from kplan.effects.queued import work_off
+
+            planned = work_off(planner, pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
             document = plan_document(planned, "plan", output, fail_on, formats)
     emit(document, output, verbosity, question.manifests)
 

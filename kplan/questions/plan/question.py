@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
-from kplan.questions.base import AskAll, Manifest, PodName, Question
+from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
 from kplan.questions.subjects import Subject, subject_of
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
     from kplan.odds.runs import Drawn
-    from kplan.planner.planner import Planner
     from kplan.subjects.question_pods import QuestionPods
 
 
@@ -39,36 +37,42 @@ class Plan(Question, frozen=True):
     recreate: bool = True
     max_rounds: int = DEFAULT_MAX_ROUNDS
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PlanReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        subject = self._subject(planner)
+        subject = self._subject(base)
         if subject.update is not None:
             from kplan.effects.change import carry_out
             from kplan.effects.report import change_report
 
             base, workloads = subject.update
-            return change_report(base, carry_out(base, workloads, rollout=self.rollout), "plan", fail_on=fail_on)
-        plan = subject.planner.plan_queue(
-            subject.pods, with_pending=not self.only_these, recreate=self.recreate, max_rounds=self.max_rounds
-        )
-        return plan.report(fail_on=fail_on)
+            return change_report(
+                base, carry_out(base, workloads, rollout=self.rollout), "plan", fail_on=showing.fail_on
+            )
+        from kplan.effects.queued import work_off
 
-    def drawn(self, planner: Planner) -> tuple[Planner, Drawn, QuestionPods | None]:
+        plan = work_off(
+            subject.base,
+            subject.pods,
+            with_pending=not self.only_these,
+            recreate=self.recreate,
+            max_rounds=self.max_rounds,
+        )
+        return plan.report(fail_on=showing.fail_on)
+
+    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.odds.of_changes import RolledOut
         from kplan.odds.of_pods import InQueue
 
-        subject = self._subject(planner)
+        subject = self._subject(base)
         if subject.update is not None:
-            return subject.update.planner, RolledOut(tuple(subject.update.workloads), self.rollout), None
+            return subject.update.base, RolledOut(tuple(subject.update.workloads), self.rollout), None
         question = InQueue(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)
-        return subject.planner, question, question.resolve(subject.planner)
+        return subject.base, question, question.resolve(subject.base)
 
-    def _subject(self, planner: Planner) -> Subject:
+    def _subject(self, base: Base) -> Subject:
         return subject_of(
-            planner,
+            base,
             self.pods,
             self.manifests,
             namespace=self.namespace,
@@ -91,12 +95,10 @@ class Queue(Question, frozen=True):
     namespace: str = ""
     only_these: bool = False
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> QueueReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> QueueReport:
         """Return the QueueReport."""
         from kplan.effects.queue_plan import queue_report
 
-        subject = subject_of(planner, self.pods, self.manifests, namespace=self.namespace)
-        queued = subject.planner.queue_of(subject.pods, with_pending=not self.only_these)
-        return queue_report(subject.planner, queued, fail_on=fail_on)
+        subject = subject_of(base, self.pods, self.manifests, namespace=self.namespace)
+        queued = subject.base.queue_of(subject.pods, with_pending=not self.only_these)
+        return queue_report(subject.base, queued, fail_on=showing.fail_on)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Manifest, Question
+from kplan.questions.base import PLAIN, Manifest, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.pods import PodsReport
-    from kplan.planner.planner import Planner
 
 
 class Pods(Question, frozen=True):
@@ -28,22 +26,20 @@ class Pods(Question, frozen=True):
     namespace: str = ""
     replicas: int | None = None
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PodsReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PodsReport:
         """Return the PodsReport."""
         from kplan.questions.pods.created import pods_report, stored_pods
         from kplan.workloads.manifests import load_manifests
 
         if not self.manifests:
             raise UsageError("no manifest given", hint="name manifests")
-        minor = planner.release.number
+        minor = base.release.number
         loaded = load_manifests(
             self.manifests,
-            snapshot=planner.world,
+            snapshot=base.world,
             namespace=self.namespace or None,
             replicas=self.replicas,
             minor=minor,
         )
-        stored = stored_pods(loaded, planner.world, refuse_objects=False, minor=minor)
-        return pods_report(stored, loaded, planner.snapshot.source)
+        stored = stored_pods(loaded, base.world, refuse_objects=False, minor=minor)
+        return pods_report(stored, loaded, base.snapshot.source)

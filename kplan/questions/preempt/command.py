@@ -57,6 +57,7 @@ def preempt(
     manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     planner, pods = question.planner, list(question.pods)
+    from kplan.cluster.in_order import place_in_order
     from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
     from kplan.report.registry import HUMAN_FORMATS
 
@@ -65,7 +66,7 @@ def preempt(
         known = planner.world.pod_by_key
         pods = list(choice.keys_of((known[key] for key in pending_in_turn(planner)), namespace))
     with counted("looking for pods to evict", planner, quiet=verbosity.quiet):
-        plan = planner.plan(pods, settle_preemption=settle_preemption)
+        plan = place_in_order(planner, pods, settle_preemption=settle_preemption)
     placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
     with busy("following the victims", quiet=verbosity.quiet):

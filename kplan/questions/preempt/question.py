@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import AskAll, Manifest, PodName, Question
+from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.preemption_report import PreemptionReport
-    from kplan.planner.planner import Planner
 
 
 class Preempt(Question, frozen=True):
@@ -34,15 +32,14 @@ class Preempt(Question, frozen=True):
     follow: bool = True
     explain: bool = False
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> PreemptionReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> PreemptionReport:
         """Return the PreemptionReport."""
+        from kplan.cluster.in_order import place_in_order
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
         from kplan.questions.subjects import subject_of
 
         subject = subject_of(
-            planner,
+            base,
             self.pods,
             self.manifests,
             namespace=self.namespace,
@@ -50,8 +47,8 @@ class Preempt(Question, frozen=True):
             run_cron_jobs=self.run_cron_jobs,
         )
         is_all = not self.pods and not self.manifests
-        pods = pending_in_turn(planner) if is_all else subject.pods
-        plan = subject.planner.plan(pods, settle_preemption=self.settle_preemption)
+        pods = pending_in_turn(base) if is_all else subject.pods
+        plan = place_in_order(subject.base, pods, settle_preemption=self.settle_preemption)
         placements = without_room(plan.placements) if is_all else plan.placements
-        followed = follow_victims(subject.planner, pods) if self.follow else None
-        return preemption_report(plan.context, placements, followed, fail_on=fail_on, explain=self.explain)
+        followed = follow_victims(subject.base, pods) if self.follow else None
+        return preemption_report(plan.context, placements, followed, fail_on=showing.fail_on, explain=self.explain)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kplan.documents.remedies import Kind
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.remedies import RemedyReport
-    from kplan.planner.planner import Planner
 
 
 class Remedy(Question, frozen=True):
@@ -28,12 +26,12 @@ class Remedy(Question, frozen=True):
     only: tuple[Kind, ...] = ()
     without: tuple[Kind, ...] = ()
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> RemedyReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> RemedyReport:
         """Return the RemedyReport."""
         from kplan.actions.actions import allowed_kinds
         from kplan.questions.remedy.report import remedy_report
 
-        planner.resolve(self.pods)
-        return remedy_report(planner, self.pods or None, kinds=allowed_kinds(self.only, self.without), fail_on=fail_on)
+        base.resolve(self.pods)
+        return remedy_report(
+            base, self.pods or None, kinds=allowed_kinds(self.only, self.without), fail_on=showing.fail_on
+        )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kplan.errors import UsageError
-from kplan.questions.base import AskAll, Question
+from kplan.questions.base import PLAIN, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
+    from kplan.cluster.base import Base
     from kplan.documents.runbook import RunbookReport
-    from kplan.planner.planner import Planner
 
 
 class Runbook(Question, frozen=True):
@@ -29,12 +27,10 @@ class Runbook(Question, frozen=True):
     rolling: bool = False
     options: DrainOptions = DrainOptions()
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> RunbookReport:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> RunbookReport:
         """Return the RunbookReport."""
         from kplan.questions.runbook.steps import runbook_report
 
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        return runbook_report(planner, self.nodes, rolling=self.rolling, options=self.options, fail_on=fail_on)
+        return runbook_report(base, self.nodes, rolling=self.rolling, options=self.options, fail_on=showing.fail_on)

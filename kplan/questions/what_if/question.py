@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import AskAll, Manifest, Question
+from kplan.questions.base import PLAIN, Manifest, Question, Showing
 from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 from kplan.questions.drain.question import Drain
 from kplan.questions.explain.question import Explain
@@ -17,8 +16,8 @@ from kplan.questions.plan.question import Plan, Queue
 from kplan.questions.preempt.question import Preempt
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition, Head
-    from kplan.planner.planner import Planner
+    from kplan.cluster.base import Base
+    from kplan.documents.base import Head
 
 Plain = (
     Place | Plan | Queue | Preempt | Drain | Explain | Capacity | Shapes | Headroom | Shrink | Nodes | InTurn | ManyRuns
@@ -49,11 +48,12 @@ class WhatIf(Question, frozen=True):
     scale: tuple[str, ...] = ()
     settle: bool = False
 
-    def answer(
-        self, planner: Planner, *, fail_on: Sequence[Condition] | None = None, ask_all: AskAll | None = None
-    ) -> Head:
+    def answer(self, base: Base, showing: Showing = PLAIN) -> Head:
         """Return the answer of the question."""
-        changed = planner.changed(
+        from kplan.effects.what_if import changed_as
+
+        changed = changed_as(
+            base,
             with_=self.objects,
             without=self.without,
             add_nodes=self.add_nodes,
@@ -62,4 +62,4 @@ class WhatIf(Question, frozen=True):
             scale=self.scale,
             settle=self.settle,
         )
-        return self.question.answer(changed, fail_on=fail_on)  # workers have the planner as it was
+        return self.question.answer(changed, showing)
