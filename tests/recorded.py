@@ -1,7 +1,5 @@
 """Large sets, recorded or drawn: a sample by default, and all of them where KPLAN_ALL_RECORDED is set, as in CI."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -1,7 +1,5 @@
 """Conformance scenarios as ready-made worlds for tests of laws."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents held against the JSON Schemas that kplan ships."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

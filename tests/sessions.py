@@ -6,8 +6,6 @@ are run one after another in a folder of their own that has the repository's ``f
 ``text`` block follows is an example with what it prints; the examples of a page follow each other, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The public face: every name is there, and asking for none of them costs nothing."""
 
-from __future__ import annotations
-
 import doctest
 import subprocess
 import sys

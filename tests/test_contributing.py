@@ -1,7 +1,5 @@
 """CONTRIBUTING.md, followed to the letter in a copy of the package."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

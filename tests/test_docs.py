@@ -1,7 +1,5 @@
 """Pages for people are run as they stand."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files by which other programs install and call kplan keep the rules of their hosts."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

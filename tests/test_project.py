@@ -1,7 +1,5 @@
 """The project's own files: what is packed, which linters run, where the version stands."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

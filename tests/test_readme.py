@@ -1,7 +1,5 @@
 """What the README says holds; its sessions are run with those of docs/ in test_docs.py."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

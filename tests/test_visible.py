@@ -1,7 +1,5 @@
 """Texts of others on their way out: laws of the escaping, and that nothing that is printed goes past it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files: whole or not at all, with their rights, and nothing else touched."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

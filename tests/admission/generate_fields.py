@@ -9,8 +9,6 @@ Usage: ``python tests/admission/generate_fields.py`` with kubernetes 37 installe
 marked with the release that brought them.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Decoding as strictly as an API server does it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Fields behind a gate that is off are dropped, as the API server drops them, and nothing else is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

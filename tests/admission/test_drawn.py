@@ -6,8 +6,6 @@ taken. The cluster is that of ``recorded/cases.jsonl.gz``, with service accounts
 are manifests that differ only in whether a list is empty or absent, which kplan does not tell apart.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

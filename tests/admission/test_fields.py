@@ -1,7 +1,5 @@
 """The table of the API's fields."""
 
-from __future__ import annotations
-
 import kubernetes
 
 from kplan.admission import fields

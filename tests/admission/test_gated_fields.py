@@ -1,7 +1,5 @@
 """Which fields of a manifest an API server of an older minor drops, and that they are as if never said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

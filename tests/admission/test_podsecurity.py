@@ -1,7 +1,5 @@
 """What the levels of PodSecurity forbid, in the API server's words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -5,8 +5,6 @@ the pod as it was stored, or why it was refused. Left out of the comparison is w
 times, the suffix of the token volume, a label of a node that the recording does not hold.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

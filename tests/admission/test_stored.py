@@ -1,7 +1,5 @@
 """What controllers and the API server write into pods beside what scheduling reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Times are read as Go reads them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.admission.times import time_problem

@@ -1,7 +1,5 @@
 """The map of a cluster agrees with the placements that it stands for."""
 
-from __future__ import annotations
-
 import kplan
 from tests.report.documents import node, pod
 

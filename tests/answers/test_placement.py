@@ -1,7 +1,5 @@
 """A placement says what the contract says a placement says."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """The context of reports, their summary, and the report about placements."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kplan.answers.placement_report import placement_documents, placement_report, summary

@@ -1,7 +1,5 @@
 """What fails a pipeline."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, judge, parse_fail_on

@@ -1,7 +1,5 @@
 """Names are compared with care for the time that it takes."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

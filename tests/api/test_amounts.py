@@ -1,7 +1,5 @@
 """Quantities are found wherever the types have them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

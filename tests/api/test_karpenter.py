@@ -1,7 +1,5 @@
 """Karpenter's kinds: what is read, filled in, refused and redacted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

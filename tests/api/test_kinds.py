@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import msgspec
 
 from kplan.api.base import ApiObject

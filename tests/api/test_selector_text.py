@@ -1,7 +1,5 @@
 """Label selectors as people type them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.labels import InvalidSelector

@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_autoscaler.py
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

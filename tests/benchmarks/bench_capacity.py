@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_capacity.py [--quick]     --quick leaves out the 100,000 replicas and 15,000 nodes
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 python tests/benchmarks/bench_check.py [NODES [PODS]]
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_devices.py [NODES [DEVICES [PODS]]]
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ for pods that all say the same.
 usage: python tests/benchmarks/bench_distinct.py [NODES [RUNNING [NEW]]]
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Mapping

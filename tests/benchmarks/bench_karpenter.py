@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_karpenter.py
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

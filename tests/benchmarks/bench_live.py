@@ -7,8 +7,6 @@ measured is kplan. Goals for 5,000 nodes and 20,000 pods: loaded within 4 s, und
 the bytes that `kubectl get -o json` prints.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_place.py [NODES [RUNNING [NEW]]]
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_preemption.py [NODES]
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

@@ -5,8 +5,6 @@ Every node is evaluated for every pod. Time is the process's own, so that what e
 usage: python tests/benchmarks/bench_scheduler_perf.py [NAME...]     names may be parts of workloads' names
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_simulation.py
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 import time

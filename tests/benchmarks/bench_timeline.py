@@ -3,8 +3,6 @@
 Run it with: python tests/benchmarks/bench_timeline.py
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

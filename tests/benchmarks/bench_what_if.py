@@ -3,8 +3,6 @@
 usage: python tests/benchmarks/bench_what_if.py
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Made-up clusters for the benchmarks: the same objects for the same arguments."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from typing import Any

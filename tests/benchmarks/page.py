@@ -5,8 +5,6 @@ It takes some minutes, and wants a machine that does nothing else.
 usage: python tests/benchmarks/page.py [PATH]     PATH: docs/benchmarks.md unless told otherwise
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

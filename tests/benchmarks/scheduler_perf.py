@@ -4,8 +4,6 @@ Source: test/integration/scheduler_perf (v1.36), the largest size of each test t
 every 200 ms becomes one pod every so many measured ones, as many as upstream schedules at its threshold in that time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

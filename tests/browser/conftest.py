@@ -1,7 +1,5 @@
 """Headless Chromium, and pages that kplan wrote."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

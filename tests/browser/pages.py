@@ -1,7 +1,5 @@
 """Pages to look at: the demo cluster asked several questions, and a large cluster."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 from typing import Any

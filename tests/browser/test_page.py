@@ -1,7 +1,5 @@
 """The HTML report in a real browser: it sorts, filters, folds and links, asks nobody for anything, and fits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replicas placed many at a time end where those placed one after the other do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings

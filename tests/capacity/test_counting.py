@@ -1,7 +1,5 @@
 """How many replicas fit, where, and what would have to be added."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

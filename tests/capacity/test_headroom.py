@@ -1,7 +1,5 @@
 """Headroom: every workload that has replicas, each asked alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

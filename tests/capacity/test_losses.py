@@ -1,7 +1,5 @@
 """What outlasts the loss of a node or a zone, held against a plain check: the loss takes place, and all are placed."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The cheapest mix of shapes to add, held against trying every mix."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of node shapes: what they mean, and everything that is wrong with one at once."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Nodes that are not needed: drained one after another, with every pod placed and every budget kept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Templates of workloads: what is counted, and replicas that need claims of their own."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs kplan's commands inside the tests' own process, which is quicker than a process each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from typer.testing import CliRunner, Result

@@ -1,7 +1,5 @@
 """Runs kplan as its users do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 All commands run one after another in one process, whose standard output and error are the terminal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """What a pipeline shows: an annotation a workload on its line, a page that sums up, results with a place."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments mean what kubectl's do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Secrets in every place where one can stand: none of them is in anything that kplan prints or writes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

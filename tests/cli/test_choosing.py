@@ -1,7 +1,5 @@
 """Which pods are meant by namespace and labels."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

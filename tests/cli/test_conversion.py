@@ -1,7 +1,5 @@
 """Values of options converted without Pydantic are what Typer makes of them."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any

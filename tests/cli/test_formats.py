@@ -1,7 +1,5 @@
 """Documents as data, on every command that prints JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

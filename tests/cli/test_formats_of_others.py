@@ -1,7 +1,5 @@
 """Every command's SARIF and JUnit, held against the schemas of those who read them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree as ET

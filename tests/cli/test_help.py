@@ -1,7 +1,5 @@
 """Help: options in groups, and examples that do what they say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

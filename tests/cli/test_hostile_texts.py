@@ -1,7 +1,5 @@
 """What others wrote speaks neither to the terminal nor to a CI system, whatever command prints it in whatever form."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Values that do not belong where they stand: an answer, or a message in words, and never an internal error."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.cli import live_options as module

@@ -1,7 +1,5 @@
 """Manifests as the command line names them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

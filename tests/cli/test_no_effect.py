@@ -1,7 +1,5 @@
 """Options that do nothing are told, and passed over."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.cli.no_effect import RULES

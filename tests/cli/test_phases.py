@@ -1,7 +1,5 @@
 """What people are told while they wait, and when they do not wait any longer."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """The ready jobs for pipelines: the script does what they rely on, and they call it and kplan as they are."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`--runs`, `--ties`, `--kubernetes-version` and `--feature-gates` on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

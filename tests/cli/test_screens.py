@@ -1,7 +1,5 @@
 """What a person sees: every command of the README, of docs/ and of the help, on terminals of several widths."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

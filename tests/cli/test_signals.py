@@ -1,7 +1,5 @@
 """What ends kplan from outside, at any moment."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """What a terminal gets: colour where it is wanted, lines that fit, and the same words as a pipe."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Manifests of what runs in the demo cluster already."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes on paper, on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

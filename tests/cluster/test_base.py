@@ -1,7 +1,5 @@
 """No question leaves a trace in the planner that the next one could see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

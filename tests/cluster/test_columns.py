@@ -1,7 +1,5 @@
 """A cluster taken over from another one is the cluster built from nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Which release decides, and which of equal nodes is taken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What is asked for and not honoured is always told."""
 
-from __future__ import annotations
-
 import kplan
 from tests.effects.test_queue_plan import node, pod
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.config.args import VolumeBindingArgs, default_args

@@ -3,8 +3,6 @@
 The words are upstream's where it has some: apis/config/validation/*_test.go, scheme_test.go, framework_test.go (v1.36).
 """
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The effective configuration written as a document: it says everything, and loads as what it was."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings

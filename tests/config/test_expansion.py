@@ -4,8 +4,6 @@ Re-expresses default_plugins_test.go TestMergePlugins, framework_test.go TestNew
 TestNewFrameworkErrors (v1.36).
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The table of in-tree plugins agrees with itself and with the default profile that upstream prints."""
 
-from __future__ import annotations
-
 from kplan.config import default_configuration
 from kplan.config.args import ARGS_TYPES
 from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES

@@ -3,8 +3,6 @@
 Re-expresses scheme_test.go TestCodecsDecodePluginConfig and defaults_test.go (v1.36) besides rules of kplan's own.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -4,8 +4,6 @@ Re-expresses validation_pluginargs_test.go (v1.36) for the default feature gates
 inside `args`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every scenario of this folder decides as kube-scheduler decided it, minor by minor, field by field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every scenario of `feature_gates` decides as kube-scheduler 1.36.2 did with gates on that are off by default."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a real scheduler's draws fell, held against what kplan takes and foretells."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from pathlib import Path

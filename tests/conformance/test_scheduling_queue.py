@@ -1,7 +1,5 @@
 """Scenarios of `feature_gates/queue` end as with kube-scheduler 1.36.2: pods arrive in waves, alone or in groups."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

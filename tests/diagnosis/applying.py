@@ -1,7 +1,5 @@
 """Remedies carried out, as one would with kubectl."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small clusters with one pod pending for an everyday reason each."""
 
-from __future__ import annotations
-
 from tests.diagnosis.more_everyday import MORE
 from tests.diagnosis.objects import (
     HOST,

@@ -1,7 +1,5 @@
 """Further everyday reasons: names that are misspelt, volumes, pools and what nodes are made of."""
 
-from __future__ import annotations
-
 from tests.diagnosis.objects import (
     HOST,
     ZONE,

@@ -1,7 +1,5 @@
 """What small clusters with a pending pod consist of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pods pending for everyday reasons: the sentence names the cause, and each remedy works when it is carried out."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.diagnosis.diagnosis import MOST_WITH_REMEDIES

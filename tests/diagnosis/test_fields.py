@@ -1,7 +1,5 @@
 """The field that a diagnosis points at is the one that a reader would change."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.diagnosis.everyday import STORIES

@@ -1,7 +1,5 @@
 """What a toleration may mean is looked up, not searched for among all taints."""
 
-from __future__ import annotations
-
 import pytest
 
 import kplan

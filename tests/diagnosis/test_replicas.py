@@ -1,7 +1,5 @@
 """What would help all replicas of a workload that find no node, tried with as many as there are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

@@ -1,7 +1,5 @@
 """What every document shares."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

@@ -1,7 +1,5 @@
 """Working off the whole queue: order, preemption, replacements, and what is left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A cluster that has settled: what its pods took is taken, for whoever comes next."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.planner.planner import Planner

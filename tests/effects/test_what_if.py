@@ -1,7 +1,5 @@
 """Changes on paper: laws, and what each kind of change means."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random pods and clusters, with plain models that recount everything."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Nodes of a table that do not exist at present."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rounding and scaling as Go does it, element by element."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

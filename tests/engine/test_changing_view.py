@@ -1,7 +1,5 @@
 """A view that changes step by step answers as one that adds everything up each time."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

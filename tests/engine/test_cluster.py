@@ -1,7 +1,5 @@
 """What a cluster adds up equals counting again, whatever came and went."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Which nodes have an image, and how large it is."""
 
-from __future__ import annotations
-
 from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.engine.images import ImageIndex

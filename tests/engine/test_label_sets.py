@@ -1,7 +1,5 @@
 """Selectors asked about distinct sets of labels say what they say of each set."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Nodes as columns say what the nodes say."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given, settings

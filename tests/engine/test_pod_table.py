@@ -1,7 +1,5 @@
 """Pods as columns say what the pods say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What nodes have and what is taken of it, as scores of allocation see it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

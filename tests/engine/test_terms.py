@@ -1,7 +1,5 @@
 """Terms of running pods, grouped by what they say."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Verdicts as bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

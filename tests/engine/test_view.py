@@ -1,7 +1,5 @@
 """A view shows each node as it would be if its own pods were others, and all other nodes as they are."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

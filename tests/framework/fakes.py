@@ -1,7 +1,5 @@
 """Plugins that answer as told, and sessions in which they are all there is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

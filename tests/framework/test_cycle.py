@@ -1,7 +1,5 @@
 """One pod's cycle, rule by rule, with plugins that answer as told."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.documents.placement import Outcome

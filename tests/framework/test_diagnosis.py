@@ -1,7 +1,5 @@
 """What the filters said, and the message about it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statuses, and the profile's plugins held against the extension points."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.config.defaults import default_configuration

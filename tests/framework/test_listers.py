@@ -1,7 +1,5 @@
 """Objects of a snapshot, found as plugins ask for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.core import Namespace, Service

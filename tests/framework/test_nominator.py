@@ -1,7 +1,5 @@
 """Promises to pending pods."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Who is tried, in which order, and why the others are not."""
 
-from __future__ import annotations
-
 from kplan.documents.queue import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
 from kplan.framework.queue import SchedulingQueue, enqueue

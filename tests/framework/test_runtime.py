@@ -1,7 +1,5 @@
 """The rules by which plugins are asked at each extension point."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

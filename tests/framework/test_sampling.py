@@ -1,7 +1,5 @@
 """Where the search for nodes stops, and where the next one starts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

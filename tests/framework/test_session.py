@@ -1,7 +1,5 @@
 """A session, its forks, and the nominations that it starts with."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.engine.cluster import NOWHERE

@@ -1,7 +1,5 @@
 """What is kept for a shape and patched row by row equals asking everything anew."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

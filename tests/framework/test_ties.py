@@ -1,7 +1,5 @@
 """The node that kube-scheduler's heap brings up first, against the heap itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

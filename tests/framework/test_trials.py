@@ -1,7 +1,5 @@
 """Which filters are asked again while pods come and go."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kplan.api.core import Node, Pod

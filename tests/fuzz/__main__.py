@@ -1,7 +1,5 @@
 """Try hostile inputs for some time: ``python -m tests.fuzz --seed 1 --seconds 100``; exits with 1 after a finding."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """One hostile input after the other, each to one of kplan's commands, and what must not happen."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

@@ -1,7 +1,5 @@
 """Objects of every kind with odd contents, made from the types of their fields, spec and status alike."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tool that tries hostile inputs finds what it is for, and finds nothing in a few inputs."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The clusters of the incidents, and how to ask about them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

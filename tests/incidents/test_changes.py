@@ -1,7 +1,5 @@
 """A change answers for what it brings about, and not for pods that were pending before."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.incidents.asking import answer, manifest

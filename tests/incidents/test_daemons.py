@@ -1,7 +1,5 @@
 """A DaemonSet's pod that finds no room is one of several that run."""
 
-from __future__ import annotations
-
 from tests.incidents.asking import answer, text
 
 

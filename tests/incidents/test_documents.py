@@ -1,7 +1,5 @@
 """What Python gets is what the command prints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

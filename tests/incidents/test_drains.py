@@ -1,7 +1,5 @@
 """A drain does what kubectl and the eviction API do, says what blocks it, and what would help."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.incidents.asking import answer, text

@@ -1,7 +1,5 @@
 """An answer that depends on a draw among equal nodes says so without being asked."""
 
-from __future__ import annotations
-
 from tests.incidents.asking import answer, text
 
 

@@ -1,7 +1,5 @@
 """What a pipeline gives to kplan is never green in silence."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cli.commands import invoke

@@ -1,7 +1,5 @@
 """Replicas that a quota keeps away are named wherever one asks about their workload."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.incidents.asking import answer, manifest, text

@@ -1,7 +1,5 @@
 """What would help a pod is what an expert would try first, and says for how many pods it helps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.incidents.asking import remedies, text

@@ -1,7 +1,5 @@
 """A rollout that cannot surge says so, and what would let it go on."""
 
-from __future__ import annotations
-
 from tests.incidents.asking import answer, manifest, text
 
 SURGE = manifest("surge")

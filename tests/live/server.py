@@ -4,8 +4,6 @@ Lists are cut into pages as the recorded server cut them (the continue tokens ar
 selectors on the phase and namespaced paths filter, users come from bearer tokens, and every request is kept.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import gzip

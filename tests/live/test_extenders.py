@@ -1,7 +1,5 @@
 """Extenders over HTTP, against a real local server that can misbehave."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

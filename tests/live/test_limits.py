@@ -1,7 +1,5 @@
 """Servers, extenders and plugins that never come to an end: each meets a limit."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

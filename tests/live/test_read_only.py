@@ -1,7 +1,5 @@
 """Every command that can reach a cluster, driven against a server that keeps what it was asked: nothing but GET."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import email.utils
 import json
 import time

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.api.kinds import KINDS
 from kplan.live.collect import collect
 from kplan.live.options import LiveOptions

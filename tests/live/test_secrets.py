@@ -1,7 +1,5 @@
 """What a server or plugin repeats of a credential is hidden, in whatever form."""
 
-from __future__ import annotations
-
 import base64
 import random
 import string

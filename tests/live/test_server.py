@@ -1,7 +1,5 @@
 """The stand-in server answers as the recorded one did."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

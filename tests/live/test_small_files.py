@@ -1,7 +1,5 @@
 """Small files that a kubeconfig names."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

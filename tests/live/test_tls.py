@@ -1,7 +1,5 @@
 """Certificates and keys in memory, which no file of the disk ever holds."""
 
-from __future__ import annotations
-
 import base64
 import os
 import signal

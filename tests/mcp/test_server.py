@@ -1,7 +1,5 @@
 """The server, asked by the SDK's own client in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Drains and rollouts asked many times: laws, against plain answers, and what is drawn."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What comes of many draws: in law, against plain answers, and told in a document."""
 
-from __future__ import annotations
-
 import pytest
 
 import kplan

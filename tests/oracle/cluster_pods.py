@@ -1,7 +1,5 @@
 """Random pods that want and hold many things at once."""
 
-from __future__ import annotations
-
 import random
 
 APPS = ("web", "db", "cache", "batch", "ml")

@@ -1,7 +1,5 @@
 """Random storage for random clusters: bound and waiting claims, volumes that few nodes reach, drivers with limits."""
 
-from __future__ import annotations
-
 from tests.oracle.cluster_pods import NAMESPACES, api_object
 
 DRIVERS = ("disk.example.com", "share.example.com")

@@ -1,7 +1,5 @@
 """Random clusters, crowded and contrived: every rule that decides has something to decide, often several at once."""
 
-from __future__ import annotations
-
 from tests.oracle.cluster_pods import (
     APPS,
     DONGLE,

@@ -1,7 +1,5 @@
 """kplan's placement documents and recorded decisions in the form in which the oracle scheduler answers."""
 
-from __future__ import annotations
-
 
 def of_document(document):
     """Reduce a placement document to what the oracle says of a pod."""

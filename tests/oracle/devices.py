@@ -1,7 +1,5 @@
 """Which claims fit a node's devices at all: every choice tried, without order, memory or cleverness."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, product
 

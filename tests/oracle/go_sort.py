@@ -1,7 +1,5 @@
 """Go's sort.Slice with any comparison, contradictory ones included: quicksort that looks out for patterns."""
 
-from __future__ import annotations
-
 WORD = 2**64
 
 

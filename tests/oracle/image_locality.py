@@ -1,7 +1,5 @@
 """ImageLocality, one node at a time; the nodes come in the order of their names."""
 
-from __future__ import annotations
-
 MIB = 1024 * 1024
 
 

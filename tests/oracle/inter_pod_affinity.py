@@ -3,8 +3,6 @@
 `running` lists pods by node name, `namespaces` holds the labels of each namespace by name.
 """
 
-from __future__ import annotations
-
 from tests.oracle.labels import labels_of, namespace_of, selects
 
 AFFINITY = ("UnschedulableAndUnresolvable", ["node(s) didn't match pod affinity rules"])

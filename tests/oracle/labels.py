@@ -1,7 +1,5 @@
 """Label selectors, one set of labels at a time; all selectors are valid."""
 
-from __future__ import annotations
-
 
 def selects(selector, labels):
     """None takes nothing, an empty selector everything."""

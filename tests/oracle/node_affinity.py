@@ -1,7 +1,5 @@
 """NodeAffinity, one node at a time; all selectors are valid."""
 
-from __future__ import annotations
-
 import re
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"

@@ -1,7 +1,5 @@
 """NodePorts, one node at a time; the ports in use are a set, without a count."""
 
-from __future__ import annotations
-
 
 def ports(pod):
     spec = pod["spec"]

@@ -1,7 +1,5 @@
 """NodeResourcesBalancedAllocation, one node at a time."""
 
-from __future__ import annotations
-
 import math
 
 from .requests import ALWAYS, allocatable, pod_requests

@@ -1,7 +1,5 @@
 """NodeResourcesFit, one node at a time."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from .requests import ALWAYS, allocatable, nonzero, pod_requests

@@ -3,8 +3,6 @@
 `running` lists pods by node name. `change` is what one node has more (`coming`) or fewer (`leaving`) than that.
 """
 
-from __future__ import annotations
-
 import math
 
 from tests.oracle import node_affinity, taint_toleration

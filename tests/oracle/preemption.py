@@ -4,8 +4,6 @@ A world is one node that the incoming pod does not fit on: `remove(pod)` and `ad
 the pod passes now. Pods are anything with key, name, namespace, labels, priority and start (a number, or None).
 """
 
-from __future__ import annotations
-
 INFINITE = float("inf")
 
 

@@ -1,7 +1,5 @@
 """What a pod asks for: exact sums of quantities, from JSON objects."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from functools import cache

@@ -4,8 +4,6 @@ Left out: claims that PreFilter rejects, dynamic resources, extenders. Answers h
 that tests compare.
 """
 
-from __future__ import annotations
-
 from tests.oracle import node_affinity, node_ports, node_resources_fit, taint_toleration, volumes
 from tests.oracle.inter_pod_affinity import REQUIRED
 from tests.oracle.labels import is_terminating

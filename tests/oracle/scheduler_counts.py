@@ -1,7 +1,5 @@
 """Inter-pod affinity and topology spread, with counts that follow pods as they come and go."""
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """Default preemption for the oracle scheduler: every node in turn, on a copy that really changes."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from tests.oracle.go_sort import go_sort

@@ -1,7 +1,5 @@
 """Scores for the oracle scheduler."""
 
-from __future__ import annotations
-
 import math
 
 from tests.oracle import image_locality, node_affinity, node_resources_fit, taint_toleration

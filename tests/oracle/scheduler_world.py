@@ -1,7 +1,5 @@
 """A cluster for the oracle scheduler: nodes, the pods on them in kube-scheduler's order, and what pods ask for."""
 
-from __future__ import annotations
-
 import copy
 from fractions import Fraction
 

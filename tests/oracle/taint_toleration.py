@@ -1,7 +1,5 @@
 """TaintToleration and NodeUnschedulable, one node at a time."""
 
-from __future__ import annotations
-
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 

@@ -3,8 +3,6 @@
 Storage is in whole bytes here (plain numbers as quantities); selectors and affinities know In, NotIn and Exists.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 UNSCHEDULABLE = "Unschedulable"

@@ -1,7 +1,5 @@
 """Laws that every plan obeys, held on the conformance scenarios and on sequences drawn from them."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Plans in which volumes decide: what one pod of a plan takes, the next does not get."""
 
-from __future__ import annotations
-
 import kplan
 
 

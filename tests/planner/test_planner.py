@@ -1,7 +1,5 @@
 """What a planner may be asked, and what it says when it cannot answer."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec import UNSET
 

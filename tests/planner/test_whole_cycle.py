@@ -1,7 +1,5 @@
 """Whole decisions against a scheduler that takes one pod and one node at a time, on clusters full of contrivances."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

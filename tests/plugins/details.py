@@ -1,7 +1,5 @@
 """Details as plain facts."""
 
-from __future__ import annotations
-
 
 def facts(detail):
     """Return the JSON form of a detail without what tells its kind, and without a reason that it does not name."""

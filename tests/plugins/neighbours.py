@@ -1,7 +1,5 @@
 """Small clusters in which it matters who runs where: labelled pods in namespaces, nodes in topology domains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

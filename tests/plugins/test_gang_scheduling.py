@@ -1,7 +1,5 @@
 """Pods of a gang wait for one another: before the queue until enough are known, on their nodes until enough fit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

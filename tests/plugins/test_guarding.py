@@ -1,7 +1,5 @@
 """A plugin of somebody else that goes wrong is named, and its answers are checked."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

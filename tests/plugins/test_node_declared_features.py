@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.plugins.node_declared_features import FEATURES, NodeDeclaredFeatures, known_features

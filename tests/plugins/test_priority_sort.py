@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.plugins.priority_sort import PrioritySort
 
 from .worlds import World, node, pod

@@ -1,7 +1,5 @@
 """In-tree plugins by name, and plugins that somebody brings along."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small clusters with storage, made of JSON objects, and random ones."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small clusters made of JSON objects, a plugin asked about one, and random ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

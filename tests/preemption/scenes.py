@@ -1,7 +1,5 @@
 """Small clusters of JSON objects for preemption."""
 
-from __future__ import annotations
-
 import kplan
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -1,7 +1,5 @@
 """DefaultPreemption by example; numbers of the rows stand in the names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The dry run on all nodes at once equals doing it node by node on clusters that really change; and its laws."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from types import SimpleNamespace

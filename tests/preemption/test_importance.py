@@ -1,7 +1,5 @@
 """The order of victims on many nodes at once is that of each node alone."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """kubectl's protocol for completing what comes after a plugin's name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

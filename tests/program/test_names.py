@@ -1,7 +1,5 @@
 """The names that shells complete."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

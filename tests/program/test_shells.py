@@ -1,7 +1,5 @@
 """Real shells, in a terminal of their own, with names that a shell could take for commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """Standard input, output and error in every state in which a program may find them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Every question is a value: it travels, and gives the answer of the command that asks the same."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

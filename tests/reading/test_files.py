@@ -1,7 +1,5 @@
 """Inputs that are no honest files: devices, streams without end, bombs, folders that cannot be read."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

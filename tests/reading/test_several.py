@@ -1,7 +1,5 @@
 """Arguments that are one thing or several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

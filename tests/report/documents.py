@@ -1,7 +1,5 @@
 """Small clusters and the documents about them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

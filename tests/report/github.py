@@ -3,8 +3,6 @@
 Written after GitHub's specification of its Markdown (autolinks, extended) and its pages on mentions and references.
 """
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """The verdict stands first and last, and nothing is said twice."""
 
-from __future__ import annotations
-
 from kplan.documents.base import Counted, Verdict
 from kplan.report.arranging import arranged, failure_text
 from kplan.report.blocks import Block, Heading, Span, Table, line

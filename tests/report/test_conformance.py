@@ -1,7 +1,5 @@
 """Reports about clusters of every kind: all formats can tell them, and each detail has a sentence of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

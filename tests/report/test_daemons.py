@@ -1,7 +1,5 @@
 """A DaemonSet's pods are told as one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

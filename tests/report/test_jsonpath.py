@@ -1,7 +1,5 @@
 """Templates mean what they mean to kubectl."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """A comment that holds foreign names calls nobody and leads nowhere."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

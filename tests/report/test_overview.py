@@ -1,7 +1,5 @@
 """Many workloads are told in a line each, those that need attention first and in brief."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whole queues and capacities of the conformance scenarios, told in every format."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

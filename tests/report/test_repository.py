@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.report.repository import as_argument, file_in

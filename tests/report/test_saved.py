@@ -1,7 +1,5 @@
 """Saved reports, whole and broken."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

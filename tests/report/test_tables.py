@@ -1,7 +1,5 @@
 """Tables fit their width, fold where one may, and lose nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

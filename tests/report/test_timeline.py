@@ -1,7 +1,5 @@
 """Times in words, and what a change with a clock shows."""
 
-from __future__ import annotations
-
 import pytest
 
 import kplan

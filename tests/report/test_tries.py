@@ -1,7 +1,5 @@
 """Pods that need room are told in a line each: whom they evict, and where."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.api.readable import readable
 from kplan.report.words import age_text, count, moment_text, name_ranges
 

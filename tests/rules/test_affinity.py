@@ -1,7 +1,5 @@
 """Inter-pod terms, compiled, and grouped by what they say."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.core import Pod

@@ -1,7 +1,5 @@
 """The tables follow csi-translation-lib plugins/{aws_ebs,gce_pd,azure_disk,openstack_cinder,portworx}_test.go."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.core import PersistentVolume

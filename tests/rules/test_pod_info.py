@@ -1,7 +1,5 @@
 """What is derived from a pod, and when two pods say the same."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What pods ask for, exactly."""
 
-from __future__ import annotations
-
 import copy
 import random
 

@@ -1,7 +1,5 @@
 """What annotations and names say about claims and volumes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod

@@ -1,7 +1,5 @@
 """Small clusters with workloads, written as objects of the API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Object = dict[str, Any]

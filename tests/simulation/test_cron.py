@@ -1,7 +1,5 @@
 """Cron jobs that run by their schedule, with a clock."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Noticing that things go round in circles."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from kplan.simulation.controllers.observed import ObservedPod

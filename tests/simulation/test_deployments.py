@@ -1,7 +1,5 @@
 """Replica sets as they are kept with their pods."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.simulation.controllers.observed import Delete

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import kplan
 from kplan.documents.change import WorkloadState
 from tests.simulation.clusters import Object, deployment, node

@@ -1,7 +1,5 @@
 """What budgets allow, held against upstream's disruption_test.go and eviction_test.go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

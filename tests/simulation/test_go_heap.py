@@ -1,7 +1,5 @@
 """The heap yields what Go's heap yields, also of equal items."""
 
-from __future__ import annotations
-
 from kplan.simulation.go_heap import GoHeap
 
 

@@ -1,7 +1,5 @@
 """Which events may make a rejected pod schedulable."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Workloads that ask for more pods than there can ever be."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

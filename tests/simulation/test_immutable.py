@@ -1,7 +1,5 @@
 """What may not change, held against upstream's TestValidateJobUpdate and the update tests of the other kinds."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs whose pods are evicted, preempted or lost, and what their policies make of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

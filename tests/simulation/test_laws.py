@@ -1,7 +1,5 @@
 """What holds of every rollout and every drain, whatever the cluster."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What holds of every change of a cluster with orphans, volumes, autoscalers, quotas and budgets, however they mix."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Durations that the status of a cluster's own pods and jobs shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

@@ -1,7 +1,5 @@
 """Pods that are being deleted when a change begins: they were told to go, and count as gone."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

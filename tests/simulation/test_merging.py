@@ -1,7 +1,5 @@
 """What an object says after a manifest was applied to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The scheduling queue at work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

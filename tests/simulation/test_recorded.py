@@ -4,8 +4,6 @@ Several controllers and the scheduler run at once in a cluster, and some of what
 go, or land, in another order. Cases whose outcome hangs on such a lot are named here with it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

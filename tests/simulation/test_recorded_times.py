@@ -4,8 +4,6 @@ Each case has every event with its time. What is compared, for each workload: ho
 succeeded and were gone, when, in order; the lowest number of ready pods; and when it all came to rest.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

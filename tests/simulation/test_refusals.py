@@ -1,7 +1,5 @@
 """What the API server does not take while manifests are applied, and what stands then."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Drains where pods take time."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is to happen later in a simulation."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

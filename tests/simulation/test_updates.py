@@ -1,7 +1,5 @@
 """Manifests held against a cluster, and what comes of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

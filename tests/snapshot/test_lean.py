@@ -1,7 +1,5 @@
 """What is left out decides nothing; what is kept stays as it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

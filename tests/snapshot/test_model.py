@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.documents.base import MissingKind
 from kplan.snapshot.model import missing_warning
 

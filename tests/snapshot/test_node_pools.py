@@ -1,7 +1,5 @@
 """Karpenter's pools and overlays are refused as its CRDs refuse them, with the place of each mistake."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 Names in the redacted plan are put back with the redactor's own table, and then nothing may differ, messages included.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

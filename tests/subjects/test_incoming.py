@@ -1,7 +1,5 @@
 """Manifests on their way into a cluster: validated, admitted, with all that comes with them."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs take place decision by decision, and can be brought back."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

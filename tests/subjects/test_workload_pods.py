@@ -1,7 +1,5 @@
 """Workloads as kubectl names them, and the pods that are theirs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

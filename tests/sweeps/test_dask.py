@@ -1,7 +1,5 @@
 """Sweeps on a real Dask cluster, of which a worker dies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from operator import methodcaller

@@ -1,7 +1,5 @@
 """Sweeps: whoever answers, the answers are those of the questions asked one by one."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

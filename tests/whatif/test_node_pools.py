@@ -1,7 +1,5 @@
 """Node pools that are changed on paper: their nodes drift as Karpenter would see it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

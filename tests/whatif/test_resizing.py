@@ -1,7 +1,5 @@
 """Recommended requests, given to workloads and their pods on paper."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A service account that may be missing is told where a manifest names it and nothing shows that it is there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

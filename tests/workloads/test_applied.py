@@ -1,7 +1,5 @@
 """Manifests that are held against what a cluster has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What autoscalers make of the number of replicas that a manifest asks for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

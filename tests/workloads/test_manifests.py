@@ -1,7 +1,5 @@
 """Workloads become the pods that their controllers would create."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

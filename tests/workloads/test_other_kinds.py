@@ -1,7 +1,5 @@
 """Objects that come along with workloads are judged as by the API server, where decisions read them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Problems of manifests."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.workloads.problems import is_foreign, unknown_kind

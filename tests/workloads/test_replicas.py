@@ -1,7 +1,5 @@
 """Replicas beyond all bounds: made as far as they can matter, and counted from there on."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Cron jobs and templates among other manifests: no pod of theirs comes before something asks for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

@@ -1,7 +1,5 @@
 """Pods and workloads for tests of validation: good ones, with something else said where a test wants it."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is invalid in containers: ports, environment, mounts, probes, resources, security."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is invalid in the specs of pods, in upstream's words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is invalid in volumes, source by source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

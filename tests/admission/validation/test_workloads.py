@@ -1,7 +1,5 @@
 """What is invalid in workloads, in upstream's words."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

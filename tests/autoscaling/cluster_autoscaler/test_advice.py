@@ -1,7 +1,5 @@
 """What the cluster-autoscaler does, as reports tell it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kplan

@@ -1,7 +1,5 @@
 """Groups from the objects of a cluster alone, as clouds and Cluster API show them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Packing by arithmetic puts pods where a search from node to node puts them."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

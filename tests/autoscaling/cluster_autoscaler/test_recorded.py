@@ -1,7 +1,5 @@
 """kplan decides as the cluster-autoscaler did, loop by loop."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups, flags and prices: what can be said, and what is said about mistakes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Karpenter behind the seam: what comes, what goes, why the rest stays, and what it costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

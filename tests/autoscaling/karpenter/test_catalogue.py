@@ -1,7 +1,5 @@
 """Catalogues are read in kwok's format, and refused with the place of each mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

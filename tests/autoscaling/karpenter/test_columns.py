@@ -1,7 +1,5 @@
 """Sets of instance types, asked at once, are those that a loop over types finds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

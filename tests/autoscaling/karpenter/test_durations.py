@@ -1,7 +1,5 @@
 """Durations read and print as in Go."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.autoscaling.karpenter.durations import duration_text, parse_duration

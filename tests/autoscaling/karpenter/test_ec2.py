@@ -1,7 +1,5 @@
 """What the AWS command line prints becomes a catalogue."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """kplan decides as Karpenter did: the same nodes, instance types, pods, victims and replacements."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

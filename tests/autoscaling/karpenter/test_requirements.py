@@ -1,7 +1,5 @@
 """Requirements as bits decide as requirements as sets of texts do."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What makes topology constraints one, and where each lets a pod go."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.meta import LabelSelector

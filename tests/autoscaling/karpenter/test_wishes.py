@@ -1,7 +1,5 @@
 """Karpenter gives up preferences one by one, in its order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kplan.api.core import PodSpec

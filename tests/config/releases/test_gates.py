@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.config.releases import parse_gates, release_of, releases, with_gates

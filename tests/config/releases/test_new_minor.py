@@ -1,7 +1,5 @@
 """A minor of Kubernetes that is described by how it differs from another is one file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

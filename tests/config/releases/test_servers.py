@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.config.releases import release_of
 from kplan.config.releases.servers import version_note
 

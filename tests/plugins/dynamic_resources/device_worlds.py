@@ -1,7 +1,5 @@
 """Small clusters with devices, and pods that claim them."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import settings
 

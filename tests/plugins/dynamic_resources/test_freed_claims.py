@@ -1,7 +1,5 @@
 """Claims that stand in a pod's way lose their devices when the pod is rejected, and others find them free."""
 
-from __future__ import annotations
-
 import copy
 
 import kplan

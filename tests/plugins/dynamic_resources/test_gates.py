@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass, ResourceClaim

@@ -1,7 +1,5 @@
 """Searches that go on for long: what they remember changes no answer, and what they cannot finish they give up."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

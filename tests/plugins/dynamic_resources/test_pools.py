@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS, REASON_NOT_ALLOCATED

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from .device_worlds import DRIVER, DeviceWorld, claim, device, device_slice, node, pod, request

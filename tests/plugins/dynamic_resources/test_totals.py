@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from .device_worlds import (
     DeviceWorld,
     allocation,

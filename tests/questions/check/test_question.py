@@ -1,7 +1,5 @@
 """Checks: each promise of the standard set is broken by one cluster and kept by another."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

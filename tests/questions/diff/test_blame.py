@@ -1,7 +1,5 @@
 """Which part of a change causes that a workload waits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

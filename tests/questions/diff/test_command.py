@@ -1,7 +1,5 @@
 """`kplan diff`: saved reports, and one question asked twice."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

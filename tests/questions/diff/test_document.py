@@ -1,7 +1,5 @@
 """Two answers compared: laws, and what is told to tip it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Manifests of a git revision are data: nothing that a repository holds or configures runs or leads elsewhere."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Odds in every format."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """`kplan nodes` and `kplan snapshot groups`: what the autoscaler does with the example cluster, in every format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

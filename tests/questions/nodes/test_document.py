@@ -1,7 +1,5 @@
 """The question for an autoscaler: its advice becomes a report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 from tests.cli.commands import invoke

@@ -1,7 +1,5 @@
 """`kplan remedy` on the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

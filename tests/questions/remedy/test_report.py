@@ -1,7 +1,5 @@
 """Remedies of stories whose best answer is known, replayed command by command, and held against all smaller sets."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import permutations
 from typing import Any

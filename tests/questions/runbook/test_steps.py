@@ -1,7 +1,5 @@
 """The order in which nodes drain safely, each step simulated from the state before it."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

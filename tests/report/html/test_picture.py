@@ -1,7 +1,5 @@
 """The picture of a cluster: bars and cells say what the map says."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The first thing that the page says: passed or failed, and of what failed why, and what would help."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

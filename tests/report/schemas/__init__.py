@@ -1,7 +1,5 @@
 """Schemas of formats that others define, and what a text says against them."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pods and replica sets as controllers see them, for tables of cases."""
 
-from __future__ import annotations
-
 import itertools
 
 from kplan.simulation.controllers.deployment import ObservedReplicaSet

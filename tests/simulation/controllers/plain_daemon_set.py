@@ -1,7 +1,5 @@
 """The DaemonSet controller as plain loops over all nodes, as upstream has it, for each step anew."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from kplan.simulation.controllers.daemon_set import NOT_HERE, ON_DELETE, Eligibility, WantedDaemonSet

@@ -1,7 +1,5 @@
 """What is kept up to date node by node is what looking at every node says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hypothesis import given, settings

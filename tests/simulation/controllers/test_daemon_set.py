@@ -1,7 +1,5 @@
 """The daemon set controller. Upstream: pkg/controller/daemon/daemon_controller_test.go, update_test.go."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from kplan.simulation.controllers.daemon_ledger import actions

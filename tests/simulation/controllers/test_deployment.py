@@ -3,8 +3,6 @@
 Upstream: pkg/controller/deployment/rolling_test.go, sync_test.go, recreate_test.go, util/deployment_util_test.go.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.simulation.controllers.deployment import (

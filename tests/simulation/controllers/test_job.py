@@ -1,7 +1,5 @@
 """The job controller. Upstream: pkg/controller/job/job_controller_test.go, backoff_utils_test.go."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """What failed pods mean for a job. Upstream: pkg/controller/job/pod_failure_policy_test.go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

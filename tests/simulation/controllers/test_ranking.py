@@ -1,7 +1,5 @@
 """Which pods go first, held against upstream's TestGetPodsToDelete and TestSortingActivePodsWithRanks."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.simulation.controllers.observed import ObservedPod

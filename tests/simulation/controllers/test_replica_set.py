@@ -1,7 +1,5 @@
 """The replica set controller. Upstream: pkg/controller/replicaset/replica_set_test.go."""
 
-from __future__ import annotations
-
 from kplan.simulation.controllers.replica_set import BURST_REPLICAS, actions
 from tests.simulation.controllers.builders import NOW, pod, said
 

@@ -1,7 +1,5 @@
 """The stateful set controller. Upstream: pkg/controller/statefulset/stateful_set_control_test.go."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from kplan.simulation.controllers.observed import Create, ObservedPod

@@ -1,7 +1,5 @@
 """Schedules and budgets come when robfig/cron says."""
 
-from __future__ import annotations
-
 import pytest
 
 from kplan.api.karpenter import Budget
