@@ -6,8 +6,9 @@ Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers sch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final, Protocol, TypeVar
 
 from kplan.api.base import Int64, KubeStruct
 
@@ -19,6 +20,8 @@ COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
 """The feature gate without which the operators Lt and Gt tolerate nothing."""
 
 _DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_FEW: Final = 16
+"""Of so many pairs each is looked at: that is quicker than to arrange the tolerations."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -41,7 +44,28 @@ class Toleration(KubeStruct, frozen=True):
     toleration_seconds: Int64 | None = None
 
 
-def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
+class AnyTaint(Protocol):
+    """A mark on a node or on a device."""
+
+    @property
+    def key(self) -> str: ...  # noqa: D102 - as in Taint
+    @property
+    def value(self) -> str: ...  # noqa: D102
+    @property
+    def effect(self) -> str: ...  # noqa: D102
+
+
+class AnyToleration(AnyTaint, Protocol):
+    """A toleration of marks on nodes or on devices."""
+
+    @property
+    def operator(self) -> str: ...  # noqa: D102 - as in Toleration
+
+
+T = TypeVar("T", bound=AnyTaint)
+
+
+def tolerates(toleration: AnyToleration, taint: AnyTaint, *, compares: bool = False) -> bool:
     """Tell whether one toleration tolerates one taint.
 
     Parameters
@@ -59,7 +83,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -
     return toleration.operator == "Exists"
 
 
-def _compares(toleration: Toleration, taint: Taint) -> bool:
+def _compares(toleration: AnyToleration, taint: AnyTaint) -> bool:
     """Tell whether the taint's value is less (Lt) or greater (Gt) than the toleration's; other texts are neither."""
     bound, value = _decimal(toleration.value), _decimal(taint.value)
     if bound is None or value is None:
@@ -88,7 +112,7 @@ class Tolerations:
     compares : as in `tolerates`
     """
 
-    def __init__(self, tolerations: Iterable[Toleration], *, compares: bool = False) -> None:
+    def __init__(self, tolerations: Iterable[AnyToleration], *, compares: bool = False) -> None:
         self._exists: set[tuple[str, str]] = set()  # keys and effects, empty for any
         self._equal: set[tuple[str, str, str]] = set()  # the same, and values
         self._above: dict[tuple[str, str], int] = {}  # values below this number are tolerated
@@ -105,7 +129,7 @@ class Tolerations:
                 else:
                     self._below[scope] = min(bound, self._below.get(scope, bound))
 
-    def tolerate(self, taint: Taint) -> bool:
+    def tolerate(self, taint: AnyTaint) -> bool:
         """Tell whether any of them tolerates the taint."""
         key, value, effect = taint.key, taint.value, taint.effect
         scopes = ((key, effect), (key, ""), ("", effect), ("", ""))
@@ -119,6 +143,28 @@ class Tolerations:
         )
 
 
-def is_comparison(toleration: Toleration) -> bool:
+def untolerated(tolerations: Sequence[AnyToleration], taints: Sequence[T], *, compares: bool = False) -> tuple[T, ...]:
+    """Return the taints that no toleration tolerates; the time grows with the sum of both numbers.
+
+    Parameters
+    ----------
+    compares : as in `tolerates`
+    """
+    if len(tolerations) * len(taints) <= _FEW:
+        return tuple(
+            taint
+            for taint in taints
+            if not any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
+        )
+    own = _arranged(tuple(tolerations), compares)
+    return tuple(taint for taint in taints if not own.tolerate(taint))
+
+
+@lru_cache(maxsize=64)
+def _arranged(tolerations: tuple[AnyToleration, ...], compares: bool) -> Tolerations:  # noqa: FBT001 - cached
+    return Tolerations(tolerations, compares=compares)
+
+
+def is_comparison(toleration: AnyToleration) -> bool:
     """Tell whether the toleration compares numbers (Lt, Gt), which needs the gate COMPARISON_GATE."""
     return toleration.operator in {"Lt", "Gt"}

@@ -12,6 +12,10 @@ import msgspec
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError
 from kplan.live.lists import PageDecoder
+from kplan.reading.items import is_too_large, too_large
+from kplan.reading.limits import MAX_OBJECT
+
+_LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
 
 T = TypeVar("T")
 
@@ -28,6 +32,7 @@ def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
     decoder = _page_decoder(kind)
 
     def decode_page(body: bytes) -> tuple[Any, ...]:
+        _check_sizes(body, path)
         try:
             return tuple(_decode(body, decoder, _Page[kind], path).items)
         except ApiError:
@@ -36,6 +41,16 @@ def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
         return tuple(_matching(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items, kind))
 
     return decode_page
+
+
+def _check_sizes(body: bytes, path: str) -> None:
+    """Raise ApiError for an object that is larger than any that an API server stores."""
+    if len(body) <= MAX_OBJECT:
+        return
+    for index, item in enumerate(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items):
+        if is_too_large(item):
+            problem = too_large()
+            raise ApiError(f"{path}: items[{index}] is {problem.message}", status=200, hint=_LARGE_HINT)
 
 
 def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
@@ -61,6 +76,8 @@ def _page_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 def decode_object(body: bytes, kind: Any, path: str) -> Any:
     """Decode one object into the struct `kind`; raises ApiError when it does not match."""
+    if is_too_large(msgspec.Raw(body)):
+        raise ApiError(f"{path}: {too_large().message}", status=200, hint=_LARGE_HINT)
     return _decode(body, msgspec.json.Decoder(kind), kind, path)
 
 

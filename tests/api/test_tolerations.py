@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.tolerations import Taint, Toleration, Tolerations, is_comparison, tolerates, tolerations_tolerate
+from kplan.api.tolerations import (
+    Taint,
+    Toleration,
+    Tolerations,
+    is_comparison,
+    tolerates,
+    tolerations_tolerate,
+    untolerated,
+)
 
 TAINT = Taint(key="dedicated", value="ml", effect="NoSchedule")
 
@@ -77,3 +85,20 @@ def test_many_tolerations_tolerate_what_one_of_them_does(
     expected = tolerations_tolerate(tolerations, taint, compares=compares)
 
     assert Tolerations(tolerations, compares=compares).tolerate(taint) is expected
+
+
+@given(st.lists(TOLERATIONS, max_size=6), st.lists(TAINTS, max_size=6), st.booleans())
+def test_untolerated_taints_are_those_that_no_toleration_tolerates(
+    tolerations: list[Toleration], taints: list[Taint], compares: bool
+) -> None:
+    expected = [taint for taint in taints if not tolerations_tolerate(tolerations, taint, compares=compares)]
+
+    assert untolerated(tolerations, taints, compares=compares) == tuple(expected)
+
+
+def test_many_taints_and_many_tolerations_take_no_longer_than_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.api.tolerations.tolerates", None)  # it is not called for each pair
+    tolerations = [Toleration(key=f"k{number}", operator="Exists") for number in range(1, 5000)]
+    taints = [Taint(key=f"k{number}", effect="NoSchedule") for number in range(5000)]
+
+    assert untolerated(tolerations, taints) == (taints[0],)

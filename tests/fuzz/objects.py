@@ -40,6 +40,14 @@ _MOST_TRIES = 12
 _TIMES = ("time", "timestamp", "_added")
 
 
+_PLAIN_NODE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "plain", "labels": {"kubernetes.io/hostname": "plain", "a": "b"}},
+    "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "20"}},
+}
+
+
 class Maker:
     """Makes objects from a source of chance; the same source gives the same objects."""
 
@@ -51,7 +59,7 @@ class Maker:
         common = [kind for kind in KINDS if kind.name in {"Pod", "Node", "Deployment", "PersistentVolumeClaim"}]
         kinds = [self.random.choice(common if self.random.random() < 0.6 else KINDS) for _ in range(_N_OBJECTS)]
         objects = [self.accepted(kind) if self.random.random() < 0.995 else self.object(kind) for kind in kinds]
-        return list({(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}.values())
+        return list({(obj["kind"], obj["metadata"]["name"]): obj for obj in [*objects, _PLAIN_NODE]}.values())
 
     def accepted(self, kind: Any) -> dict[str, Any]:
         """Return an object that loads, so that kplan goes on to decide with it."""
@@ -76,6 +84,10 @@ class Maker:
             content["metadata"] = {"name": content["metadata"]["name"], "namespace": "default"}
         return {**content, "apiVersion": kind.type.api_version, "kind": kind.name}
 
+    def value(self, info: inspect.Type, name: str) -> Any:
+        """Return a value of a type, such as that of the field of this name."""
+        return self._value(info, name, 0)
+
     def _value(self, info: inspect.Type, name: str, depth: int) -> Any:
         chance = self.random.random()
         if chance < 0.004:
@@ -88,16 +100,24 @@ class Maker:
         if isinstance(kind, inspect.StructType):
             share = 0.5 if depth < 3 else 0.25
             chosen = [field for field in kind.fields if field.required or self.random.random() < share]
-            return {} if depth > _DEEPEST else {f.encode_name: self._value(f.type, f.name, depth + 1) for f in chosen}
+            tag = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
+            if depth > _DEEPEST:
+                return tag
+            return {**tag, **{f.encode_name: self._value(f.type, f.name, depth + 1) for f in chosen}}
         if isinstance(kind, inspect.VarTupleType | inspect.ListType):
             return [self._value(kind.item_type, name, depth + 1) for _ in range(self.random.choice([0, 1, 1, 2, 3]))]
         if isinstance(kind, inspect.DictType):
             keys = ["cpu", "memory", "pods", *self.random.choices(TEXTS, k=2)]
             return {key: self._value(kind.value_type, name, depth + 1) for key in self.random.sample(keys, 2)}
+        return self._plain(kind, name, chance)
+
+    def _plain(self, kind: inspect.Type, name: str, chance: float) -> Any:
         if isinstance(kind, inspect.BoolType):
             return chance < 0.5
         if isinstance(kind, inspect.IntType | inspect.FloatType):
             return self.random.choice(NUMBERS[:5] if chance < 0.9 else NUMBERS)
+        if isinstance(kind, inspect.AnyType):
+            return self.random.choice(WRONG)
         if isinstance(kind, inspect.LiteralType):
             return self.random.choice(list(kind.values))
         if name.endswith(_TIMES) and chance < 0.97:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from kplan.api.kinds import KINDS
-from tests.fuzz import inputs
+from kplan.questions.registry import QUESTIONS
+from tests.cli.commands import invoke
+from tests.fuzz import documents, inputs
 from tests.fuzz.objects import Maker
 
 
@@ -23,6 +26,35 @@ def test_a_seed_makes_the_same_objects_of_all_kinds_again() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_few_inputs_lead_to_no_finding(seed: int, tmp_path: Path) -> None:
     assert inputs.finding(f"few-{seed}", tmp_path) == ""
+
+
+def test_questions_of_all_kinds_are_made() -> None:
+    kinds = {documents.question(Maker(random.Random(number)))["kind"] for number in range(300)}
+
+    assert kinds == set(QUESTIONS)
+
+
+def test_an_api_server_serves_the_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Result] = []
+
+    def kept(*words: str, **environment: str) -> Result:
+        answers.append(invoke(*words, **environment))
+        return answers[-1]
+
+    monkeypatch.setattr(inputs, "invoke", kept)
+    monkeypatch.setattr(inputs, "LIVE_SHARE", 1)
+    monkeypatch.setattr(inputs, "COMMANDS", [["plan"]])
+    found = [inputs.finding(f"live-{number}", tmp_path) for number in range(3)]
+
+    assert found == ["", "", ""]
+    assert any(answer.exit_code in (0, 1) for answer in answers)
+
+
+def test_odd_values_stand_in_reports() -> None:
+    maker, content = Maker(random.Random("x")), {"a": [{"b": number, "c": "d"} for number in range(100)]}
+
+    assert documents.mutated(maker, content, 0) == content
+    assert documents.mutated(maker, content, 0.05) != content
 
 
 def test_a_crash_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from kplan.api.resource import DeviceToleration
-from kplan.api.resource_slice import Device, DeviceTaint, DeviceTaintRule, ResourceSlice
+from kplan.api.resource_slice import Device, DeviceTaintRule, ResourceSlice
+from kplan.api.tolerations import untolerated
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
 _EFFECTS = {"NoSchedule", "NoExecute"}
@@ -45,16 +46,4 @@ def _tainted(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
 
 def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration, ...]) -> bool:
     """Whether a device has a NoSchedule or NoExecute taint that is not tolerated."""
-    return any(
-        taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations)
-        for taint in device.device.taints
-    )
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Whether a toleration tolerates a taint; an empty effect or key matches all."""
-    if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
-        return False
-    if toleration.operator in {"", "Equal"}:
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+    return bool(untolerated(tolerations, [taint for taint in device.device.taints if taint.effect in _EFFECTS]))

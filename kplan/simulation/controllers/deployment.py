@@ -93,9 +93,9 @@ def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequen
         return [] if is_settled else [Scale(only.name, wanted.replicas, because)]
     if new is not None and _is_saturated(wanted, new):
         return [Scale(replica_set.name, 0, because) for replica_set in old if replica_set.replicas > 0]
-    if wanted.strategy != ROLLING_UPDATE:
-        return []
     active = [replica_set for replica_set in (*old, *([] if new is None else [new])) if replica_set.replicas > 0]
+    if wanted.strategy != ROLLING_UPDATE or not active:
+        return []
     sizes = _proportions(wanted, active)
     return [
         Scale(replica_set.name, sizes[replica_set.name], because)

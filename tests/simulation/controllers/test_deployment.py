@@ -156,3 +156,7 @@ def test_a_surge_is_rounded_up_and_what_may_be_missing_down(
     surge: int | str, unavailable: int | str, replicas: int, expected: tuple[int, int]
 ) -> None:
     assert WantedDeployment(replicas, max_surge=surge, max_unavailable=unavailable).fenceposts == expected
+
+
+def test_a_paused_deployment_without_a_set_gets_none() -> None:
+    assert actions(WantedDeployment(3, paused=True), []) == []
