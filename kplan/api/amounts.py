@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import inspect
 
-from kplan.api.base import QuantityLike
+from kplan.api.base import QuantityLike, ResourceList
 
-_QUANTITY = frozenset({inspect.StrType, inspect.IntType, inspect.FloatType})
-"""The alternatives of `kplan.api.base.QuantityLike`; no other field has just these."""
+_WORD = re.compile(r"\w+")
+
+_HOLDS: dict[type, bool] = {}
+"""Struct -> whether some field of it holds quantities, at any depth."""
 
 
 class Amount(NamedTuple):
@@ -42,35 +46,60 @@ def _walk_struct(obj: Any, path: str, name: str) -> Iterator[Amount]:
 @lru_cache(maxsize=1024)
 def _walks(target: type[msgspec.Struct]) -> tuple[tuple[str, str, _Walk], ...]:
     """Return the fields of a struct that hold quantities at any depth: attribute, name in JSON, and how to go on."""
-    info = inspect.type_info(target)
-    assert isinstance(info, inspect.StructType)  # noqa: S101 - what a struct is to msgspec
-    walks = ((field.name, field.encode_name, _walk_of(field.type, (target,))) for field in info.fields)
-    return tuple((name, json_name, walk) for name, json_name, walk in walks if walk is not None)
+    return tuple(_find_walks(target, (target,)))
 
 
-def _walk_of(type_info: inspect.Type, inside: tuple[type, ...]) -> _Walk | None:
+def _find_walks(target: type[msgspec.Struct], inside: tuple[type, ...]) -> Iterator[tuple[str, str, _Walk]]:
+    # Only annotations that name something with quantities are evaluated: evaluating takes most of the time.
+    for name, json_name in zip(target.__struct_fields__, target.__struct_encode_fields__, strict=True):
+        owner = next(base for base in target.__mro__ if name in base.__dict__.get("__annotations__", ()))
+        annotation, home = owner.__annotations__[name], vars(sys.modules[owner.__module__])
+        if any(_may_hold(home.get(word), inside) for word in _WORD.findall(annotation)):
+            hints = SimpleNamespace(__annotations__={name: annotation})
+            walk = _walk_of(get_type_hints(hints, home)[name], inside)
+            if walk is not None:
+                yield name, json_name, walk
+
+
+def _may_hold(named: Any, inside: tuple[type, ...]) -> bool:
+    """Return whether what an annotation names is a quantity, or a struct with quantities."""
+    if isinstance(named, type):
+        return _is_new_struct(named, inside) and _holds(named, inside)
+    return named is not None and (named == QuantityLike or named == ResourceList)
+
+
+def _is_new_struct(kind: Any, inside: tuple[type, ...]) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in inside
+
+
+def _holds(struct: type[msgspec.Struct], inside: tuple[type, ...]) -> bool:
+    if struct not in _HOLDS:
+        _HOLDS[struct] = next(_find_walks(struct, (*inside, struct)), None) is not None
+    return _HOLDS[struct]
+
+
+def _walk_of(kind: Any, inside: tuple[type, ...]) -> _Walk | None:
     """Return how to find the quantities in values of a type, None where there are none."""
-    types = type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
-    others = [kind for kind in types if not isinstance(kind, inspect.NoneType)]
-    if {type(kind) for kind in others} == _QUANTITY:
+    is_union = get_origin(kind) in {Union, UnionType}
+    others = [other for other in (get_args(kind) if is_union else (kind,)) if other is not NoneType]
+    if set(others) == set(get_args(QuantityLike)):
         return _walk_quantity
-    for kind in others:
-        if isinstance(kind, inspect.StructType):
-            is_new = kind.cls not in inside
-            if is_new and any(_walk_of(field.type, (*inside, kind.cls)) is not None for field in kind.fields):
-                return _walk_struct
-        inner, around = _inner(kind)
+    for other in others:
+        if _is_new_struct(other, inside) and _holds(other, inside):
+            return _walk_struct
+        inner, around = _inner(other)
         if inner is not None and (walk := _walk_of(inner, inside)) is not None:
             return around(walk)
     return None
 
 
-def _inner(kind: inspect.Type) -> tuple[inspect.Type | None, Callable[[_Walk], _Walk]]:
+def _inner(kind: Any) -> tuple[Any, Callable[[_Walk], _Walk]]:
     """Return the type of the values in a map or list, and how to go through them."""
-    if isinstance(kind, inspect.DictType):
-        return kind.value_type, _walk_entries
-    if isinstance(kind, inspect.VarTupleType | inspect.ListType):
-        return kind.item_type, _walk_items
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is dict:
+        return arguments[1], _walk_entries
+    if origin in {tuple, list}:
+        return arguments[0], _walk_items
     return None, _walk_items
 
 
