@@ -6,7 +6,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from types import NoneType, SimpleNamespace, UnionType
+from inspect import get_annotations
+from types import GenericAlias, NoneType, SimpleNamespace, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -50,10 +51,14 @@ def _walks(target: type[msgspec.Struct]) -> tuple[tuple[str, str, _Walk], ...]:
 
 
 def _find_walks(target: type[msgspec.Struct], inside: tuple[type, ...]) -> Iterator[tuple[str, str, _Walk]]:
+    written = {
+        name: (annotation, vars(sys.modules[base.__module__]))
+        for base in reversed(target.__mro__)
+        for name, annotation in get_annotations(base).items()
+    }
     # Only annotations that name something with quantities are evaluated: evaluating takes most of the time.
     for name, json_name in zip(target.__struct_fields__, target.__struct_encode_fields__, strict=True):
-        owner = next(base for base in target.__mro__ if name in base.__dict__.get("__annotations__", ()))
-        annotation, home = owner.__annotations__[name], vars(sys.modules[owner.__module__])
+        annotation, home = written[name]
         if any(_may_hold(home.get(word), inside) for word in _WORD.findall(annotation)):
             hints = SimpleNamespace(__annotations__={name: annotation})
             walk = _walk_of(get_type_hints(hints, home)[name], inside)
@@ -65,7 +70,7 @@ def _may_hold(named: Any, inside: tuple[type, ...]) -> bool:
     """Return whether what an annotation names is a quantity, or a struct with quantities."""
     if isinstance(named, type):
         return _is_new_struct(named, inside) and _holds(named, inside)
-    return named is not None and (named == QuantityLike or named == ResourceList)
+    return isinstance(named, UnionType | GenericAlias) and named in {QuantityLike, ResourceList}
 
 
 def _is_new_struct(kind: Any, inside: tuple[type, ...]) -> bool:
