@@ -14,6 +14,7 @@ from kplan.actions.patches import Deleted, delete_spreads, without_deletions
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
+from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
 from kplan.effects.change import begin
@@ -171,7 +172,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_world(act: Act) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, NewNodes) or (isinstance(act, Patch) and act.target.partition("/")[0] in _NEW_WITH_POD)
+    return isinstance(act, NewNodes) or (isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD)
 
 
 def _node_of_move(act: Act) -> str:
@@ -200,9 +201,9 @@ def _carry_out(base: Base, simulation: Simulation, applying: Applying, act: Act)
 
 def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
     """Return the update that changes the ``spec`` of a workload."""
-    kind, namespace, name = workload.split("/", 2)
-    content = {"metadata": {"namespace": namespace, "name": name}, "spec": spec}
-    update = update_of(POD_MAKERS[kind].type, content, base.world, is_on=base.release.is_on)
+    ref = WorkloadRef.parse(workload)
+    content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
+    update = update_of(POD_MAKERS[ref.kind].type, content, base.world, is_on=base.release.is_on)
     return replace(update, obj=base.as_stored(update.obj))
 
 
@@ -256,17 +257,17 @@ def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
         return rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
     if not isinstance(act, Patch):
         raise TypeError(type(act).__name__)
-    kind, namespace, name = act.target.split("/", 2)
-    if kind == "Pod":
-        return with_objects(snapshot, [_patched(snapshot.pod_by_key[f"{namespace}/{name}"], act.spec)])
+    target = WorkloadRef.parse(act.target)
+    if target.kind == "Pod":
+        return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
     changed: list[Any] = []
     for job in snapshot.jobs:
-        if (job.metadata.namespace, job.metadata.name) == (namespace, name):
+        if job.metadata.key == target.path:
             template = _patched(job.spec.template, act.spec)
             changed.append(replace(job, spec=replace(job.spec, template=template)))
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
-        if owner is None or (owner.kind, pod.metadata.namespace, owner.name) != (kind, namespace, name):
+        if owner is None or (owner.kind, pod.metadata.namespace, owner.name) != target.parts:
             continue
         if not pod.spec.node_name:
             changed.append(_patched(pod, act.spec))

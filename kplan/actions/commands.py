@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from kplan.actions.actions import Act, Fewer, Move, NewNodes, Patch, UncordonNode
+from kplan.api.references import PodKey, WorkloadRef
 
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
 
@@ -35,7 +36,7 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
 
 
 def _patch(act: Patch) -> tuple[str, ...]:
-    kind = act.target.partition("/")[0]
+    kind = WorkloadRef.parse(act.target).kind
     name = _object(act.target)
     if kind == "Pod":
         patch = quote(f'{{"spec":{act.text}}}')
@@ -50,10 +51,10 @@ def _patch(act: Patch) -> tuple[str, ...]:
 
 
 def _object(name: str) -> str:
-    kind, namespace, own = name.split("/", 2)
-    return f"{quote(kind.lower())} {quote(own)} -n {quote(namespace)}"
+    ref = WorkloadRef.parse(name)
+    return f"{quote(ref.kind.lower())} {quote(ref.name)} -n {quote(ref.namespace)}"
 
 
 def _pod(key: str) -> str:
-    namespace, _, name = key.partition("/")
-    return f"{quote(name)} -n {quote(namespace)}"
+    pod = PodKey.parse(key)
+    return f"{quote(pod.name)} -n {quote(pod.namespace)}"

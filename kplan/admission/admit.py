@@ -22,10 +22,11 @@ from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.references import object_name
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
-from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"

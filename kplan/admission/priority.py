@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from kplan.admission.rejection import Rejection
 from kplan.api.core import Pod
+from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass
-from kplan.snapshot.model import Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 
 

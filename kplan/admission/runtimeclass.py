@@ -11,8 +11,9 @@ from kplan.api.base import ResourceList
 from kplan.api.core import Pod
 from kplan.api.node import RuntimeClass, Scheduling
 from kplan.api.quantity import parse
+from kplan.api.references import object_name
 from kplan.api.tolerations import NO_EXECUTE, Toleration
-from kplan.snapshot.model import Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Warning  # noqa: A004 - the contract's word
 
 _STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 

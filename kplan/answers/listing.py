@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
 from kplan.documents.base import Condition, InputWarning, Verdict
-from kplan.documents.placement import Outcome, PodPlacement, PodRef, Summary, Unlisted
+from kplan.documents.placement import Outcome, PodPlacement, Summary, Unlisted
 from kplan.documents.plan import Action, PodChange
 
 _Group = tuple[str, Outcome | None, str]
@@ -71,7 +71,7 @@ def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: i
     last = {placement.pod.key: placement for placement in placements}
     keys = set(last) if listed is None else {placement.pod.key for placement in placements[:listed]}
     others = (
-        ((_workload(placement.pod), placement.outcome, placement.message), placement.node, 1)
+        ((placement.pod.owner_key, placement.outcome, placement.message), placement.node, 1)
         for key, placement in last.items()
         if key not in keys
     )
@@ -101,10 +101,7 @@ def _counted(ends: Iterable[tuple[_Group, str | None, int]]) -> tuple[Unlisted, 
 def _end_of_change(change: PodChange) -> tuple[_Group, str | None, int]:
     is_pending = change.action is Action.PENDING
     outcome = _OUTCOMES.get(change.outcome, Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED
-    kind, _, name = change.workload.partition("/")
-    namespace = change.pod.partition("/")[0]
-    workload = f"{kind}/{namespace}/{name}" if change.workload else f"Pod/{change.pod}"
-    return (workload, outcome, change.reason), change.to_node, 1
+    return (change.owner_key, outcome, change.reason), change.to_node, 1
 
 
 def _ends(placements: Sequence[Placement], more: Mapping[str, int]) -> Iterator[tuple[str, Outcome | None, str, int]]:
@@ -116,20 +113,14 @@ def _ends(placements: Sequence[Placement], more: Mapping[str, int]) -> Iterator[
         return
     last = {placement.pod.key: placement for placement in placements}
     without_room = {
-        _workload(placement.pod): placement
+        placement.pod.owner_key: placement
         for placement in last.values()
         if placement.outcome is not Outcome.SCHEDULED and placement.pod.origin
     }
     for key, n in more.items():
-        workload = _workload(last[key].pod)
+        workload = last[key].pod.owner_key
         end = without_room.get(workload)
         yield (workload, None, "", n) if end is None else (workload, end.outcome, end.message, n)
-
-
-def _workload(pod: PodRef) -> str:
-    if not pod.origin:
-        return f"Pod/{pod.key}"
-    return f"{pod.origin.kind}/{pod.namespace}/{pod.origin.name}"
 
 
 def with_more(summary: Summary, placements: Sequence[Placement], more: Mapping[str, int]) -> Summary:

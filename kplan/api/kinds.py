@@ -300,6 +300,12 @@ _BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
 _MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
 POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind in KINDS if kind.name == name}
 """Kinds whose controllers create pods, by name."""
+SCALED = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"})
+"""Kinds with a number of replicas that may be changed."""
+ENDING = frozenset({"Job", "CronJob"})
+"""Kinds whose pods run to their end."""
+DAEMON_SET = "DaemonSet"
+"""The kind with a pod on each node."""
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, counted_warnings
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.references import WorkloadRef
 from kplan.capacity.counting import Template, fill_from
 from kplan.capacity.measure import requests_of
 from kplan.capacity.own_workloads import next_replicas, own_workloads
@@ -85,7 +87,9 @@ def headroom_report(
     stop_at = wanted if limit is None else limit
     running = {own_workload.key: own_workload.running for own_workload in own_workloads(base)}
     if templates is None:
-        counted_keys = among or [key for key in running if not namespace or key.split("/")[1] == namespace]
+        counted_keys = among or [
+            key for key in running if not namespace or WorkloadRef.parse(key).namespace == namespace
+        ]
         questions = [HeadroomQuestion(key, running.get(key, 0), stop_at, nodes) for key in counted_keys]
     else:
         questions = [_question(template, running, stop_at, nodes) for template in templates]
@@ -128,7 +132,7 @@ def base_of_manifests(
         As `kplan.capacity.templates.templates_of`.
     """
     most = DEFAULT_HEADROOM if limit is None and wanted is None else limit
-    counted = [pod for pod in manifests.pods if pod.kind != "DaemonSet"]
+    counted = [pod for pod in manifests.pods if pod.kind != DAEMON_SET]
     alone = [replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
     minor = base.release.number
     counts = [templates_of(workload, base.snapshot, wanted=wanted, limit=most, minor=minor) for workload in alone]
@@ -141,5 +145,5 @@ def base_of_manifests(
 
 def _question(template: Template, running: dict[str, int], limit: int | None, nodes: NodesShown) -> HeadroomQuestion:
     namespace, origin = template.replicas[0].namespace, template.origin
-    key = template.name if origin is None else f"{origin.kind}/{namespace}/{origin.name}"
+    key = template.name if origin is None else origin.key_in(namespace)
     return HeadroomQuestion(key, running.get(key, 0), limit, nodes, template)

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod, PodSpec, PodTemplateSpec
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.pod import PodMeta
 from kplan.api.wellknown import HOSTNAME
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.simulation.owners import DaemonSetState, ForeignState
 from kplan.workloads.daemons import eligibilities
-
-_DAEMONS = "DaemonSet"
 
 
 class NewNodes:
@@ -67,7 +66,7 @@ def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
     workloads = base.at_rest.workloads
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
-        if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != _DAEMONS:
+        if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != DAEMON_SET:
             continue
         # A running pod has been through admission, and the template has not.
         example = next((infos[row].pod for row in state.pods), None)

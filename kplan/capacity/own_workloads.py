@@ -12,8 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import InvalidSelector
 from kplan.api.meta import controller_of
+from kplan.api.references import WorkloadRef
 from kplan.api.selector_text import parse_selector
 from kplan.capacity.counting import Template
 from kplan.capacity.templates import replicas_of
@@ -24,12 +26,10 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.jobs import JobState
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
 from kplan.simulation.pod_creation import PodMaker
 from kplan.subjects.incoming import IncomingPod
 from kplan.workloads.expansion import TEMPLATE_HASH
-
-_DAEMONS = "DaemonSet"
 
 
 class OwnWorkload(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[Incoming
     UsageError
         For a daemon set, whose pods are tied to nodes.
     """
-    if kind == _DAEMONS:
+    if kind == DAEMON_SET:
         raise UsageError(
             f"DaemonSet {namespace}/{name} has no pending pod: its pods are on their nodes",
             hint=f"kplan explain ds/{namespace}/{name} shows them; kplan place FILE asks about its manifest",
@@ -127,7 +127,7 @@ def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[Incoming
 
 def _owner(base: Base, key: str) -> Owner:
     """Return the owner of a workload's pods; not to be changed."""
-    kind, namespace, name = key.split("/", 2)
+    kind, namespace, name = WorkloadRef.parse(key).parts
     for cron in base.world.cron_jobs if kind == "CronJob" else ():
         if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
             ref = WorkloadRef("Job", namespace, name, api_version="batch/v1")
@@ -165,7 +165,7 @@ def _next_index(owner: StatefulSetState) -> int:
 
 
 def _is_left_out(owner: Owner) -> bool:
-    if isinstance(owner, DaemonSetState) or owner.ref.kind == _DAEMONS:
+    if isinstance(owner, DaemonSetState) or owner.ref.kind == DAEMON_SET:
         return True
     if isinstance(owner, JobState):
         return owner.wanted.is_over

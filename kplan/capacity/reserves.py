@@ -10,6 +10,8 @@ from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import UNSCHEDULABLE, counted_warnings
 from kplan.api.apps import Deployment
 from kplan.api.core import Pod, PodSpec
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.references import object_name
 from kplan.capacity.counting import Template
 from kplan.capacity.headroom import HeadroomQuestion
 from kplan.capacity.own_workloads import next_replicas, own_workloads
@@ -56,7 +58,7 @@ def maxima(base: Base) -> list[Wanted]:
         namespace = scaler.metadata.namespace
         live = live_replicas(base.world, target.kind, namespace, target.name)
         if live is not None and scaler.spec.max_replicas > live:
-            key = f"{target.kind}/{namespace}/{target.name}"
+            key = object_name(target.kind, namespace, target.name)
             wanted[key] = max(wanted.get(key, 0), scaler.spec.max_replicas - live)
     return sorted(wanted.items())
 
@@ -175,4 +177,4 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
 
 
 def _is_daemon(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+    return any(owner.kind == DAEMON_SET for owner in pod.metadata.owner_references)

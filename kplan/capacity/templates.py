@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.admission.podsecurity import NEWEST
 from kplan.api.apps import StatefulSet
 from kplan.api.core import Pod
-from kplan.api.kinds import type_of
+from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.meta import controller_of
 from kplan.api.quantity import value
 from kplan.capacity.counting import Template
@@ -89,7 +89,7 @@ def templates_of(
 
 def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
     """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
-    daemons = [pod for pod in manifests.pods if pod.kind == "DaemonSet"]
+    daemons = [pod for pod in manifests.pods if pod.kind == DAEMON_SET]
     if daemons:
         raise UsageError(
             f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count",

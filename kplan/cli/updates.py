@@ -125,9 +125,7 @@ def origins_of(manifests: Manifests | None) -> dict[str, Origin]:
 
     if manifests is None:
         return {}
-    return {
-        f"{workload.kind}/{workload.namespace}/{workload.name}": origin_of(workload) for workload in manifests.workloads
-    }
+    return {workload.key: origin_of(workload) for workload in manifests.workloads}
 
 
 def has_updates(question: Question) -> bool:
@@ -149,7 +147,7 @@ def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) 
     from msgspec.structs import replace
 
     def is_it(workload: ManifestWorkload) -> bool:
-        return f"{workload.kind}/{workload.namespace}/{workload.name}" == key
+        return workload.key == key
 
     gone = {id(workload.item) for workload in manifests.workloads if is_it(workload)}
     was = () if earlier is None else tuple(filter(is_it, earlier.workloads))
@@ -165,8 +163,5 @@ def pods_without(pods: Sequence[PodLike], key: str) -> list[PodLike]:
     from kplan.subjects.incoming import IncomingPod
 
     return [
-        pod
-        for pod in pods
-        if not isinstance(pod, IncomingPod)
-        or f"{pod.origin.kind}/{pod.pod.metadata.namespace}/{pod.origin.name}" != key
+        pod for pod in pods if not isinstance(pod, IncomingPod) or pod.origin.key_in(pod.pod.metadata.namespace) != key
     ]

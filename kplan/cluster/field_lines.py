@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.references import object_name
 from kplan.documents.base import InputWarning, Report
 from kplan.documents.capacity import CapacityReport
 from kplan.documents.diff import DiffReport
@@ -18,7 +19,6 @@ from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.reading.items import Item
 from kplan.reading.places import Step, steps_of
-from kplan.snapshot.model import object_name
 from kplan.workloads.autoscalers import CODE as AUTOSCALED
 from kplan.workloads.manifests import DEFAULT_NAMESPACE, Manifests, ManifestWorkload
 

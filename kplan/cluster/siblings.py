@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.references import WorkloadRef
 from kplan.documents.plan import PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
-
-_KIND = "DaemonSet"
 
 
 def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
@@ -20,27 +20,20 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
     ----------
     after : the cluster at the end
     """
-    placed: Counter[tuple[str, str]] = Counter()
-    wanted: set[tuple[str, str]] = set()
+    placed: Counter[WorkloadRef] = Counter()
     for change in changes:
-        if change.workload.startswith(f"{_KIND}/"):
-            key = _key(change)
-            wanted.add(key)
-            placed[key] += change.to_node is not None
-    if not wanted:
+        if change.owner is not None and change.owner.kind == DAEMON_SET:
+            placed[change.owner] += change.to_node is not None
+    if not placed:
         return list(changes)
-    running: Counter[tuple[str, str]] = Counter()
+    running: Counter[WorkloadRef] = Counter()
     for row, info in enumerate(after.pods.infos):
         controller = info.controller
-        if controller is not None and controller[1] == _KIND and after.node_of[row] != NOWHERE:
-            running[info.namespace, controller[2]] += 1
+        if controller is not None and controller[1] == DAEMON_SET and after.node_of[row] != NOWHERE:
+            running[WorkloadRef(DAEMON_SET, info.namespace, controller[2])] += 1
     return [
-        replace(change, siblings=max(running[_key(change)] - placed[_key(change)], 0))
-        if change.workload.startswith(f"{_KIND}/")
+        replace(change, siblings=max(running[change.owner] - placed[change.owner], 0))
+        if change.owner is not None and change.owner.kind == DAEMON_SET
         else change
         for change in changes
     ]
-
-
-def _key(change: PodChange) -> tuple[str, str]:
-    return change.pod.partition("/")[0], change.workload.partition("/")[2]

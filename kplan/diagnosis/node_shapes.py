@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.api.wellknown import HOSTNAME
 from kplan.documents import capacity as documents
@@ -87,7 +88,7 @@ def _renamed(node: Node, name: str) -> Node:
 
 def _is_daemon(pod: Pod) -> bool:
     owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind == "DaemonSet"
+    return owner is not None and owner.kind == DAEMON_SET
 
 
 def _moved(pod: Pod, node_name: str) -> Pod:

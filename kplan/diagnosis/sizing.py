@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kplan.admission import limitranger
 from kplan.admission.rejection import Rejection
 from kplan.api.core import Container, Pod
+from kplan.api.kinds import SCALED
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import milli_value, value
 from kplan.diagnosis import variants
@@ -24,7 +25,6 @@ from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 _FIT = "NodeResourcesFit"
 _MEBI = 1 << 20
 _MILLI = 10
-_SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds whose number of replicas users set."""
 
 _FACTORS = (2, 3, 4)
@@ -172,14 +172,14 @@ def in_units(resource: str, quantity: str | float) -> int:
 
 def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
     """Scale the workload down to the replicas that have a node."""
-    if replicas.kind in _SCALED and replicas.placed and replicas.pending and replicas.are_all:
+    if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
         change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
         yield r.LowerReplicas(change=change, then=None)
 
 
 def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[r.Remedy]:
     """Run several times as many replicas, smaller by the same factor, so that the workload requests the same in all."""
-    if replicas.kind not in _SCALED or not replicas.are_all or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
+    if replicas.kind not in SCALED or not replicas.are_all or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
         return
     for factor in _FACTORS:
         number = replicas.total * factor

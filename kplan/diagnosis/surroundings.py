@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
@@ -166,7 +167,7 @@ def _movable(trials: Trials, pods: Iterable[int]) -> Iterator[int]:
     for other in pods:
         pod = trials.live.cluster.pods.infos[other].pod
         owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind not in ("DaemonSet", "Node") and other != trials.row:
+        if owner is not None and owner.kind not in (DAEMON_SET, "Node") and other != trials.row:
             yield other
 
 
@@ -177,7 +178,7 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
     if spec.preemption_policy == "Never" or (post_filter is not None and post_filter.nominated_row is not None):
         return
     owner = controller_of(trials.pod.metadata)
-    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    is_daemon = owner is not None and owner.kind == DAEMON_SET
     higher = [
         priority_class
         for priority_class in trials.live.listers.snapshot.priority_classes

@@ -6,6 +6,7 @@ import enum
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.references import WorkloadRef, object_name
 from kplan.documents.base import Count, Document, Positive
 from kplan.documents.placement import Origin
 from kplan.documents.remedy import Remedy
@@ -141,6 +142,11 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     origin: Origin | UnsetType = field(default=UNSET, name="from")
 
     @property
+    def key(self) -> str:
+        """KIND/NAMESPACE/NAME."""
+        return object_name(self.kind, self.namespace, self.name)
+
+    @property
     def is_failed_job(self) -> bool:
         """Whether it is a job that has failed, so that it wants no pods any more."""
         return self.kind == "Job" and self.state is WorkloadState.STUCK and not self.desired and bool(self.because)
@@ -182,6 +188,11 @@ class Obstacle(Document, frozen=True, kw_only=True):
     budgets: tuple[BudgetAtRest, ...] = ()
     ready: bool = True
     remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def owner(self) -> WorkloadRef | None:
+        """What owns the pod; None for a pod of its own."""
+        return WorkloadRef.parse(self.workload) if self.workload else None
 
     @property
     def is_by_budget(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.references import PodKey, object_name
 from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
@@ -37,6 +38,10 @@ class Origin(Document, frozen=True):
     name: str = ""
     line: Positive | UnsetType = UNSET
 
+    def key_in(self, namespace: str) -> str:
+        """Return KIND/NAMESPACE/NAME."""
+        return object_name(self.kind, namespace, self.name)
+
 
 class PodRef(Document, frozen=True):
     """The pod that is placed.
@@ -56,7 +61,12 @@ class PodRef(Document, frozen=True):
     @property
     def key(self) -> str:
         """NAMESPACE/NAME."""
-        return f"{self.namespace}/{self.name}"
+        return PodKey(self.namespace, self.name).key
+
+    @property
+    def owner_key(self) -> str:
+        """KIND/NAMESPACE/NAME of the workload of its manifest; ``Pod/NAMESPACE/NAME`` for a pod without one."""
+        return self.origin.key_in(self.namespace) if self.origin else f"Pod/{self.key}"
 
 
 class Failure(Document, frozen=True):

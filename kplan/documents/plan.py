@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.references import PodKey, WorkloadRef
 from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
@@ -63,6 +64,22 @@ class PodChange(Document, frozen=True, kw_only=True):
     because: str = ""
     caused_by: CausedBy = "change"
     siblings: Count | UnsetType = UNSET
+
+    @property
+    def key(self) -> PodKey:
+        """The pod before the plan."""
+        return PodKey.parse(self.pod)
+
+    @property
+    def owner(self) -> WorkloadRef | None:
+        """Its owner; None for a pod of its own."""
+        kind, _, name = self.workload.partition("/")
+        return WorkloadRef(kind, self.key.namespace, name) if name else None
+
+    @property
+    def owner_key(self) -> str:
+        """KIND/NAMESPACE/NAME of its owner; ``Pod/NAMESPACE/NAME`` for a pod of its own."""
+        return f"Pod/{self.pod}" if self.owner is None else self.owner.key
 
 
 class Usage(Document, frozen=True, kw_only=True):

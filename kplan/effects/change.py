@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import Placement, last_placement
 from kplan.api.autoscaling import HorizontalPodAutoscaler
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, InputWarning
@@ -30,7 +31,6 @@ from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, 
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.model import object_name
 from kplan.subjects.incoming import accepted_objects, with_objects
 from kplan.subjects.not_found import meant, no_node
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes

@@ -12,6 +12,7 @@ from msgspec import structs
 from kplan.answers.answer import Answer
 from kplan.answers.verdict import counted_warnings
 from kplan.api.meta import controller_of
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import Context, InputWarning, Report, Verdict
 from kplan.effects.change import begin
@@ -80,7 +81,7 @@ def _lacking(world: Snapshot) -> Iterator[str]:
     for pod in world.pods:
         owner = controller_of(pod.metadata)
         if owner is not None and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None:
-            pods[f"{owner.kind}/{pod.metadata.namespace}/{owner.name}"] += 1
+            pods[object_name(owner.kind, pod.metadata.namespace, owner.name)] += 1
     wanted = [
         *((f"ReplicaSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.replica_sets),
         *((f"StatefulSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.stateful_sets),

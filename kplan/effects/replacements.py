@@ -161,8 +161,7 @@ class Fates:
             is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because
             if workload.refused or is_refused:
                 rule = "JobFailed" if workload.is_failed_job else "Refused"
-                name = f"{workload.kind}/{workload.namespace}/{workload.name}"
-                yield Happened(UNSCHEDULABLE, Counted(name, rule))
+                yield Happened(UNSCHEDULABLE, Counted(workload.key, rule))
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
             yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self.is_old(name))

@@ -14,6 +14,7 @@ from kplan.answers.listing import abridged, listed
 from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, counted_warnings
+from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.siblings import with_siblings
 from kplan.diagnosis.replicas import pending_replicas
@@ -128,10 +129,7 @@ def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
 
 
 def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Origin]) -> tuple[WorkloadChange, ...]:
-    return tuple(
-        replace(workload, origin=origins.get(f"{workload.kind}/{workload.namespace}/{workload.name}", UNSET))
-        for workload in workloads
-    )
+    return tuple(replace(workload, origin=origins.get(workload.key, UNSET)) for workload in workloads)
 
 
 def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
@@ -161,14 +159,14 @@ def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
                 f"the snapshot holds only what scheduling reads, so whether {fields} is new cannot be seen;"
                 " --rollout always rolls the workload all the same"
             )
-            yield InputWarning("UnseenFields", f"{workload.kind}/{workload.namespace}/{workload.name}", message)
+            yield InputWarning("UnseenFields", workload.key, message)
 
 
 def _untried(change: ChangePlan) -> Iterator[InputWarning]:
     """Yield a warning for each workload with replicas that were not tried."""
     pending = Counter(pod.workload for pod in change.after if pod.node is None)
     for workload in change.workloads:
-        key = f"{workload.kind}/{workload.namespace}/{workload.name}"
+        key = workload.key
         if workload.pending > pending[key]:
             message = f"{workload.pending - pending[key]} of its replicas were not tried one by one"
             yield InputWarning("ReplicasNotMade", key, message)
@@ -191,13 +189,13 @@ class ChangedPods:
 
     def _change(self, fate: Fate) -> PodChange:
         gone, came = fate.gone, fate.came
-        kind, _, rest = fate.workload.partition("/")
+        owner = WorkloadRef.parse(fate.workload)
         by = gone.by if gone is not None else None
         waits = came is not None and not came.node
         return PodChange(
             action=fate.action,
             pod=fate.pod,
-            workload="" if kind == "Pod" else f"{kind}/{rest.rpartition('/')[2]}",
+            workload="" if owner.kind == "Pod" else owner.short,
             from_node=None if gone is None else gone.node,
             to_node=None if came is None else came.node or None,
             by=by,

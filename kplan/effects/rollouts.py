@@ -23,9 +23,7 @@ _RECREATE = "Recreate"
 def rollout_remedies(change: ChangePlan) -> dict[str, r.AllowUnavailable]:
     """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
     stuck = {
-        f"{workload.kind}/{workload.namespace}/{workload.name}"
-        for workload in change.workloads
-        if workload.state is WorkloadState.STUCK and workload.pending
+        workload.key for workload in change.workloads if workload.state is WorkloadState.STUCK and workload.pending
     }
     rollouts = [
         applied
@@ -72,7 +70,6 @@ def _completes(change: ChangePlan, applied: Applied, obj: Deployment) -> bool:
         return False
     updates = tuple(replace(entry.update, obj=obj) if entry is applied else entry.update for entry in change.applied)
     return any(
-        f"{workload.kind}/{workload.namespace}/{workload.name}" == applied.update.key
-        and workload.state is WorkloadState.COMPLETE
+        workload.key == applied.update.key and workload.state is WorkloadState.COMPLETE
         for workload in change.retry(Updates(updates, ())).workloads
     )

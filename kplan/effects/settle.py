@@ -15,6 +15,7 @@ from kplan.api.batch import Job
 from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.meta import OwnerReference, controller_of
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.effects.change import add_bounds, begin
@@ -25,7 +26,7 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import ForeignState, Owner, StatefulSetState
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.whatif.edits import Scale, change_of
 from kplan.whatif.references import find, name_of
@@ -111,7 +112,7 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         objects = [
             replace(obj, spec=replace(obj.spec, replicas=replicas))
             for obj in present
-            if obj.metadata.key == state.ref.key.partition("/")[2]
+            if obj.metadata.key == state.ref.path
             and (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas
         ]
         if objects:

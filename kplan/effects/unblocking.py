@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.kinds import SCALED
 from kplan.api.policy import PodDisruptionBudget
 from kplan.cluster.base import Base
 from kplan.documents import remedy as r
@@ -20,8 +21,6 @@ from kplan.whatif.edits import Settle, parse_scale
 
 MOST_BUDGETS = 3
 """Remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own."""
-
-_SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 def with_remedies(base: Base, again: Again, obstacles: Sequence[Obstacle]) -> tuple[Obstacle, ...]:
@@ -40,13 +39,8 @@ def with_remedies(base: Base, again: Again, obstacles: Sequence[Obstacle]) -> tu
 
 
 def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
-    namespace, _, name = at_rest.name.partition("/")
     budget = next(
-        (
-            budget
-            for budget in base.world.pod_disruption_budgets
-            if (budget.metadata.namespace, budget.metadata.name) == (namespace, name)
-        ),
+        (budget for budget in base.world.pod_disruption_budgets if budget.metadata.key == at_rest.name),
         None,
     )
     if budget is None:
@@ -96,16 +90,16 @@ def _changed_budget(base: Base, budget: PodDisruptionBudget, old: str, to: str) 
 
 
 def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tuple[r.Remedy, Base]]:
-    kind, _, name = obstacle.workload.partition("/")
-    if kind not in _SCALED:
+    ref = obstacle.owner
+    if ref is None or ref.kind not in SCALED:
         return
     owner = base.at_rest.workloads.find(obstacle.workload)
     if owner is None:
         return
     old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.desired
     try:
-        other = changed(base, [parse_scale(f"{kind}/{name}={old + missing}"), Settle()])
+        other = changed(base, [parse_scale(f"{ref.key}={old + missing}"), Settle()])
     except KplanError:  # a workload that the snapshot holds only by its pods
         return
-    change = r.ReplicasChange(workload=f"{kind} {name}", old=old, to=old + missing)
+    change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)
     yield r.MoreReplicas(change=change, then=None), other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kplan.api.kinds import SCALED
 from kplan.cluster.base import Base
 from kplan.simulation.updates import CHANGED_IN_PLACE
 from kplan.snapshot.model import Snapshot
@@ -13,7 +14,6 @@ from kplan.workloads.manifests import Manifests, workload_type
 from kplan.workloads.started import with_runs
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
-_WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
@@ -77,7 +77,7 @@ def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload
             continue
         content: dict[str, Any] = workload.item.value()
         content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
-        if replicas is not None and workload.kind not in _WITHOUT_REPLICAS:
+        if replicas is not None and (workload.kind in SCALED or workload.kind in _REPLICAS_FIELD):
             field = _REPLICAS_FIELD.get(workload.kind, "replicas")
             content["spec"] = {**content.get("spec", {}), field: replicas}
         workloads.append(WrittenWorkload(target, content))

@@ -169,7 +169,7 @@ def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
 def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
     for workload in change.workloads:
         if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused:
-            yield f"{workload.kind}/{workload.namespace}/{workload.name}", workload.refused or workload.because
+            yield workload.key, workload.refused or workload.because
 
 
 def _workload_of(simulation: Simulation, row: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import structs
 
+from kplan.api.references import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_run import QueueRun
@@ -133,9 +134,9 @@ def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
         info, origin = session.cluster.pods.infos[row], question.origins.get(row)
         workload = ""
         if origin is not None and origin.kind != "Pod":
-            workload = f"{origin.kind}/{info.namespace}/{origin.name}"
+            workload = origin.key_in(info.namespace)
         elif origin is None and info.controller is not None:
-            workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+            workload = object_name(info.controller[1], info.namespace, info.controller[2])
         framework = session.framework_for(info)
         is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
         drawn.append(DrawnPod(info.key, workload, is_gated, is_besides=row in question.besides))

@@ -12,7 +12,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.words import count, left_out
 
-DAEMON_SET = "DaemonSet"
 _MOST_ROWS = 20
 _MOST_NAMES = 3
 

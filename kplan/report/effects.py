@@ -286,7 +286,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")
     for workload in document.workloads:
-        counted = document.verdict.counted_of(f"{workload.kind}/{workload.namespace}/{workload.name}")
+        counted = document.verdict.counted_of(workload.key)
         if workload.refused:
             yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
         # Where a pod of its own holds it up, there is a case for that pod.
@@ -299,7 +299,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
 
 
 def _blocked(obstacle: Obstacle, state: State) -> Case:
-    kind, _, name = obstacle.workload.partition("/")
+    owner = obstacle.owner
     text = obstacle_text(obstacle)
     return Case(
         obstacle.pod,
@@ -307,7 +307,7 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
         "Blocked",
         f"{obstacle.pod} cannot be evicted from {obstacle.node}: {obstacle.words}",
         "\n".join(part for part in (obstacle.words, text) if part),
-        workload=f"{kind} {name}" if name else "",
+        workload="" if owner is None else owner.title,
         hint=text,
     )
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.kinds import DAEMON_SET
 from kplan.documents.change import Change, WorkloadChange
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
-from kplan.report.daemons import DAEMON_SET, own_node
+from kplan.report.daemons import own_node
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, suffix_line, where_text
@@ -37,9 +38,7 @@ _MOST_ROWS = 60
 
 def workload_of(change: PodChange) -> str:
     """Return the workload of a pod as KIND NAMESPACE/NAME, or the pod itself where it has none."""
-    namespace = change.pod.partition("/")[0]
-    kind, _, name = change.workload.partition("/")
-    return f"{kind} {namespace}/{name}" if name else change.pod
+    return change.pod if change.owner is None else change.owner.title
 
 
 def workload_title(workload: WorkloadChange) -> str:
@@ -49,7 +48,7 @@ def workload_title(workload: WorkloadChange) -> str:
 
 def is_daemon(change: PodChange) -> bool:
     """Return whether a pod belongs to a DaemonSet."""
-    return change.workload.partition("/")[0] == DAEMON_SET
+    return change.owner is not None and change.owner.kind == DAEMON_SET
 
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -184,4 +183,4 @@ def _meant_for(document: PlanReport, change: PodChange) -> str:
     if change.from_node is not None:
         return change.from_node
     node = "" if change.attempt is None else own_node(document.placements[change.attempt])
-    return node or change.pod.partition("/")[2]
+    return node or change.key.name

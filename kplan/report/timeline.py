@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
+from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
@@ -33,8 +34,7 @@ def seconds_text(seconds: float) -> str:
 
 def object_title(name: str) -> str:
     """Return KIND/NAMESPACE/NAME as tables have it."""
-    kind, _, rest = name.partition("/")
-    return f"{kind} {rest}"
+    return WorkloadRef.parse(name).title
 
 
 def end_sentence(timeline: Timeline) -> str:

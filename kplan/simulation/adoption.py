@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.cluster_state import Course
@@ -72,7 +73,7 @@ def offer_pod(course: Course, row: int) -> None:
     """Wake the workloads that may take over a new pod without a controller."""
     pod, info = course.pods[row], course.session.cluster.pods.infos[row]
     for key in course.workloads.keys():  # noqa: SIM118 - not a mapping
-        if key.split("/", 2)[1] != pod.namespace:
+        if WorkloadRef.parse(key).namespace != pod.namespace:
             continue
         owner = course.workloads.owner(key)
         if owner is not None and owner.selector is not None and owner.selector.matches(info.labels):

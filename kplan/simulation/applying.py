@@ -16,6 +16,7 @@ from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
+from kplan.api.references import WorkloadRef
 from kplan.documents.change import Change, StepEvent
 from kplan.simulation.adoption import offer_pod, offer_set
 from kplan.simulation.bounds import bounds_of
@@ -32,7 +33,7 @@ from kplan.simulation.desired import (
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import eligible_nodes, selector_of_controller
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
 from kplan.simulation.updates import Update
 
 Rollout = Literal["auto", "always", "never"]

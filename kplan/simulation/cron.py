@@ -14,10 +14,10 @@ from kplan.admission.admit import Named
 from kplan.admission.validation.schedule import Schedule, parse_schedule
 from kplan.api.batch import CronJob, Job
 from kplan.api.meta import OwnerReference, PlainMeta, controller_of
+from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import WorkloadRef
 from kplan.workloads.expansion import labelled_job
 
 FORBID = "Forbid"

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
+from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers import deployment, replica_set
 from kplan.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
 from kplan.simulation.controllers.observed import Action, ObservedPod
-from kplan.simulation.owners import Owner, WorkloadRef
+from kplan.simulation.owners import Owner
 
 
 @dataclass

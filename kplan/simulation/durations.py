@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kplan.api.kinds import ENDING
+from kplan.api.references import WorkloadRef
 from kplan.simulation.owners import Owner
 
 EACH = "*"
@@ -77,8 +79,8 @@ class Durations:
         """
         times = self._known.get(workload)
         if times is None:
-            kind = workload.partition("/")[0]
-            run = self._run.of(workload, ASSUMED_RUN) if kind in ("Job", "CronJob") else None
+            ends = WorkloadRef.parse(workload).kind in ENDING
+            run = self._run.of(workload, ASSUMED_RUN) if ends else None
             times = self._known[workload] = PodTimes(
                 self._start.of(workload, ASSUMED_START), self._stop.of(workload, ASSUMED_STOP), run
             )

@@ -10,11 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.batch import PodFailurePolicy
+from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import WantedJob
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.pod_failure_policy import EXIT_CODE, Failure, failure_of
-from kplan.simulation.owners import Owner, WorkloadRef
+from kplan.simulation.owners import Owner
 
 
 class Ended(msgspec.Struct, frozen=True):

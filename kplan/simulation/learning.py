@@ -11,6 +11,7 @@ import msgspec
 from kplan.api.batch import Job
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
+from kplan.api.references import object_name
 from kplan.simulation.durations import EACH, Duration, Source
 from kplan.simulation.observing import seconds
 from kplan.snapshot.model import Snapshot
@@ -63,7 +64,7 @@ class _Workloads:
 
     def __init__(self, world: Snapshot) -> None:
         self._parents = {
-            f"{kind}/{obj.metadata.key}": f"{owner.kind}/{obj.metadata.namespace}/{owner.name}"
+            f"{kind}/{obj.metadata.key}": object_name(owner.kind, obj.metadata.namespace, owner.name)
             for kind, objects in (("ReplicaSet", world.replica_sets), ("Job", world.jobs))
             for obj in objects
             if (owner := controller_of(obj.metadata)) is not None
@@ -74,7 +75,7 @@ class _Workloads:
         owner = controller_of(pod.metadata)
         if owner is None:
             return None
-        key = f"{owner.kind}/{pod.metadata.namespace}/{owner.name}"
+        key = object_name(owner.kind, pod.metadata.namespace, owner.name)
         return key if owner.kind == "Job" else self._parents.get(key, key)
 
     def with_parent(self, job: str) -> Iterator[str]:

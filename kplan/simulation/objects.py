@@ -13,6 +13,7 @@ from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
+from kplan.api.references import WorkloadRef, object_name
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.daemon_set import Eligibility
 from kplan.simulation.controllers.observed import ObservedPod
@@ -29,7 +30,7 @@ from kplan.simulation.desired import (
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
 from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef, compiled
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.simulation.pod_creation import GENERATION_LABEL
 from kplan.simulation.revisions import REVISION_LABEL, Revision, Revisions, equal_revision
 from kplan.simulation.templates import Templates
@@ -252,7 +253,7 @@ class Workloads:
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind == _STATIC:
             return None
-        key = f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
+        key = object_name(reference.kind, pod.metadata.namespace, reference.name)
         owner = self.owner(key)
         if owner is None or (owner.ref.uid and reference.uid and owner.ref.uid != reference.uid):
             owner = self._owners[key] = self._missing(reference, pod)

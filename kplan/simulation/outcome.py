@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.references import WorkloadRef
 from kplan.documents.change import Change, PodAtRest, Step, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
@@ -62,14 +63,13 @@ def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> Non
     """Log for workloads that have come to rest without all their pods what holds them up."""
     for change in changes:
         if change.state is WorkloadState.STUCK:
-            workload = f"{change.kind}/{change.namespace}/{change.name}"
-            simulation.log(StepEvent.STUCK, pod=change.pod, workload=workload, because=change.because)
+            simulation.log(StepEvent.STUCK, pod=change.pod, workload=change.key, because=change.because)
 
 
 def _describe(
     simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
 ) -> WorkloadChange:
-    kind, namespace, name = key.split("/", 2)
+    ref = WorkloadRef.parse(key)
     pods = _pods(simulation, owner, row)
     current = [pod for pod, theirs in pods if theirs is None or theirs.is_current(pod)]
     ready = sum(pod.is_ready for pod, _ in pods)
@@ -87,9 +87,9 @@ def _describe(
     refusal = why_failed or _refusal(owner)
     missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
     return WorkloadChange(
-        kind=kind,
-        namespace=namespace,
-        name=name,
+        kind=ref.kind,
+        namespace=ref.namespace,
+        name=ref.name,
         change=change,
         desired=desired,
         updated=len(current),

@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import LabelSelector
+from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers import stateful_set
 from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
@@ -25,21 +25,6 @@ from kplan.workloads.replicas import MAX_REPLICAS
 
 MOST_WAITING = 1000
 """How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
-
-
-class WorkloadRef(msgspec.Struct, frozen=True):
-    """A reference to a workload, as in a pod's owner references."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str = ""
-    api_version: str = "apps/v1"
-
-    @property
-    def key(self) -> str:
-        """KIND/NAMESPACE/NAME."""
-        return f"{self.kind}/{self.namespace}/{self.name}"
 
 
 def compiled(selector: LabelSelector | None) -> Selector | None:

@@ -19,10 +19,10 @@ from kplan.api.apps import ControllerRevision
 from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
-from kplan.simulation.owners import WorkloadRef
+from kplan.api.references import WorkloadRef, object_name
 from kplan.simulation.templates import default_identity, lean_identity
 from kplan.simulation.updates import whole_object
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 
 REVISION_LABEL = "controller-revision-hash"
 

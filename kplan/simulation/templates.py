@@ -19,7 +19,7 @@ from kplan.admission.workload_defaults import default_template
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.simulation.owners import WorkloadRef
+from kplan.api.references import WorkloadRef
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})

@@ -16,12 +16,13 @@ from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE, POD_MAKERS, Kind
+from kplan.api.references import object_name
 from kplan.documents.base import InputWarning
 from kplan.simulation.immutable import IsOn, forbidden_changes
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
 

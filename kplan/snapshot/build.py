@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from kplan.api import core
 from kplan.api.apps import ControllerRevision
 from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.api.references import object_name
 from kplan.documents.base import ClusterChange, MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import Snapshot, Warning, missing_warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.node_pools import node_pool_problems
 from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.times import time_problems

@@ -10,8 +10,9 @@ from kplan.api import core
 from kplan.api.amounts import Amount, amounts_of
 from kplan.api.base import QuantityLike
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
+from kplan.api.references import object_name
 from kplan.errors import Problem
-from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 _NANOS = 10**9
 #: Amounts up to this many whole units also fit into int64 in thousandths.

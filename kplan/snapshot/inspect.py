@@ -12,9 +12,10 @@ from kplan.api import core, resource
 from kplan.api.kinds import KINDS
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import parse
+from kplan.api.references import object_name
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.documents.snapshot import NodeOverview, PodOverview
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 
 _NAMED_REFERRERS = 3
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -16,14 +16,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError, convert, decode
-from kplan.api.kinds import KINDS, Kind, kind_of, metadata_of, split_api_version, type_of
+from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, split_api_version, type_of
+from kplan.api.references import object_name
 from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
 from kplan.reading.items import is_too_large, too_large
 from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (
     API_VERSION,
     FORMAT_VERSION,
@@ -138,9 +139,7 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
     return loader.loaded()
 
 
-WORKLOADS = frozenset(
-    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController", "ControllerRevision"}
-)
+WORKLOADS = frozenset({*POD_MAKERS, "ControllerRevision"} - {"CronJob"})
 """Kinds whose objects a snapshot holds with all fields while it is in memory."""
 
 

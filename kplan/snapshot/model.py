@@ -163,11 +163,6 @@ def _received(objects: Mapping[str, bytes], rest: Mapping[str, Any]) -> Snapshot
     return Snapshot(**decoded, **rest)
 
 
-def object_name(kind: str, namespace: str, name: str) -> str:
-    """Return the name of an object in warnings: ``Kind/name`` or ``Kind/namespace/name``."""
-    return "/".join(part for part in (kind, namespace, name) if part)
-
-
 def missing_warning(kind: MissingKind) -> Warning:
     """Return the warning about a kind that could not be read, or only in part."""
     blind = f"; blind without them: {', '.join(kind.blinds)}" if kind.blinds else ""

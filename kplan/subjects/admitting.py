@@ -11,16 +11,15 @@ from kplan.admission.podsecurity import NEWEST
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.api.kinds import Kind, metadata_of, type_of
+from kplan.api.kinds import POD_MAKERS, Kind, metadata_of, type_of
 from kplan.api.meta import PlainMeta
+from kplan.api.references import object_name
 from kplan.errors import Problem
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, ManifestWorkload
 
-_WORKLOADS = frozenset(
-    {"Pod", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob", "ReplicationController"}
-)
+_WORKLOADS = frozenset({"Pod", *POD_MAKERS})
 """Kinds that are admitted as workloads, not as other objects."""
 
 _MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}

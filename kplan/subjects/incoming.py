@@ -16,11 +16,12 @@ from kplan.admission.podsecurity import NEWEST
 from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.kinds import Kind, by_kind_and_name, type_of
+from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.subjects.admitting import Admitting

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kplan.api.references import object_name
 from kplan.errors import UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
@@ -57,7 +58,7 @@ def object_named(text: str, namespace: str, world: Snapshot) -> Named:
 def workloads_named(what: Sequence[str], namespace: str, world: Snapshot) -> set[str]:
     """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
     named = (object_named(text, namespace, world) for text in what)
-    return {f"{meant.kind}/{meant.key}" for meant in named if meant.kind != "Pod"}
+    return {object_name(*meant) for meant in named if meant.kind != _POD}
 
 
 def pods_named(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:

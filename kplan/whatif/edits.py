@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.karpenter import NodePool
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
+from kplan.api.references import object_name
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
 from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.load import LoadedObjects, load_objects
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.priorities import resolve_priority
 from kplan.subjects.incoming import with_objects
 from kplan.subjects.not_found import no_node

@@ -11,12 +11,12 @@ from kplan.api.batch import Job, JobCondition
 from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
 from kplan.api.meta import controller_of
+from kplan.api.references import WorkloadRef
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import wanted_job
 from kplan.simulation.jobs import JobState
 from kplan.simulation.observing import completion_index
-from kplan.simulation.owners import WorkloadRef
 
 _ENDED = ("Succeeded", "Failed")
 

@@ -20,12 +20,13 @@ from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.quantity import milli_value, value
+from kplan.api.references import object_name
 from kplan.errors import InputError, Problem, UsageError
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import REPORTS
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.whatif.successors import pending_again
 
@@ -179,16 +180,12 @@ def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple
 def _owners(snapshot: Snapshot) -> dict[str, str]:
     """Return the workload that owns another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME."""
     owners = {}
-    sets_and_jobs: tuple[tuple[str, Iterable[Any]], ...] = (
-        ("ReplicaSet", snapshot.replica_sets),
-        ("Job", snapshot.jobs),
-    )
-    for kind, objects in sets_and_jobs:
-        for obj in objects:
+    for kind in POD_MAKERS.values():
+        for obj in getattr(snapshot, kind.attribute):
             owner = controller_of(obj.metadata)
             if owner is not None:
                 namespace = obj.metadata.namespace
-                key = object_name(kind, namespace, obj.metadata.name)
+                key = object_name(kind.name, namespace, obj.metadata.name)
                 owners[key] = object_name(owner.kind, namespace, owner.name)
     return owners
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kplan.api.references import object_name
 from kplan.documents.base import InputWarning
-from kplan.snapshot.model import object_name
 
 _DEFAULT = "default"
 """The account that every namespace gets."""

@@ -15,12 +15,12 @@ from kplan.admission.fields import kind_named
 from kplan.admission.judge import invalid_words, is_judged, judge
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
+from kplan.api.references import object_name
 from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.snapshot.model import object_name
 from kplan.workloads.foreign import PodTemplateAt, not_placed, pod_templates
 from kplan.workloads.manifests import workload_type
 from kplan.workloads.problems import is_foreign, not_judged, unknown_kind

@@ -19,6 +19,7 @@ from kplan.api.affinity import (
 )
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod, PodTemplateSpec
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.tolerations import Toleration, Tolerations
@@ -43,7 +44,7 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) 
         pod.spec.node_name
         for pod in snapshot.pods
         if (owner := controller_of(pod.metadata)) is not None
-        and owner.kind == "DaemonSet"
+        and owner.kind == DAEMON_SET
         and owner.name == obj.metadata.name
         and pod.metadata.namespace == obj.metadata.namespace
     }

@@ -17,7 +17,8 @@ from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetMeta, Re
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationController
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.api.references import object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import stateful_claims
 from kplan.workloads.daemons import daemon_pods

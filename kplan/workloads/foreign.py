@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.references import object_name
 from kplan.reading import Item
 from kplan.reading.places import Step, path_of
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.snapshot.model import object_name
 
 Object = dict[str, Any]
 

@@ -24,10 +24,11 @@ from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
+from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
 from kplan.reading import Item
 from kplan.snapshot.defaults import complete_pod
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.node_pools import node_pool_problems
 from kplan.snapshot.times import time_problems
@@ -71,6 +72,11 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
     def kind(self) -> str:
         """The kind of the object."""
         return self.item.kind
+
+    @property
+    def key(self) -> str:
+        """KIND/NAMESPACE/NAME."""
+        return object_name(self.kind, self.namespace, self.name)
 
     @property
     def template_path(self) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from kplan.api.batch import CronJob, Job
+from kplan.api.references import object_name
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.snapshot.model import object_name
 from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.manifests import Manifests, job_of_run
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers.observed import Delete
 from kplan.simulation.deployments import ReplicaSetState
-from kplan.simulation.owners import WorkloadRef
 from tests.simulation.controllers.builders import NOW, pod
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.api.kinds import DAEMON_SET
+from kplan.api.references import object_name
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
@@ -153,13 +155,13 @@ def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[st
             near = workloads_called(world, meant.key)
             hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
             raise UsageError(f"{name} is neither a manifest nor a workload", hint=hint)
-        if meant.kind == "DaemonSet":
+        if meant.kind == DAEMON_SET:
             raise UsageError(
                 f"DaemonSet {meant.key} has one pod per node, so there are no replicas to count",
                 hint=f"kplan explain ds/{meant.key} shows its pods",
             )
         living_pods(world, *meant)
-        workloads.append(f"{meant.kind}/{meant.key}")
+        workloads.append(object_name(*meant))
     return workloads
 
 

@@ -10,6 +10,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from kplan.api.references import WorkloadRef
 from kplan.cli.flags import VerbosityFlags
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.no_effect import tell_no_effect
@@ -204,7 +205,7 @@ class CapacityQuestions(msgspec.Struct, frozen=True):
         templates = []
         for key, share in zip(self.workloads, shares or [1] * len(self.workloads), strict=True):
             template, claims = next_replicas(planner, key, most)
-            name = key.partition("/")[2]
+            name = WorkloadRef.parse(key).path
             is_unique = [other.endswith(f"/{name}") for other in self.workloads].count(True) == 1
             templates.append(replace(template, name=name if is_unique else key, share=share))
             planner = planner.with_additions(claims) if claims else planner

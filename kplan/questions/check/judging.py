@@ -126,8 +126,7 @@ def _unready(document: PlanReport, least: str | int) -> list[Finding]:
     for workload in document.workloads:
         wanted = _share(least, workload.desired)
         if workload.ready < wanted:
-            key = f"{workload.kind}/{workload.namespace}/{workload.name}"
-            findings.append(Finding(name=key, message=f"{workload.ready} of {workload.desired}"))
+            findings.append(Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}"))
     return findings
 
 

@@ -160,10 +160,7 @@ def _with_causes(
     base, question = questions
     if question.manifests is None or not waiting_rows(document):
         return document
-    parts = {
-        f"{workload.kind}/{workload.namespace}/{workload.name}": workload.sample
-        for workload in question.manifests.workloads
-    }
+    parts = {workload.key: workload.sample for workload in question.manifests.workloads}
 
     def ask_without(part: str) -> DiffReport:
         assert question.manifests is not None  # noqa: S101 - else there are no parts

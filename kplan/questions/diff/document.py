@@ -30,7 +30,7 @@ from kplan.errors import UsageError
 from kplan.questions.diff.compared import ComparedAnswer
 from kplan.questions.diff.costs import costs_of, map_of_both
 from kplan.questions.diff.facts import fact_differences, fits_of, rule_of
-from kplan.questions.diff.workloads import workload_differences, workload_of, workloads_of
+from kplan.questions.diff.workloads import workload_differences, workloads_of
 
 REGRESSION: Condition = "regression"
 _ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
@@ -213,9 +213,9 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
             fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
         if change.attempt is not None:
             placements[change.pod] = report.placements[change.attempt]
-    own = {workload_of(change) for change in report.changes if change.caused_by == "change"}
+    own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     waiting = {change.pod for change in report.changes if change.caused_by == "waiting"}
-    waiting |= {workload_of(change) for change in report.changes if change.caused_by == "waiting"} - own
+    waiting |= {change.owner_key for change in report.changes if change.caused_by == "waiting"} - own
     return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), frozenset(waiting))
 
 

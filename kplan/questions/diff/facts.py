@@ -81,7 +81,7 @@ def _facts(report: Report) -> Facts:
 def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
     for workload in report.workloads or ():
         if workload.state is not WorkloadState.UNCHANGED:
-            yield (f"{workload.kind}/{workload.namespace}/{workload.name}", "state"), workload.state.value
+            yield (workload.key, "state"), workload.state.value
     for obstacle in report.obstacles or ():
         yield (obstacle.pod, "blocked"), obstacle.words
 

@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from kplan.documents.base import Report
 from kplan.documents.diff import Cause, Difference, PodDifference, WorkloadDifference, WorkloadSide
-from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement
+from kplan.documents.plan import Action, PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 
 
@@ -60,7 +60,7 @@ def workloads_of(report: Report) -> Workloads:
         _of_plan(report, workloads)
     elif isinstance(report, PlacementReport | PreemptionReport):
         for placement in {placement.pod.key: placement for placement in report.placements}.values():
-            workload = _workload_of(placement.pod)
+            workload = placement.pod.owner_key
             workloads.of_pod[placement.pod.key] = workload
             tally = workloads.named(workload)
             decision = None if placement.outcome is Outcome.SCHEDULED else placement
@@ -82,7 +82,7 @@ def workloads_of(report: Report) -> Workloads:
 def _of_plan(report: PlanReport, workloads: Workloads) -> None:
     decisions: dict[str, PodPlacement] = {}
     for change in report.changes:
-        workload = workload_of(change)
+        workload = change.owner_key
         workloads.of_pod[change.pod] = workload
         if change.recreated_as:
             workloads.of_pod[change.recreated_as] = workload
@@ -101,22 +101,10 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
         workloads.of_pod.setdefault(key, pod.workload)
         workloads.named(pod.workload).add(pod.node, 1, pod.message, decisions.get(pod.workload))
     for changed in report.workloads:
-        tally = workloads.named(f"{changed.kind}/{changed.namespace}/{changed.name}")
+        tally = workloads.named(changed.key)
         tally.pending = max(tally.pending, changed.pending)
         tally.origin = changed.origin or None
         tally.message = tally.message or changed.refused or changed.because
-
-
-def workload_of(change: PodChange) -> str:
-    """Return the workload of a pod as KIND/NAMESPACE/NAME; ``Pod/NAMESPACE/NAME`` for a pod of its own."""
-    if not change.workload:
-        return f"Pod/{change.pod}"
-    kind, _, name = change.workload.partition("/")
-    return f"{kind}/{change.pod.partition('/')[0]}/{name}"
-
-
-def _workload_of(pod: PodRef) -> str:
-    return f"{pod.origin.kind}/{pod.namespace}/{pod.origin.name}" if pod.origin else f"Pod/{pod.key}"
 
 
 def workload_differences(

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 
+from kplan.api.kinds import DAEMON_SET
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
-from kplan.report.daemons import DAEMON_SET, daemon_blocks, daemon_message, nodes_text
+from kplan.report.daemons import daemon_blocks, daemon_message, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks, summary_text, verdict_heading
@@ -110,7 +111,7 @@ def _overview(
     for members in groups:
         pod = members[0].pod
         origin = pod.origin or Origin("", kind="Pod", name=pod.name)
-        key = f"{origin.kind}/{pod.namespace}/{origin.name}"
+        key = origin.key_in(pod.namespace)
         rows.append(row_of(members, more.get(key, {}), n_more[key]))
     yield from overview_blocks(rows, options)
 

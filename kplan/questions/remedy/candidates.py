@@ -12,6 +12,8 @@ from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, Uncor
 from kplan.actions.carry_out import Goal, Played, movable
 from kplan.actions.patches import patch_of
 from kplan.api.core import Pod
+from kplan.api.kinds import POD_MAKERS, SCALED
+from kplan.api.references import WorkloadRef
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import changed_pods
@@ -32,15 +34,6 @@ _MOST_WAITING = 4
 _MOST_CORDONED = 30
 _MOST_SHAPES = 6
 _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 40, 10, 4, 24
-_SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
-_TEMPLATES = {
-    "Deployment": "deployments",
-    "ReplicaSet": "replica_sets",
-    "StatefulSet": "stateful_sets",
-    "ReplicationController": "replication_controllers",
-    "DaemonSet": "daemon_sets",
-    "Job": "jobs",
-}
 
 
 class Candidates:
@@ -133,7 +126,7 @@ class Candidates:
         for workload in self._goal.wanted:
             waiting = len(self._played.waiting.get(workload, ()))
             owner = self._simulation.workloads.find(workload)
-            if not waiting or owner is None or workload.partition("/")[0] not in _SCALED:
+            if not waiting or owner is None or WorkloadRef.parse(workload).kind not in SCALED:
                 continue
             old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.scale
             if old > waiting and _object_of(self._played.base.world, workload) is not None:
@@ -218,6 +211,7 @@ def _freed(requests: Mapping[str, int], resource: str) -> int:
 
 def _object_of(world: Snapshot, workload: str) -> Any:
     """Return the object of a workload; None where the snapshot does not have it."""
-    kind, namespace, name = workload.split("/", 2)
-    objects = getattr(world, _TEMPLATES[kind]) if kind in _TEMPLATES else ()
-    return next((obj for obj in objects if (obj.metadata.namespace, obj.metadata.name) == (namespace, name)), None)
+    ref = WorkloadRef.parse(workload)
+    kind = POD_MAKERS.get(ref.kind)
+    objects = () if kind is None or kind.name == "CronJob" else getattr(world, kind.attribute)
+    return next((obj for obj in objects if obj.metadata.key == ref.path), None)

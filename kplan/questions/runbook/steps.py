@@ -17,6 +17,7 @@ from msgspec import UNSET
 from kplan.actions.carry_out import waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, counted_warnings
 from kplan.api.policy import PodDisruptionBudget
+from kplan.api.references import PodKey
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents import remedy as r
@@ -228,15 +229,15 @@ class _Runbook:
             return
         if len(obstacle.budgets) != 1 or not obstacle.is_by_budget:
             return
-        namespace, _, name = obstacle.budgets[0].name.partition("/")
-        budget = _budget(base, namespace, name)
+        key = PodKey.parse(obstacle.budgets[0].name)
+        budget = _budget(base, *key)
         if budget is None:
             return
         for remedy, other in ways(base, obstacle, obstacle.budgets[0], budget):
             if isinstance(remedy, r.MoreReplicas):
                 change = remedy.change
                 command, back = (_scale(change.workload, number) for number in (change.to, change.old))
-            elif isinstance(remedy, r.ChangeBudget) and (after := _budget(other, namespace, name)) is not None:
+            elif isinstance(remedy, r.ChangeBudget) and (after := _budget(other, *key)) is not None:
                 command, back = _budget_patch(budget, after), _budget_patch(after, budget)
             else:
                 continue
