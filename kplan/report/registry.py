@@ -30,12 +30,12 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 _MODULES: Mapping[str, str] = {
     "PlacementReport": "kplan.questions.place.view",
     "PreemptionReport": "kplan.questions.preempt.view",
-    "PlanReport": "kplan.report.plan",
-    "QueueReport": "kplan.report.queue",
+    "PlanReport": "kplan.questions.plan.view",
+    "QueueReport": "kplan.questions.plan.queue_view",
     "CapacityReport": "kplan.questions.capacity.view",
     "HeadroomReport": "kplan.questions.capacity.headroom_view",
     "ShrinkReport": "kplan.questions.capacity.shrink_view",
-    "DrainsReport": "kplan.report.drains",
+    "DrainsReport": "kplan.questions.in_turn.view",
     "OddsReport": "kplan.questions.many_runs.view",
     "RunbookReport": "kplan.questions.runbook.view",
     "RemedyReport": "kplan.questions.remedy.view",
@@ -116,12 +116,12 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 def _verdict_for_tables(document: Report) -> Verdict:
     """Return the verdict with the names and words that the tables use."""
     if document.kind == "DiffReport":
-        from kplan.report.diff_workloads import diff_verdict
+        from kplan.questions.diff.workloads_view import diff_verdict
 
         return diff_verdict(cast("DiffReport", document))
     if document.kind != "PlanReport":
         return document.verdict
-    from kplan.report.plan import verdict_for_tables
+    from kplan.questions.plan.view import verdict_for_tables
 
     return verdict_for_tables(cast("PlanReport", document))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kplan.documents.diff import Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.diff_workloads import (
+from kplan.questions.diff.workloads_view import (
     STYLES,
     WORDS,
     cause_text,
@@ -17,6 +16,7 @@ from kplan.report.diff_workloads import (
     workload_cases,
     workloads_sentence,
 )
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.footer import change_text, closing_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View

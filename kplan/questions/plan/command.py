@@ -206,7 +206,7 @@ def plan_document(
 
 def _nodes_to_show(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
     """Return the nodes to show for each placement: none for those of which tables show none."""
-    from kplan.report.plan import attempts_in_full
+    from kplan.questions.plan.view import attempts_in_full
 
     in_full = set(attempts_in_full(planned.changes))
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)

@@ -12,6 +12,7 @@ from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.questions.place.view import placement_cases
+from kplan.questions.preempt.tries import tries_blocks, tries_of
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
@@ -19,7 +20,6 @@ from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
-from kplan.report.tries import tries_blocks, tries_of
 from kplan.report.view import Case, View
 from kplan.report.words import age_text, count, left_out, moment_text
 

@@ -18,8 +18,8 @@ from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.documents.timeline import Timeline
+from kplan.questions.in_turn.view import node_marks
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
-from kplan.report.drains import node_marks
 from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
 from kplan.report.html.picture import Moment, picture

@@ -20,10 +20,10 @@ from kplan.documents.change import (
 )
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.timeline import Timeline
+from kplan.questions.plan.pod_rows import workload_of, workload_title
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
-from kplan.report.pod_rows import workload_of, workload_title
 from kplan.report.remedies import remedy_text
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, State

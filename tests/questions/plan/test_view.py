@@ -3,8 +3,8 @@ from typing import Any
 import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
+from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
-from kplan.report.plan import VIEW, attempts_in_full
 from kplan.report.registry import render
 from tests.report.documents import node, pod
 

@@ -6,8 +6,8 @@ import pytest
 from kplan.capacity.counting import Template
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
+from kplan.questions.plan.view import attempts_in_full
 from kplan.report.options import ReportOptions
-from kplan.report.plan import attempts_in_full
 from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, scenarios

@@ -12,11 +12,7 @@ from kplan.documents.base import Verdict
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.report.blocks import Block, Heading, Preformatted, Span, line
-from kplan.report.daemons import daemon_blocks
-from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
-from kplan.report.details import listing
-from kplan.report.effects import (
+from kplan.questions.plan.effects_view import (
     beside_text,
     change_cases,
     change_sentence,
@@ -26,13 +22,17 @@ from kplan.report.effects import (
     step_blocks,
     workloads_blocks,
 )
+from kplan.questions.plan.pod_rows import changes_blocks, is_daemon, workload_of
+from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_blocks, utilisation_blocks
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line
+from kplan.report.daemons import daemon_blocks
+from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
+from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
-from kplan.report.pod_rows import changes_blocks, is_daemon, workload_of
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
-from kplan.report.utilisation import fullness_blocks, largest_fit_blocks, utilisation_blocks
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
