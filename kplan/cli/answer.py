@@ -351,7 +351,7 @@ def text_width() -> int:
 
 
 def _tell_warnings(document: Report) -> None:
-    from kplan.report.footer import warning_texts
+    from kplan.report.head import warning_texts
 
     for text in warning_texts(document):
         say(f"warning: {text}")

@@ -188,6 +188,11 @@ class Verdict(Document, frozen=True, kw_only=True):
         """Return the same verdict with exit code 0, as --exit-zero has it."""
         return msgspec.structs.replace(self, exit_code=0)
 
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The lines about no single object."""
+        return self.because[: max(len(self.because) - len(self.counted), 0)]
+
     def counted_of(self, name: str) -> list[Counted]:
         """Return the events about an object."""
         return [event for event in self.counted if event.object == name]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.documents.base import Verdict
 from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain
 from kplan.report.details import listing
 
@@ -18,49 +17,44 @@ _MOST_OBJECTS = 3
 _MOST_LINES = 5
 
 
-def arranged(blocks: Iterable[Block], verdict: Verdict, *, is_wide: bool) -> list[Block]:
+def arranged(blocks: Iterable[Block], failure: str, *, is_wide: bool) -> list[Block]:
     """Return a report with its verdict in the first and the last line, and repeated sections and columns once.
 
     Parameters
     ----------
+    failure : why the answer counts as a failure; empty where it does not
     is_wide : tables keep all of their columns
     """
     sections = list(_sections_once(list(blocks)))
     shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
-    return [*_opened(shown, verdict), *_closing(shown, verdict)]
+    return [*_opened(shown, has_failed=bool(failure)), *_closing(shown, failure)]
 
 
-def failure_text(verdict: Verdict) -> str:
-    """Return why an answer counts as a failure, to stand after the word ``Failed``."""
-    objects: dict[str, list[str]] = {}
-    because, grouped = set(verdict.because), set()
-    for event in verdict.counted:
-        line_of = f"{event.object}: {event.text}"
-        if line_of in because:
-            objects.setdefault(event.text, []).append(event.object)
-            grouped.add(line_of)
-    also = [reason for reason in verdict.because if reason not in grouped]
-    left_out = f"; and {len(also) - _MOST_LINES} more" if len(also) > _MOST_LINES else ""
+def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) -> str:
+    """Return the reasons of a failure in one line: the first of some lines, then what happens to which objects.
+
+    Parameters
+    ----------
+    objects : what happens -> the names of the objects
+    """
+    left_out = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
     named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())
-    parts = [*also[:_MOST_LINES], *named]
-    more = f"; and {verdict.more} more" if verdict.more else ""
-    fail_on = ",".join(verdict.fail_on)
-    return f" (exit code {verdict.exit_code}, --fail-on {fail_on}). {'; '.join(parts)}{left_out}{more}"
+    return "; ".join([*lines[:_MOST_LINES], *named]) + left_out
 
 
-def _opened(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
+def _opened(blocks: Sequence[Block], *, has_failed: bool) -> Iterator[Block]:
     """Yield the blocks; a first block that is the verdict also says whether it counts as a failure."""
     for index, block in enumerate(blocks):
-        if index == 0 and verdict.failed and isinstance(block, Heading) and block.level == 0:
+        if index == 0 and has_failed and isinstance(block, Heading) and block.level == 0:
             yield replace(block, spans=(*block.spans, " - ", Span("failed", "bad")))
         else:
             yield block
 
 
-def _closing(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
+def _closing(blocks: Sequence[Block], failure: str) -> Iterator[Block]:
     """Yield the last line: why the answer is a failure, or, below details, the verdict once more."""
-    if verdict.failed:
-        yield Heading((Span("Failed", "bad"), failure_text(verdict)), 0)
+    if failure:
+        yield Heading((Span("Failed", "bad"), failure), 0)
         return
     first, *others = blocks
     if not isinstance(first, Heading) or first.level > 0 or first.about:

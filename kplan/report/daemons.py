@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kplan.api.kinds import DAEMON_SET
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Preformatted, Span, Table
 from kplan.report.decision import outcome_text
@@ -14,6 +15,12 @@ from kplan.report.words import count, left_out
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3
+
+
+def is_daemon_set(members: Sequence[PodPlacement]) -> bool:
+    """Return whether pods of one workload are those of a DaemonSet."""
+    origin = members[0].pod.origin or None
+    return origin is not None and origin.kind == DAEMON_SET
 
 
 def nodes_text(members: Sequence[PodPlacement]) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from kplan.documents.base import Verdict
-from kplan.report.arranging import end_of_section, failure_text
+from kplan.report.arranging import end_of_section
 from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
@@ -32,17 +31,17 @@ _PIECES = re.compile("([`|])")
 _BACKTICKS = re.compile("`+")
 
 
-def render_markdown(blocks: Sequence[Block], title: str, verdict: Verdict) -> str:
+def render_markdown(blocks: Sequence[Block], title: str, failure: str) -> str:
     """Return a report as Markdown with GitHub's tables: the verdict, the summary, and details that are folded away.
 
     Parameters
     ----------
     title : the answer in one line; it stands in place of the blocks' own verdict
+    failure : why the answer counts as a failure; empty where it does not
     """
-    ending = " - failed" if verdict.failed else ""
-    parts = [f"## {escape_markdown(title)}{ending}"]
-    if verdict.failed:
-        parts.append(f"**Failed**{escape_markdown(failure_text(verdict))}")
+    parts = [f"## {escape_markdown(title)}{' - failed' if failure else ''}"]
+    if failure:
+        parts.append(f"**Failed**{escape_markdown(failure)}")
     content = [block for block in blocks if not isinstance(block, Heading) or block.level > 0]
     return "\n\n".join([*parts, *_parts(content)]) + "\n"
 

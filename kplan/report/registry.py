@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,11 +17,6 @@ from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
-
-if TYPE_CHECKING:
-    from kplan.documents.base import Verdict
-    from kplan.documents.diff import DiffReport
-    from kplan.documents.plan import PlanReport
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
@@ -97,33 +92,17 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     blocks = list(view.blocks(document, options))
     if output in ("html", "markdown"):
         blocks = list(without_hints(blocks))
-    verdict = _verdict_for_tables(document)
     if output != "html":
-        blocks = arranged(blocks, verdict, is_wide=options.is_wide)
+        blocks = arranged(blocks, view.failure(document), is_wide=options.is_wide)
     if output == "markdown":
         from kplan.report.markdown import render_markdown
 
-        return render_markdown(blocks, view.title(document), verdict)
+        return render_markdown(blocks, view.title(document), view.failure(document))
     if output == "html":
         from kplan.report.html.page import render_html
 
-        return render_html(
-            blocks, view.title(document), document, as_it_is, _cases(document, view, options), command=options.command
-        )
+        return render_html(blocks, view, document, as_it_is, _cases(document, view, options), command=options.command)
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
-
-
-def _verdict_for_tables(document: Report) -> Verdict:
-    """Return the verdict with the names and words that the tables use."""
-    if document.kind == "DiffReport":
-        from kplan.questions.diff.workloads_view import diff_verdict
-
-        return diff_verdict(cast("DiffReport", document))
-    if document.kind != "PlanReport":
-        return document.verdict
-    from kplan.questions.plan.view import verdict_for_tables
-
-    return verdict_for_tables(cast("PlanReport", document))
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:

@@ -20,7 +20,7 @@ from kplan.documents.snapshot import (
 )
 from kplan.documents.timeline import LearnedDurations, PodDuration
 from kplan.report.blocks import Block, Heading, Table, line
-from kplan.report.footer import change_text
+from kplan.report.head import change_text
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
 from kplan.report.timeline import object_title, seconds_text

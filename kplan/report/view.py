@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from kplan.documents.base import Report
-from kplan.report.blocks import Block
+from kplan.documents.base import Report, Verdict
+from kplan.report.arranging import failure_words
+from kplan.report.blocks import Block, Cell, Heading, Span, plain
+from kplan.report.head import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.words import count, name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
+Moment = Literal["before", "after"]
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -93,10 +96,57 @@ def warning_cases(document: Report) -> list[Case]:
 R = TypeVar("R", bound=Report)
 
 
-class View(msgspec.Struct, Generic[R], frozen=True):
-    """The functions that turn a kind of document into the material of the formats."""
+def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
+    """Return why a verdict is a failure; `names` are those of objects that are called otherwise in tables."""
+    objects: dict[str, list[str]] = {}
+    for event in verdict.counted:
+        objects.setdefault(event.text, []).append(names.get(event.object, event.object))
+    return failure_words(verdict.also, objects)
 
-    title: Callable[[R], str]  #: the document in one line
-    blocks: Callable[[R, ReportOptions], Iterable[Block]]  #: for people
+
+def failure_text(verdict: Verdict, reasons: str) -> str:
+    """Return why an answer counts as a failure, to stand after the word ``Failed``."""
+    more = f"; and {verdict.more} more" if verdict.more else ""
+    return f" (exit code {verdict.exit_code}, --fail-on {','.join(verdict.fail_on)}). {reasons}{more}"
+
+
+def _reasons(document: Report) -> str:
+    return reasons_of(document.verdict)
+
+
+def _no_marks(_document: Report) -> Mapping[str, Span]:
+    return {}
+
+
+class View(msgspec.Struct, Generic[R], frozen=True):
+    """How a kind of document is told: what all formats are made of."""
+
+    command: str | Callable[[R], str]  #: that asks such a question, without ``kplan``
+    answer: Callable[[R], Cell | Heading]  #: in one sentence; a heading for a single pod
+    body: Callable[[R, ReportOptions], Iterable[Block]]  #: what stands below the answer, for people
     cases: Callable[[R, ReportOptions], Iterable[Case]]  #: for programs that show what went wrong
     names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts
+    summary: Callable[[R], str] | None = None  #: the answer for titles, where that differs
+    opening: Callable[[R, ReportOptions], Iterable[Block]] = opening_blocks  #: what the answer is about
+    reasons: Callable[[R], str] = _reasons  #: why the verdict is a failure
+    moments: Mapping[Moment, str] = {}  #: pictures of the cluster, and their captions; if empty, the usual ones
+    marks: Callable[[R], Mapping[str, Span]] = _no_marks  #: node -> what the picture says about it
+    has_bars: bool = False  #: pages draw the numbers of tables as bars
+
+    def title(self, document: R) -> str:
+        """Return the document in one line."""
+        command = self.command if isinstance(self.command, str) else self.command(document)
+        answer = self.answer(document) if self.summary is None else self.summary(document)
+        return f"kplan {command}: {plain(answer.spans if isinstance(answer, Heading) else answer)}"
+
+    def blocks(self, document: R, options: ReportOptions) -> Iterator[Block]:
+        """Yield the document for people: the answer, what it is about, what there is to it, and warnings."""
+        answer = self.answer(document)
+        yield answer if isinstance(answer, Heading) else Heading((answer,), 0)
+        yield from self.opening(document, options)
+        yield from self.body(document, options)
+        yield from closing_blocks(document)
+
+    def failure(self, document: R) -> str:
+        """Return why the answer counts as a failure; empty where it does not."""
+        return failure_text(document.verdict, self.reasons(document)) if document.verdict.failed else ""

@@ -1,9 +1,10 @@
 """The verdict stands first and last, and nothing is said twice."""
 
 from kplan.documents.base import Counted, Verdict
-from kplan.report.arranging import arranged, failure_text
+from kplan.report.arranging import arranged
 from kplan.report.blocks import Block, Heading, Span, Table, line
 from kplan.report.text import render_plain
+from kplan.report.view import failure_text, reasons_of
 
 PASSED = Verdict.of(["unschedulable"], [])
 FAILED = Verdict.of(["unschedulable"], [Counted("a/b", "Unschedulable"), Counted("a/c", "Unschedulable")])
@@ -12,7 +13,8 @@ SECTION = [Heading(("x",), about="a/x"), line("one"), line("two")]
 
 
 def arranged_lines(*blocks: Block, verdict: Verdict = PASSED, is_wide: bool = False) -> list[str]:
-    return render_plain(arranged(blocks, verdict, is_wide=is_wide), 120).splitlines()
+    failure = failure_text(verdict, reasons_of(verdict)) if verdict.failed else ""
+    return render_plain(arranged(blocks, failure, is_wide=is_wide), 120).splitlines()
 
 
 def test_a_failure_stands_in_the_first_and_the_last_line() -> None:
@@ -30,9 +32,9 @@ def test_a_verdict_is_said_again_below_details_but_not_below_a_short_block() -> 
 
 def test_reasons_that_are_about_no_object_are_told_and_many_are_counted() -> None:
     verdict = Verdict.of(["warning"], [Counted("services", "MissingKind")], ["web fits 3 times only"])
-    assert failure_text(verdict).endswith("). web fits 3 times only; MissingKind: services")
+    assert failure_text(verdict, reasons_of(verdict)).endswith("). web fits 3 times only; MissingKind: services")
     many = Verdict.of(["unschedulable"], [Counted(f"a/{i}", "Unschedulable") for i in range(9)])
-    assert failure_text(many).endswith("Unschedulable: a/0, a/1, a/2 and 6 more")
+    assert failure_text(many, reasons_of(many)).endswith("Unschedulable: a/0, a/1, a/2 and 6 more")
 
 
 def test_a_section_that_says_the_same_of_another_pod_refers_to_it() -> None:

@@ -53,7 +53,7 @@ def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:
 def test_the_picture_has_a_bar_for_each_pod_and_tells_it_in_words() -> None:
     report = _report()
     assert report.timeline
-    picture = timeline_figures(report, report.timeline)
+    picture = timeline_figures(report.timeline, report.steps)
     assert picture.count('<li><span class="name"') == 8
     assert "default/web-h1-000: ready 0 s to 0 s" not in picture
     assert "stopping 0 s to 5 s" in picture

@@ -10,7 +10,6 @@ from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import decision_blocks
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -23,13 +22,8 @@ _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity"
 _MOST_ROWS = 50
 
 
-def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a HeadroomReport shows, block by block."""
-    short = _short(document)
-    style: Style = "" if document.wanted is None else "bad" if short else "good"
-    yield verdict_heading(Span(_sentence(document), style))
-    yield from opening_blocks(document, options)
-    workloads = document.workloads
+def _body(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
+    workloads, short = document.workloads, _short(document)
     is_whole = options.top is None or options.is_wide
     shown = workloads if is_whole else workloads[: max(_MOST_ROWS, len(short))]
     header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH REQUESTS",) if options.is_wide else ()))
@@ -45,13 +39,17 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
     yield line(
         Span("Each workload is counted on its own, in the cluster as it is; together they share the same room.", "dim")
     )
-    yield from closing_blocks(document)
 
 
 def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
     return [
         workload for workload in document.workloads if document.wanted is not None and workload.fits < document.wanted
     ]
+
+
+def _answer(document: HeadroomReport) -> Cell:
+    style: Style = "" if document.wanted is None else "bad" if _short(document) else "good"
+    return Span(_sentence(document), style)
 
 
 def _sentence(document: HeadroomReport) -> str:
@@ -102,10 +100,6 @@ def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
     return ", ".join(f"{reason.nodes} {reason.reason}" for reason in reasons)
 
 
-def _title(document: HeadroomReport) -> str:
-    return f"kplan capacity --headroom: {_sentence(document)}"
-
-
 def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
     for workload in document.workloads:
         counted = document.verdict.counted_of(workload.workload)
@@ -128,4 +122,4 @@ def _names(document: HeadroomReport) -> list[str]:
     return [f"{workload.workload} {workload.fits}" for workload in document.workloads]
 
 
-VIEW = View(_title, headroom_blocks, _cases, _names)
+VIEW = View("capacity --headroom", _answer, _body, _cases, _names)

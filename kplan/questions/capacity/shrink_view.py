@@ -8,7 +8,6 @@ from kplan.api.readable import readable
 from kplan.documents.plan import Usage
 from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out, name_ranges
@@ -26,10 +25,7 @@ _WORDS: Mapping[Why, str] = {
 }
 
 
-def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a ShrinkReport shows, block by block."""
-    yield verdict_heading(Span(_sentence(document), "good" if document.freed else ""))
-    yield from opening_blocks(document, options)
+def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     freed = document.freed
     if freed:
         yield line(f"Together they free {_amounts(document.frees)}.")
@@ -52,7 +48,10 @@ def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Bl
             "dim",
         )
     )
-    yield from closing_blocks(document)
+
+
+def _answer(document: ShrinkReport) -> Cell:
+    return Span(_sentence(document), "good" if document.freed else "")
 
 
 def _sentence(document: ShrinkReport) -> str:
@@ -102,11 +101,7 @@ def _example(stay: StayingNode) -> str:
     return f", such as {stay.pod} of {stay.name}{reason}"
 
 
-def _title(document: ShrinkReport) -> str:
-    return f"kplan capacity --shrink: {_sentence(document)}"
-
-
-def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:
     for node in document.freed:
         yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
     for stays in document.stays:
@@ -119,4 +114,4 @@ def _names(document: ShrinkReport) -> list[str]:
     return [node.name for node in document.freed]
 
 
-VIEW = View(_title, shrink_blocks, _cases, _names)
+VIEW = View("capacity --shrink", _answer, _body, _cases, _names)

@@ -11,7 +11,6 @@ from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -23,11 +22,7 @@ _MOST_VICTIMS = 20
 _MOST_HOMELESS = 5
 
 
-def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a CapacityReport shows, block by block."""
-    is_enough = document.summary.wanted is None or not _missing(document)
-    yield verdict_heading(Span(_sentence(document), "good" if is_enough else "bad"))
-    yield from opening_blocks(document, options)
+def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from _offers(document)
     templates = document.templates
     if len(templates) == 1:
@@ -43,12 +38,15 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     yield from _victims(document)
     yield from _stop(document, options)
     yield from _to_add(document)
-    yield from closing_blocks(document)
 
 
 def _missing(document: CapacityReport) -> int:
     wanted = document.summary.wanted
     return 0 if wanted is None else max(wanted - document.summary.fits, 0)
+
+
+def _answer(document: CapacityReport) -> Cell:
+    return Span(_sentence(document), "bad" if _missing(document) else "good")
 
 
 def _sentence(document: CapacityReport) -> str:
@@ -243,10 +241,6 @@ def _number(addition: Addition) -> str:
     return f"{addition.nodes}{suffix}"
 
 
-def _title(document: CapacityReport) -> str:
-    return f"kplan capacity: {_sentence(document)}"
-
-
 def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     stop = document.stop
     failed = document.verdict.failed
@@ -273,4 +267,4 @@ def _names(document: CapacityReport) -> list[str]:
     return [f"{template.name} {template.fits}" for template in document.templates]
 
 
-VIEW = View(_title, capacity_blocks, _cases, _names)
+VIEW = View("capacity", _answer, _body, _cases, _names, has_bars=True)

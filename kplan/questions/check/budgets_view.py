@@ -6,23 +6,22 @@ from collections.abc import Iterator
 
 from kplan.documents.checks import BudgetRoom, BudgetsReport
 from kplan.report.blocks import Block, Cell, Span, Table
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count
 
 
-def budgets_blocks(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a BudgetsReport shows, block by block."""
-    yield verdict_heading(Span(_sentence(document), "bad" if _never(document) else "good"))
-    yield from opening_blocks(document, options)
+def _body(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
     header = ("BUDGET", "PODS", "HEALTHY", "MUST STAY", "ALLOWS NOW", "ALLOWS AT BEST")
     yield Table(header, tuple(map(_row, document.budgets)), "<>>>>>")
-    yield from closing_blocks(document)
 
 
 def _never(document: BudgetsReport) -> list[BudgetRoom]:
     return [budget for budget in document.budgets if budget.expected and not budget.allowed_at_best]
+
+
+def _answer(document: BudgetsReport) -> Cell:
+    return Span(_sentence(document), "bad" if _never(document) else "good")
 
 
 def _sentence(document: BudgetsReport) -> str:
@@ -39,11 +38,7 @@ def _row(budget: BudgetRoom) -> tuple[Cell, ...]:
     return (budget.budget, *map(str, numbers), Span(at_best, "bad") if cannot else at_best)
 
 
-def _title(document: BudgetsReport) -> str:
-    return f"kplan ask: {_sentence(document)}"
-
-
-def _cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:
     for budget in document.budgets:
         cannot = bool(budget.expected) and not budget.allowed_at_best
         words = (
@@ -56,4 +51,4 @@ def _names(document: BudgetsReport) -> Iterator[str]:
     return (f"{budget.budget} {budget.allowed} {budget.allowed_at_best}" for budget in document.budgets)
 
 
-VIEW = View(_title, budgets_blocks, _cases, _names)
+VIEW = View("ask", _answer, _body, _cases, _names)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from kplan.documents.checks import CheckOutcome, ChecksReport, Finding, Subject
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
@@ -30,10 +29,7 @@ _STATES: Mapping[str, Span] = {
 _CASE_STATES: Mapping[str, State] = {"passed": "passed", "failed": "failed", "unasked": "skipped"}
 
 
-def checks_blocks(document: ChecksReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a ChecksReport shows, block by block."""
-    yield verdict_heading(Span(_sentence(document), "bad" if document.summary.failed else "good"))
-    yield from opening_blocks(document, options)
+def _body(document: ChecksReport, options: ReportOptions) -> Iterator[Block]:
     has_earlier = isinstance(document.since, str)
     header = ("CHECK", "STATE", *(("BEFORE",) if has_earlier else ()), "WHAT WAS FOUND")
     rows = tuple(_row(check, has_earlier=has_earlier) for check in document.checks)
@@ -43,7 +39,6 @@ def checks_blocks(document: ChecksReport, options: ReportOptions) -> Iterator[Bl
             yield from _details(check, options)
     if has_earlier:
         yield line(Span(f"Compared with the report of {document.since}.", "dim"))
-    yield from closing_blocks(document)
 
 
 def _row(check: CheckOutcome, *, has_earlier: bool) -> tuple[Cell, ...]:
@@ -90,6 +85,10 @@ def _because(finding: Finding, subject: Subject) -> str:
     return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
 
 
+def _answer(document: ChecksReport) -> Cell:
+    return Span(_sentence(document), "bad" if document.summary.failed else "good")
+
+
 def _sentence(document: ChecksReport) -> str:
     summary, number = document.summary, len(document.checks)
     unasked = f", {summary.unasked} not asked" if summary.unasked else ""
@@ -98,11 +97,7 @@ def _sentence(document: ChecksReport) -> str:
     return f"{summary.passed} of {count(number, 'check')} {'passes' if summary.passed == 1 else 'pass'}{unasked}"
 
 
-def _title(document: ChecksReport) -> str:
-    return f"kplan check: {_sentence(document)}"
-
-
-def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:
     for check in document.checks:
         detail = "\n".join(f"{finding.name}{_because(finding, check.subject)}" for finding in check.findings)
         rule = {"passed": "CheckPassed", "failed": "CheckFailed", "unasked": "CheckNotAsked"}[check.state]
@@ -113,4 +108,4 @@ def _names(document: ChecksReport) -> Iterator[str]:
     return (f"{check.state} {check.name}" for check in document.checks)
 
 
-VIEW = View(_title, checks_blocks, _cases, _names)
+VIEW = View("check", _answer, _body, _cases, _names)

@@ -12,12 +12,13 @@ from kplan.questions.diff.workloads_view import (
     cost_blocks,
     event_text,
     evicted_for_good,
+    reasons,
     workload_blocks,
     workload_cases,
     workloads_sentence,
 )
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.footer import change_text, closing_blocks, verdict_heading
+from kplan.report.head import change_text
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out
@@ -34,11 +35,12 @@ _FACTS = {
 }
 
 
-def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a DiffReport shows, block by block."""
-    yield verdict_heading(diff_sentence(document))
+def _opening(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     yield line("Before: ", _side(document.before))
     yield line("After: ", _side(document.after))
+
+
+def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     if document.workloads:
         yield from workload_blocks(document, options)
     if document.pods and (options.in_full or options.is_wide or not document.workloads):
@@ -61,7 +63,6 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
         yield Heading(("What else differs",))
         note = left_out(len(facts) - most)
         yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), "<<>>", note=note)
-    yield from closing_blocks(document)
 
 
 def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
@@ -96,8 +97,7 @@ def _side(side: Side) -> str:
     return "; ".join(parts)
 
 
-def diff_sentence(document: DiffReport) -> str:
-    """Return in one sentence what differs, what gets worse first."""
+def _sentence(document: DiffReport) -> str:
     if document.workloads:
         return workloads_sentence(document)
     summary = document.summary
@@ -177,11 +177,7 @@ def _number(fits: int | None) -> str:
     return "-" if fits is None else str(fits)
 
 
-def _title(document: DiffReport) -> str:
-    return f"kplan diff: {diff_sentence(document)}"
-
-
-def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
     named = {row.workload for row in document.workloads} | {
         victim for row in document.workloads for victim in row.evicts
     }
@@ -210,4 +206,13 @@ def _names(document: DiffReport) -> Iterator[str]:
         yield f"{fact.fact} {fact.about or '-'} {_fact_text(fact.before)} {_fact_text(fact.after)}"
 
 
-VIEW = View(_title, diff_blocks, _cases, _names)
+VIEW = View(
+    "diff",
+    _sentence,
+    _body,
+    _cases,
+    _names,
+    opening=_opening,
+    reasons=reasons,
+    moments={"before": "At the end of the first answer", "after": "At the end of the second"},
+)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from kplan.api.readable import readable
-from kplan.documents.base import Counted, Verdict
+from kplan.documents.base import Counted
 from kplan.documents.diff import Blame, Cause, Difference, DiffReport, WorkloadDifference, WorkloadSide
+from kplan.report.arranging import failure_words
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
@@ -250,15 +251,14 @@ def event_text(document: DiffReport, event: Counted) -> str:
     return event.text if fact is None else f"{fact.fact} worse than before"
 
 
-def diff_verdict(document: DiffReport) -> Verdict:
-    """Return the verdict in words, a line a workload: ``pending now: 5 of 6 pods of Deployment shop/web``."""
-    verdict = document.verdict
+def reasons(document: DiffReport) -> str:
+    """Return why the verdict is a failure: ``pending now: 5 of 6 pods of Deployment shop/web``."""
     workload = {pod.pod: pod.workload for pod in document.pods}
     rows = {row.workload: row for row in document.workloads}
     order = {_pending_of(row): number for number, row in enumerate(document.workloads)}
     evicted = {*document.victims_added} - {*evicted_for_good(document)}
-    lines: dict[str, list[str]] = {}
-    for event in verdict.counted:
+    names_of: dict[str, dict[str, None]] = {}
+    for event in document.verdict.counted:
         row = rows.get(workload.get(event.object, event.object))
         words = event_text(document, event)
         if event.object in evicted and event.rule == "NewVictim":
@@ -267,12 +267,9 @@ def diff_verdict(document: DiffReport) -> Verdict:
             words, name = _EVENTS["NewlyPending"], _pending_of(row)
         else:
             name = event.object
-        names = lines.setdefault(words, [])
-        if name not in names:
-            names.append(name)
-    about = {f"{event.object}: {event.text}" for event in verdict.counted}
-    because = [reason for reason in verdict.because if reason not in about]
-    for words, names in lines.items():
+        names_of.setdefault(words, {})[name] = None
+    lines = [*document.verdict.also]
+    for words, names in names_of.items():
         ordered = sorted(names, key=lambda name: order.get(name, len(order)))
-        because.append(f"{words}: {listing(ordered, most=_MOST_NAMED)}")
-    return replace(verdict, because=tuple(because), counted=())
+        lines.append(f"{words}: {listing(ordered, most=_MOST_NAMED)}")
+    return failure_words(lines, {})

@@ -72,7 +72,7 @@ def drain(
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Also evict pods with emptyDir volumes.")
     ] = False,
-    ignore_daemonsets: Annotated[  # noqa: ARG001 - for the habit
+    ignore_daemonsets: Annotated[  # for the habit
         bool,
         typer.Option(
             "--ignore-daemonsets",

@@ -9,7 +9,6 @@ from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, left_out
@@ -19,11 +18,8 @@ _MOST_ROWS = 20
 _MOST_NAMED = 5
 
 
-def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a DrainsReport shows, block by block."""
+def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     stay = _that_stay(document)
-    yield verdict_heading(Span(_sentence(document), "bad" if stay else "good"))
-    yield from opening_blocks(document, options)
     shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
     yield Table(
         (_what(document).upper(), "DRAINABLE", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
@@ -35,7 +31,6 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
         yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
         yield Preformatted(drain.pod, drain.because)
     yield line(Span("Each is drained alone, in the cluster as it is: a drain is undone before the next.", "dim"))
-    yield from closing_blocks(document)
 
 
 def _that_stay(document: DrainsReport) -> list[DrainOutcome]:
@@ -48,14 +43,18 @@ def _what(document: DrainsReport) -> str:
     return "zone" if document.label == ZONE else "pool" if "pool" in document.label else document.label
 
 
-def node_marks(document: DrainsReport) -> dict[str, Span]:
-    """Return node -> whether it can be drained, with the nodes that it is drained with."""
+def _marks(document: DrainsReport) -> dict[str, Span]:
+    """Return node -> whether it can be drained; with the nodes that it is drained with."""
     what = "" if document.label is None else f"{_what(document)} "
     return {
         node: Span(f"{what}drainable", "good") if drain.may_go else Span(f"{what}not drainable", "bad")
         for drain in document.drains
         for node in drain.nodes
     }
+
+
+def _answer(document: DrainsReport) -> Cell:
+    return Span(_sentence(document), "bad" if _that_stay(document) else "good")
 
 
 def _sentence(document: DrainsReport) -> str:
@@ -92,11 +91,7 @@ def _trouble(drain: DrainOutcome) -> str:
     return ", ".join(parts) or "something in --fail-on happens"
 
 
-def _title(document: DrainsReport) -> str:
-    return f"kplan drain --each: {_sentence(document)}"
-
-
-def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:
     for drain in document.drains:
         counted = document.verdict.counted_of(drain.name)
         has_trouble = bool(drain.pending or drain.blocked)
@@ -113,4 +108,13 @@ def _names(document: DrainsReport) -> list[str]:
     return [f"{'yes' if drain.may_go else 'no'} {drain.name}" for drain in document.drains]
 
 
-VIEW = View(_title, drains_blocks, _cases, _names)
+VIEW = View(
+    "drain --each",
+    _answer,
+    _body,
+    _cases,
+    _names,
+    moments={"before": "The cluster as it is"},
+    marks=_marks,
+    has_bars=True,
+)

@@ -8,7 +8,6 @@ from msgspec import UNSET
 
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, left_out, name_ranges
@@ -28,9 +27,7 @@ _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 _RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone for good"}
 
 
-def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    yield verdict_heading(_sentence(document))
-    yield from opening_blocks(document, options)
+def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     summary = document.summary
     is_change = any(workload.complete is not UNSET for workload in document.workloads)
     if not document.pods:
@@ -47,7 +44,6 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
         yield Table(("POD", "EVICTED"), rows, "<<")
     if not summary.certain:
         yield from _example_blocks(document.examples)
-    yield from closing_blocks(document)
 
 
 def _certainty(summary: OddsSummary) -> Block:
@@ -231,10 +227,6 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share in (0, 1) else f"{share:.1%}"
 
 
-def _title(document: OddsReport) -> str:
-    return f"kplan {document.command} --runs: {_sentence(document)}"
-
-
 def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
     for workload in document.workloads:
         if document.verdict.counted_of(workload.workload) and workload.complete is not UNSET:
@@ -272,4 +264,4 @@ def _names(document: OddsReport) -> Iterator[str]:
                 yield f"{pod.pod} {what} {end.share:g}"
 
 
-VIEW = View(_title, _blocks, _cases, _names)
+VIEW = View(lambda document: f"{document.command} --runs", _sentence, _body, _cases, _names)

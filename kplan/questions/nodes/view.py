@@ -8,7 +8,6 @@ from itertools import groupby
 from kplan.documents.nodes import AddedNode, NodesReport, RemovedNodes
 from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out, name_ranges
@@ -18,12 +17,7 @@ _MOST_NAMES = 3
 _NONE = "-"
 
 
-def nodes_blocks(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a NodesReport shows, block by block."""
-    changes = document.adds or document.removes
-    style: Style = "bad" if document.verdict.exit_code else "good" if changes and not document.unhelped else ""
-    yield verdict_heading(Span(_sentence(document), style))
-    yield from opening_blocks(document, options)
+def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     ref = document.autoscaler
     yield line(f"Decided as {ref.name} {ref.version} does; {_known_from(document)} from {ref.source}.")
     is_whole = options.top is None or options.is_wide
@@ -35,11 +29,16 @@ def nodes_blocks(document: NodesReport, options: ReportOptions) -> Iterator[Bloc
     price = document.price
     if price.before is not None and price.after is not None:
         yield line(f"Price of the nodes whose price is known: {_price(price.before)} -> {_price(price.after)}.")
-    yield from closing_blocks(document)
 
 
 def _known_from(document: NodesReport) -> str:
     return "instance types" if document.autoscaler.name == "karpenter" else "node groups"
+
+
+def _answer(document: NodesReport) -> Cell:
+    changes = document.adds or document.removes
+    style: Style = "bad" if document.verdict.exit_code else "good" if changes and not document.unhelped else ""
+    return Span(_sentence(document), style)
 
 
 def _sentence(document: NodesReport) -> str:
@@ -221,11 +220,7 @@ def _table(header: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, is_whole:
     return Table(columns, tuple(shown), "<" * len(columns), note=left_out(len(rows) - len(shown)))
 
 
-def _title(document: NodesReport) -> str:
-    return f"kplan nodes: {_sentence(document)}"
-
-
-def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
     for new in [*document.adds, *(node for removal in document.removes for node in removal.replacements)]:
         counted = document.verdict.counted_of(new.name)
         where = " ".join(text for text in (_home(new), new.instance_type, new.zone, new.capacity_type) if text)
@@ -270,4 +265,4 @@ def _names(document: NodesReport) -> Iterator[str]:
         yield from (f"add {new.name}" for new in removal.replacements)
 
 
-VIEW = View(_title, nodes_blocks, _cases, lambda document: list(_names(document)))
+VIEW = View("nodes", _answer, _body, _cases, _names)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.documents.preemption_report import PreemptionReport
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
-from kplan.report.daemons import daemon_blocks, daemon_message, nodes_text
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, summary_text, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
-from kplan.report.remedies import located
-from kplan.report.text import detail_of
+from kplan.report.placement_cases import placement_cases
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, View
 from kplan.report.words import count, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
@@ -34,15 +31,12 @@ _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
 
-def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a PlacementReport shows, block by block."""
+def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
     if len(groups) == 1:
         yield from _only(document, groups[0], options)
     elif groups:
-        yield verdict_heading(_sentence(document))
-        yield from opening_blocks(document, options)
         yield from _overview(document, groups, options)
         if options.in_full:
             for members in groups:
@@ -50,11 +44,7 @@ def placement_blocks(document: PlacementReport, options: ReportOptions) -> Itera
         else:
             yield line(Span(_TELLS_MORE, "hint"))
             yield from _that_need_attention(groups, n_nodes, options)
-    else:
-        yield verdict_heading(_sentence(document))
-        yield from opening_blocks(document, options)
     yield from unlisted_blocks(document.unlisted, options)
-    yield from closing_blocks(document)
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
@@ -68,19 +58,28 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
     return len(members) == 1 or not members[0].pod.origin
 
 
-def _sentence(document: PlacementReport) -> str:
-    """Return in one sentence how many pods end in which way."""
+def _answer(document: PlacementReport) -> Cell | Heading:
+    """Return where the only pod or workload goes, or how many pods end in which way."""
     groups = _groups(document)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
         if _is_single_pod(members):
-            return plain(decision_heading(members[0].pod.key, members[0]).spans)
-        return plain(_workload_heading(members).spans)
+            return decision_heading(members[0].pod.key, members[0], level=0)
+        return _workload_heading(members, level=0)
     current = [placement.current for placement in document.placements]
     if current and all(isinstance(whereabouts, Current) for whereabouts in current):
         return _whereabouts_sentence([whereabouts for whereabouts in current if isinstance(whereabouts, Current)])
     workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
-    return summary_text(document, workloads)
+    summary = document.summary
+    parts = [f"{summary.scheduled} scheduled"]
+    others = ((summary.unschedulable, "unschedulable"), (summary.gated, "gated"), (summary.errors, "in error"))
+    parts += [f"{number} {words}" for number, words in others if number]
+    if summary.victims:
+        parts.append(f"{count(summary.victims, 'victim')} of preemption")
+    if summary.pdb_violations:
+        parts.append(count(summary.pdb_violations, "disruption budget violation"))
+    of = f" of {count(workloads, 'workload')}" if workloads else ""
+    return f"{count(summary.pods, 'pod')}{of}: {', '.join(parts)}"
 
 
 def _whereabouts_sentence(current: Sequence[Current]) -> str:
@@ -141,18 +140,11 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
     """Yield everything about the only workload, or the only pod; its decision is the verdict."""
     n_nodes = document.snapshot.nodes
-    first = members[0]
     if document.unlisted:
-        yield verdict_heading(_sentence(document))
-        yield from opening_blocks(document, options)
         yield from _in_full(members, n_nodes, options)
     elif _is_single_pod(members):
-        yield decision_heading(first.pod.key, first, level=0)
-        yield from opening_blocks(document, options)
-        yield from decision_blocks(first, n_nodes, options)
+        yield from decision_blocks(members[0], n_nodes, options)
     else:
-        yield _workload_heading(members, level=0)
-        yield from opening_blocks(document, options)
         yield from _workload(members, n_nodes, options)
 
 
@@ -174,7 +166,7 @@ def _that_need_attention(
         failed = [member for member in members if not _is_well(member)]
         if failed:
             reasons = tuple(dict.fromkeys(_reason(member) for member in failed))
-            is_daemon = _is_daemon_set(members)
+            is_daemon = is_daemon_set(members)
             alike.setdefault((reasons, workload_name(members[0]) if is_daemon else ""), []).append(members)
     for ending in alike.values():
         members = ending[0]
@@ -206,7 +198,7 @@ def _is_well(placement: PodPlacement) -> bool:
 
 def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
     """Yield in brief why pods of a workload have no node, once for all that end alike."""
-    if _is_daemon_set(members):
+    if is_daemon_set(members):
         yield from daemon_blocks(members, options)
         return
     ends: dict[tuple[object, ...], list[PodPlacement]] = {}
@@ -215,21 +207,15 @@ def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions)
             ends.setdefault((member.outcome, member.message), []).append(member)
     for alike in ends.values():
         if len(ends) > 1:
-            yield line(Span(_names(alike), "strong"), f": {outcome_text(alike[0])}")
+            yield line(Span(_names_of(alike), "strong"), f": {outcome_text(alike[0])}")
         yield from decision_blocks(alike[0], n_nodes, options, is_brief=True)
 
 
-def _names(members: Sequence[PodPlacement]) -> str:
+def _names_of(members: Sequence[PodPlacement]) -> str:
     return f"{members[0].pod.namespace}/{name_ranges([member.pod.name for member in members])}"
 
 
-def _is_daemon_set(members: Sequence[PodPlacement]) -> bool:
-    origin = members[0].pod.origin or None
-    return origin is not None and origin.kind == DAEMON_SET
-
-
-def placement_names(document: PlacementReport) -> list[str]:
-    """Return a line for each pod with its node; ``-`` for none."""
+def _names(document: PlacementReport) -> list[str]:
     listed = [f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements]
     return listed + unlisted_names(document.unlisted)
 
@@ -285,7 +271,7 @@ def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Headin
     outcomes = Counter(member.outcome for member in members)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = workload_name(members[0])
-    if _is_daemon_set(members):
+    if is_daemon_set(members):
         ending = nodes_text(members)
     else:
         ends = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
@@ -302,7 +288,7 @@ def _origin(origin: Origin | None) -> Iterator[Block]:
 
 def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
-    if _is_daemon_set(members) and not options.explain:
+    if is_daemon_set(members) and not options.explain:
         yield from daemon_blocks(members, options)
         return
     yield _node_table(members, options)
@@ -329,48 +315,13 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 
-def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
-    """Return a case for each pod; of a pod that was tried twice the last try counts."""
-    placements = {placement.pod.key: placement for placement in document.placements}
-    daemons = _daemons(placements.values())
-    cases = [_case(placement, document, options, daemons) for placement in placements.values()]
-    return cases + (unlisted_cases(document) if isinstance(document, PlacementReport) else [])
+def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
+    return placement_cases(document, options) + unlisted_cases(document)
 
 
-def _daemons(placements: Iterable[PodPlacement]) -> dict[str, list[PodPlacement]]:
-    """Return the pods of each DaemonSet."""
-    groups: dict[str, list[PodPlacement]] = {}
-    for placement in placements:
-        if _is_daemon_set([placement]):
-            groups.setdefault(workload_name(placement), []).append(placement)
-    return groups
-
-
-def _case(
-    placement: PodPlacement,
-    document: PlacementReport | PreemptionReport,
-    options: ReportOptions,
-    daemons: Mapping[str, Sequence[PodPlacement]],
-) -> Case:
-    key = placement.pod.key
-    counted = document.verdict.counted_of(key)
-    is_scheduled = placement.outcome is Outcome.SCHEDULED
-    state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
-    message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
-    members = daemons.get(workload_name(placement))
-    if members and not is_scheduled:
-        message = f"{nodes_text(members)}; {daemon_message(placement)}"
-    if counted and is_scheduled:
-        message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
-    explained = decision_blocks(placement, document.snapshot.nodes, options)
-    blocks = itertools.chain([decision_heading(key, placement)], explained)
-    rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    return located(Case(key, state, rule, message, detail_of(blocks, options)), placement)
-
-
-def _title(document: PlacementReport) -> str:
+def _command(document: PlacementReport) -> str:
     is_explained = any(placement.current is not UNSET for placement in document.placements)
-    return f"kplan {'explain' if is_explained else 'place'}: {_sentence(document)}"
+    return "explain" if is_explained else "place"
 
 
-VIEW = View(_title, placement_blocks, placement_cases, placement_names)
+VIEW = View(_command, _answer, _body, _cases, _names)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
@@ -19,15 +18,11 @@ _STYLES: Mapping[QueuePlace, Style] = {
 }
 
 
-def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a QueueReport shows, block by block."""
+def _body(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
     queue = document.queue
-    yield verdict_heading(_sentence(document))
-    yield from opening_blocks(document, options)
     if queue:
         yield line("By priority, then by age; pods that are not active have no turn.")
         yield queue_table(queue)
-    yield from closing_blocks(document)
 
 
 def queue_table(queue: Sequence[QueueEntry]) -> Table:
@@ -52,11 +47,7 @@ def _sentence(document: QueueReport) -> str:
     return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
 
 
-def _title(document: QueueReport) -> str:
-    return f"kplan plan --queue: {_sentence(document)}"
-
-
-def _cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as every view's
+def _cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:
     for entry in document.queue:
         is_active = entry.place is QueuePlace.ACTIVE
         state: State = "failed" if document.verdict.counted_of(entry.pod) else "passed" if is_active else "skipped"
@@ -68,4 +59,4 @@ def _names(document: QueueReport) -> list[str]:
     return [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE]
 
 
-VIEW = View(_title, queue_blocks, _cases, _names)
+VIEW = View("plan --queue", _sentence, _body, _cases, _names)

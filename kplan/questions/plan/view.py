@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.documents.base import Verdict
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -28,12 +26,12 @@ from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
+from kplan.report.head import opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
-from kplan.report.view import Case, State, View
+from kplan.report.view import Case, State, View, reasons_of
 from kplan.report.words import count
 
 _MOST_TOLD = 5
@@ -42,11 +40,12 @@ _MOST_TOLD = 5
 _MOST_DAEMONS = 200
 
 
-def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a PlanReport shows, block by block."""
-    yield verdict_heading(plan_sentence(document))
+def _opening(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     yield from luck_blocks(document)
     yield from opening_blocks(document, options)
+
+
+def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     if is_change(document):
         yield from workloads_blocks(document, options)
     yield from changes_blocks(document, options)
@@ -63,10 +62,9 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
     if tells_all:
         yield from utilisation_blocks(document.utilisation, options)
         yield from largest_fit_blocks(document.largest_fit, options)
-    yield from closing_blocks(document)
 
 
-def plan_sentence(document: PlanReport) -> str:
+def _sentence(document: PlanReport) -> str:
     """Return in one sentence how many pods end in which way."""
     if is_change(document):
         return change_sentence(document)
@@ -113,26 +111,14 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
-def verdict_for_tables(document: PlanReport) -> Verdict:
-    """Return the verdict with pods that stay pending under their names before the plan, as the tables have them."""
+def _reasons(document: PlanReport) -> str:
+    """Return why the verdict is a failure; pods that stay pending have their names before the plan, as in tables."""
     before = {
         change.recreated_as: change.pod
         for change in document.changes
         if change.action is Action.PENDING and change.recreated_as is not None
     }
-    verdict = document.verdict
-    lines = {
-        f"{event.object}: {event.text}": f"{before[event.object]}: {event.text}"
-        for event in verdict.counted
-        if event.object in before
-    }
-    return structs.replace(
-        verdict,
-        because=tuple(lines.get(reason, reason) for reason in verdict.because),
-        counted=tuple(
-            structs.replace(event, object=before.get(event.object, event.object)) for event in verdict.counted
-        ),
-    )
+    return reasons_of(document.verdict, before)
 
 
 def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
@@ -194,8 +180,7 @@ def _daemons(document: PlanReport, members: Sequence[PodChange], options: Report
     yield from daemon_blocks(placements, options)
 
 
-def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
-    """Yield a case for each pod that was pending or had to move."""
+def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     for change in document.changes:
         yield _case(document, change, options)
     yield from unlisted_cases(document)
@@ -250,14 +235,19 @@ def _message(change: PodChange, diagnosis: str) -> str:
     return f"{evicted}. {reason}" if evicted else reason
 
 
-def _title(document: PlanReport) -> str:
-    return f"kplan {document.command}: {plan_sentence(document)}"
-
-
 def _names(document: PlanReport) -> list[str]:
     listed = [f"{change.action} {change.pod} {change.to_node or '-'}" for change in document.changes]
     blocked = [f"x {obstacle.pod} {obstacle.node or '-'}" for obstacle in document.obstacles]
     return [*listed, *unlisted_names(document.unlisted), *blocked]
 
 
-VIEW = View(_title, plan_blocks, plan_cases, _names)
+VIEW = View(
+    lambda document: document.command,
+    _sentence,
+    _body,
+    _cases,
+    _names,
+    opening=_opening,
+    reasons=_reasons,
+    moments={"before": "Before", "after": "After"},
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,13 +12,12 @@ from kplan.api.readable import readable
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
-from kplan.questions.place.view import placement_cases
 from kplan.questions.preempt.tries import tries_blocks, tries_of
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
+from kplan.report.placement_cases import placement_cases
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
@@ -43,14 +43,18 @@ _LOST_BY: Mapping[Criterion | None, str] = {
 _MOST_FREED = 3
 
 
-def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a PreemptionReport shows, block by block."""
+def _answer(document: PreemptionReport) -> Cell | Heading:
+    """Return whom the only pod evicts, or how many pods get a node, and how many others they evict."""
+    if len(tries_of(document.placements)) != 1:
+        return _sentence(document)
+    return replace(_heading(document.placements[0]), level=0)
+
+
+def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     tries = tries_of(document.placements)
     if len(tries) == 1:
         yield from _only(document, options)
     else:
-        yield verdict_heading(_sentence(document))
-        yield from opening_blocks(document, options)
         if tries:
             yield from tries_blocks(tries, options)
         shown = [placement for placement in document.placements if options.in_full or _needs_attention(placement)]
@@ -58,19 +62,12 @@ def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Ite
             yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
         yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
-    yield from closing_blocks(document)
 
 
 def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield everything about the only pod, which may have been tried twice; its victims are the verdict."""
-    for index, placement in enumerate(document.placements):
-        heading, *others = _pod_blocks(document, placement, options)
-        if index == 0 and isinstance(heading, Heading):
-            yield replace(heading, level=0)
-            yield from opening_blocks(document, options)
-        else:
-            yield heading
-        yield from others
+    """Yield everything about the only pod, which may have been tried twice; its victims are the answer."""
+    blocks = (block for placement in document.placements for block in _pod_blocks(document, placement, options))
+    return itertools.islice(blocks, 1, None)
 
 
 def _needs_attention(placement: PodPlacement) -> bool:
@@ -85,7 +82,6 @@ def _needs_attention(placement: PodPlacement) -> bool:
 
 
 def _sentence(document: PreemptionReport) -> str:
-    """Return in one sentence how many pods get a node, and how many others they evict."""
     summary = document.summary
     if not document.placements:
         return "No pod needs preemption: every one of these pods fits without it"
@@ -105,22 +101,30 @@ def _sentence(document: PreemptionReport) -> str:
     return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
 
 
+def _heading(placement: PodPlacement) -> Heading:
+    key, preemption = placement.pod.key, placement.preemption
+    if preemption is None:
+        return decision_heading(key, placement)
+    words = Span("no eviction helps", "bad")
+    if preemption.nominated_node is not None:
+        victims = count(len(preemption.victims), "pod")
+        words = Span(f"evicts {victims} on {preemption.nominated_node}", "warn")
+    return Heading((f"{key}: ", words), about=key)
+
+
 def _pod_blocks(
     document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool = False
 ) -> Iterator[Block]:
-    key, preemption = placement.pod.key, placement.preemption
+    preemption = placement.preemption
+    yield _heading(placement)
     if preemption is None:
-        yield decision_heading(key, placement)
         yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
     if preemption.nominated_node is None:
-        yield Heading((f"{key}: ", Span("no eviction helps", "bad")), about=key)
         yield from diagnosis_blocks(placement, options)
         yield line(f"{_capitalized(why_no_eviction(preemption))}.")
     else:
         victims = preemption.victims
-        names = count(len(victims), "pod")
-        yield Heading((f"{key}: ", Span(f"evicts {names} on {preemption.nominated_node}", "warn")), about=key)
         yield from diagnosis_blocks(placement, options)
         yield from _choice(preemption, preemption.nominated_node)
         yield from _victims(document, victims, options)
@@ -339,8 +343,12 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
         )
 
 
-def _title(document: PreemptionReport) -> str:
-    return f"kplan preempt: {_sentence(document)}"
-
-
-VIEW = View(_title, preemption_blocks, _cases, _names)
+VIEW = View(
+    "preempt",
+    _answer,
+    _body,
+    _cases,
+    _names,
+    summary=_sentence,
+    moments={"before": "Before", "after": "When all these pods are scheduled, in queue order"},
+)

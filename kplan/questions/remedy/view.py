@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kplan.documents import remedies as d
-from kplan.report.blocks import Block, Heading, Preformatted, Span, line
+from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
@@ -16,11 +15,7 @@ from kplan.report.words import count
 _MOST_NAMED = 5
 
 
-def remedy_blocks(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a RemedyReport shows, block by block."""
-    is_whole = document.remedy.runs == document.remedy.of
-    yield verdict_heading(Span(_sentence(document), "good" if is_whole and not document.verdict.failed else "bad"))
-    yield from opening_blocks(document, options)
+def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     yield from _actions(document.remedy)
     if document.verdict.failed:
         left = document.verdict.counted
@@ -32,7 +27,11 @@ def remedy_blocks(document: d.RemedyReport, options: ReportOptions) -> Iterator[
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}",))
         yield from _actions(alternative)
-    yield from closing_blocks(document)
+
+
+def _answer(document: d.RemedyReport) -> Cell:
+    is_whole = document.remedy.runs == document.remedy.of
+    return Span(_sentence(document), "good" if is_whole and not document.verdict.failed else "bad")
 
 
 def _sentence(document: d.RemedyReport) -> str:
@@ -99,11 +98,7 @@ def action_text(action: d.Action) -> str:
             return f"in {name}, {remedy_change(remedy)}"
 
 
-def _title(document: d.RemedyReport) -> str:
-    return f"kplan remedy: {_sentence(document)}"
-
-
-def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
     left = {*document.remedy.left, *(event.object for event in document.verdict.counted)}
     for pod in document.pods:
         if pod not in left:
@@ -117,4 +112,4 @@ def _names(document: d.RemedyReport) -> list[str]:
     return [command for action in document.remedy.actions for command in action.commands]
 
 
-VIEW = View(_title, remedy_blocks, _cases, _names)
+VIEW = View("remedy", _answer, _body, _cases, _names)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
-from kplan.report.blocks import Block, Line, Preformatted, Span, line
+from kplan.report.blocks import Block, Cell, Line, Preformatted, Span, line
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.timeline import seconds_text
@@ -19,10 +18,7 @@ from kplan.report.words import count
 _MOST_NAMED = 5
 
 
-def runbook_blocks(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what a RunbookReport shows, block by block."""
-    yield verdict_heading(Span(_sentence(document), "bad" if document.stuck else "good"))
-    yield from opening_blocks(document, options)
+def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
     most = None if options.is_wide or options.top is None else _MOST_NAMED
     for number, step in enumerate(document.steps, 1):
         yield Line((Span(f"Step {number}: ", "strong"), _step_text(step, most)), is_task=True)
@@ -34,7 +30,10 @@ def runbook_blocks(document: RunbookReport, options: ReportOptions) -> Iterator[
             "Each step was simulated from the state before it: no budget is broken, and every pod finds a place.", "dim"
         )
     )
-    yield from closing_blocks(document)
+
+
+def _answer(document: RunbookReport) -> Cell:
+    return Span(_sentence(document), "bad" if document.stuck else "good")
 
 
 def _sentence(document: RunbookReport) -> str:
@@ -75,11 +74,7 @@ def _reason(node: StuckNode) -> str:
     return f": {node.pod}: {node.because}" if node.pod else ": the search ended before"
 
 
-def _title(document: RunbookReport) -> str:
-    return f"kplan drain --runbook: {_sentence(document)}"
-
-
-def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:
     stuck = {node.name: node for node in document.stuck}
     for name in document.nodes:
         if name not in stuck:
@@ -94,4 +89,4 @@ def _names(document: RunbookReport) -> list[str]:
     return [command for step in document.steps for command in step.commands]
 
 
-VIEW = View(_title, runbook_blocks, _cases, _names)
+VIEW = View("drain --runbook", _answer, _body, _cases, _names)

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.base import Report
-from kplan.documents.capacity import CapacityReport
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.diff import DiffReport
-from kplan.documents.drains import DrainsReport
-from kplan.documents.placement import PlacementReport, PodPlacement
-from kplan.documents.plan import PlanReport
-from kplan.documents.preemption_report import PreemptionReport
+from kplan.documents.placement import PodPlacement
 from kplan.documents.timeline import Timeline
-from kplan.questions.in_turn.view import node_marks
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
-from kplan.report.html.picture import Moment, picture
+from kplan.report.html.picture import picture
 from kplan.report.html.scores import scores_by_plugin
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.html.verdict import verdict_box
-from kplan.report.view import Case
+from kplan.report.view import Case, Moment, View
 from kplan.visible import as_json
 
 MAX_EMBEDDED = 400_000
@@ -48,7 +43,7 @@ _STRIPES = (
 
 def render_html(
     blocks: Iterable[Block],
-    title: str,
+    view: View[Any],
     document: Report,
     as_it_is: Report,
     cases: Iterable[Case],
@@ -60,17 +55,18 @@ def render_html(
     Parameters
     ----------
     blocks, document : with every text made visible
+    view : of the document
     as_it_is : the document as it was, for the JSON at the end of the page
     cases : for the verdict at its top
     command : that makes it; empty where it is not known
     """
     style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     cluster = _map_of(document)
-    inner = _Inside(cluster, document)
-    marks = node_marks(document) if isinstance(document, DrainsReport) else {}
+    inner = _Inside(cluster, document, has_bars=view.has_bars)
+    title, marks = view.title(document), view.marks(document)
     parts = [
         verdict_box(document, cases),
-        "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, _moments(document, cluster), marks)}",
+        "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, view.moments or _moments(cluster), marks)}",
         _course(document),
         "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
@@ -101,9 +97,8 @@ def render_html(
 
 def _course(document: Report) -> str:
     """Return the course of a change as a picture, where it has a clock."""
-    if not isinstance(document, PlanReport) or not isinstance(document.timeline, Timeline):
-        return ""
-    return timeline_figures(document, document.timeline)
+    timeline = getattr(document, "timeline", UNSET)
+    return timeline_figures(timeline, getattr(document, "steps", ())) if isinstance(timeline, Timeline) else ""
 
 
 def _map_of(document: Report) -> ClusterMap | None:
@@ -112,18 +107,12 @@ def _map_of(document: Report) -> ClusterMap | None:
 
 
 def _placements(document: Report) -> tuple[PodPlacement, ...]:
-    return document.placements if isinstance(document, PlacementReport | PlanReport | PreemptionReport) else ()
+    return getattr(document, "placements", ())
 
 
-def _moments(document: Report, cluster: ClusterMap) -> dict[Moment, str]:
+def _moments(cluster: ClusterMap) -> dict[Moment, str]:
     """Return which pictures of the cluster the page has, and their captions."""
-    if isinstance(document, DrainsReport):
-        return {"before": "The cluster as it is"}
-    if isinstance(document, PreemptionReport):
-        return {"before": "Before", "after": "When all these pods are scheduled, in queue order"}
-    if isinstance(document, DiffReport):
-        return {"before": "At the end of the first answer", "after": "At the end of the second"}
-    if isinstance(document, PlanReport) or any(node.leaving for node in cluster.nodes):
+    if any(node.leaving for node in cluster.nodes):
         return {"before": "Before", "after": "After"}
     return {"after": "The cluster with the new pods"}
 
@@ -158,13 +147,14 @@ class _Inside:
     ----------
     cluster : the nodes that the page has a table of
     document : whose placements have a heading each
+    has_bars : numbers of tables are drawn as bars
     """
 
-    def __init__(self, cluster: ClusterMap | None, document: Report) -> None:
+    def __init__(self, cluster: ClusterMap | None, document: Report, *, has_bars: bool) -> None:
         self._nodes = {} if cluster is None else {node.name: index for index, node in enumerate(cluster.nodes)}
         self._pods = {placement.pod.key for placement in _placements(document)}
         self.anchored: set[str] = set()  #: pods that have a heading of their own, once the body is written
-        self._has_bars = isinstance(document, CapacityReport | DrainsReport)
+        self._has_bars = has_bars
 
     def body(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Yield the blocks as HTML; items that follow each other make one list."""

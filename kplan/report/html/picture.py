@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Literal
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.html.anchors import node_anchor, pod_link
+from kplan.report.view import Moment
 
 MAX_CARDS = 150
 """Up to so many nodes are drawn as cards, more as a heat map."""
@@ -31,8 +31,6 @@ _PALETTE = 8
 """How many colours there are; further groups use them again, in the same order."""
 _LISTED_PODS = 12
 """A card lists at most so many pods: no more than the table of nodes names, where links to pods lead."""
-
-Moment = Literal["before", "after"]
 
 
 def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[str, Span]) -> str:

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UnsetType
 
 from kplan.documents.change import Step, StepEvent
-from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import Timeline, WorkloadTimeline
 from kplan.report.timeline import by_drop, object_title, seconds_text
 from kplan.report.words import count
@@ -63,11 +62,11 @@ class _Bar(msgspec.Struct):
             self.phases.append((self.phase, self.since, at))
 
 
-def timeline_figures(document: PlanReport, timeline: Timeline) -> str:
+def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     """Return the picture; empty where nothing takes time."""
     if not timeline.end or not timeline.workloads:
         return ""
-    bars = _bars(document.steps, timeline.end)
+    bars = _bars(steps, timeline.end)
     names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
     figures = [
         _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kplan.documents.base import ClusterChange, Report
-from kplan.documents.placement import PlacementReport
-from kplan.documents.preemption_report import PreemptionReport
-from kplan.report.blocks import Block, Cell, Heading, Span, line
+from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count
-
-
-def verdict_heading(sentence: Cell) -> Heading:
-    """Return the first line of a report, which is the answer."""
-    return Heading((sentence,), 0)
 
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
@@ -49,20 +42,6 @@ def closing_blocks(document: Report) -> Iterator[Block]:
     if warnings:
         yield Heading((Span("Warnings", "warn"),), folds=False)
         yield from (line(text, indent=1, is_item=True) for text in warnings)
-
-
-def summary_text(document: PlacementReport | PreemptionReport, workloads: int = 0) -> str:
-    """Return in one sentence how many pods, of how many workloads, end in which way."""
-    summary = document.summary
-    parts = [f"{summary.scheduled} scheduled"]
-    others = ((summary.unschedulable, "unschedulable"), (summary.gated, "gated"), (summary.errors, "in error"))
-    parts += [f"{number} {words}" for number, words in others if number]
-    if summary.victims:
-        parts.append(f"{count(summary.victims, 'victim')} of preemption")
-    if summary.pdb_violations:
-        parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    of = f" of {count(workloads, 'workload')}" if workloads else ""
-    return f"{count(summary.pods, 'pod')}{of}: {', '.join(parts)}"
 
 
 def warning_texts(document: Report) -> list[str]:
