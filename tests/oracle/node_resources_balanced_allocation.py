@@ -2,23 +2,22 @@
 
 import math
 
-from .requests import ALWAYS, allocatable, pod_requests
+from tests.oracle.scheduler_world import is_scalar
 
 
-def score(pod, node, running, resources):
-    """Return None when the pod asks for nothing that counts."""
-    asked = pod_requests(pod)
-    if not any(asked.get(name, 0) for name in resources):
+def score(pod, info, names):
+    """Return None when the pod asks for nothing that counts; `info` is the node with its pods."""
+    asked = info.needs_of(pod).running
+    if not any(asked.get(name, 0) for name in names):
         return None
     before, after = [], []
-    for name in resources:
-        has = allocatable(node, name)
-        if has == 0 or (name not in ALWAYS and asked.get(name, 0) == 0):
-            continue
-        used = sum(pod_requests(each).get(name, 0) for each in running)
-        before.append(min(float(used) / float(has), 1.0))
-        after.append(min(float(used + asked.get(name, 0)) / float(has), 1.0))
-    return 50 + (50 + _evenness(after) - _evenness(before)) // 2
+    for name in names:
+        has = info.allocatable.get(name, 0)
+        if has and not (is_scalar(name) and asked.get(name, 0) == 0):
+            used = info.used(name)
+            before.append(min(float(used) / float(has), 1.0))
+            after.append(min(float(used + asked.get(name, 0)) / float(has), 1.0))
+    return 50 + int((50 + _evenness(after) - _evenness(before)) / 2)
 
 
 def _evenness(shares):

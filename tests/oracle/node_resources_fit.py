@@ -1,56 +1,59 @@
-"""NodeResourcesFit, one node at a time."""
+"""NodeResourcesFit, one node at a time; `info` is the node with its pods."""
 
+import math
 from fractions import Fraction
 
-from .requests import ALWAYS, allocatable, nonzero, pod_requests
+from tests.oracle.scheduler_world import is_scalar
 
 ORDER = {"cpu": 0, "memory": 1, "ephemeral-storage": 2}
+CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 
 
-def filter_node(pod, node, running, ignored=(), device_resources=()):
+def filter_node(pod, info, ignored=(), device_resources=()):
     """Return None or (code, reasons); `device_resources` have a device class behind them."""
     reasons, hopeless = [], False
-    if len(running) + 1 > allocatable(node, "pods"):
+    if len(info.pods) + 1 > info.allocatable.get("pods", 0):
         reasons.append("Too many pods")
-    asked = pod_requests(pod)
+    asked = info.needs_of(pod).incoming
     for name in sorted(asked, key=lambda name: (ORDER.get(name, 3), name)):
-        if asked[name] == 0 or name in ignored or name.split("/")[0] in ignored:
+        counts = name in ORDER or is_scalar(name)
+        if not counts or asked[name] == 0 or name in ignored or name.split("/")[0] in ignored:
             continue
-        has = allocatable(node, name)
+        has = info.allocatable.get(name, 0)
         if name in device_resources and has == 0:
             continue
-        used = sum(pod_requests(each).get(name, 0) for each in running)
-        if asked[name] > has - used:
+        if asked[name] > has - info.used(name):
             reasons.append(f"Insufficient {name}")
             hopeless = hopeless or asked[name] > has
-    if not reasons:
-        return None
-    return ("UnschedulableAndUnresolvable" if hopeless else "Unschedulable", reasons)
+    return ("UnschedulableAndUnresolvable" if hopeless else "Unschedulable", reasons) if reasons else None
 
 
-def score(pod, node, running, strategy, resources, points=()):
-    """Return the score of a strategy; `resources` are (name, weight), `points` (utilization, score up to 10)."""
-    asked = pod_requests(pod, {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}, pod_level=False)
+def score(pod, info, strategy):
+    """Return the score of a `scoringStrategy` as the configuration has it."""
+    kind = strategy.get("type", "LeastAllocated")
+    asked = info.needs_of(pod).incoming_nonzero
     total = weights = 0
-    for name, weight in resources:
-        has = allocatable(node, name)
-        if has == 0 or (name not in ALWAYS and asked.get(name, 0) == 0):
+    for each in strategy.get("resources", CPU_AND_MEMORY):
+        name, has = each["name"], info.allocatable.get(each["name"], 0)
+        if has == 0 or (is_scalar(name) and asked.get(name, 0) == 0):
             continue
-        used = sum(nonzero(each).get(name, 0) for each in running) + asked.get(name, 0)
-        if strategy == "LeastAllocated":
-            points_here = 0 if used > has else (has - used) * 100 // has
-        elif strategy == "MostAllocated":
-            points_here = min(used, has) * 100 // has
+        used = info.used_nonzero(name) + asked.get(name, 0)
+        if kind == "LeastAllocated":
+            points = 0 if used > has else (has - used) * 100 // has
+        elif kind == "MostAllocated":
+            points = min(used, has) * 100 // has
         else:
-            points_here = _on_line(points, 100 if used > has else used * 100 // has)
-            if points_here == 0:
+            shape = strategy["requestedToCapacityRatio"]["shape"]
+            line = [(point["utilization"], point["score"]) for point in shape]
+            points = _on_line(line, 100 if used > has else used * 100 // has)
+            if points <= 0:
                 continue
-        total += weight * points_here
-        weights += weight
+        total += points * each["weight"]
+        weights += each["weight"]
     if not weights:
         return 0
-    if strategy == "RequestedToCapacityRatio":
-        return int(Fraction(total, weights) + Fraction(1, 2))
+    if kind == "RequestedToCapacityRatio":
+        return math.floor(total / weights + 0.5)
     return total // weights
 
 

@@ -1,8 +1,12 @@
 """DefaultPreemption, one node after another, on worlds that really change.
 
-A world is one node that the incoming pod does not fit on: `remove(pod)` and `add(pod)` change it, `fits()` asks whether
-the pod passes now. Pods are anything with key, name, namespace, labels, priority and start (a number, or None).
+A world is one node that the incoming pod does not fit on: `remove(pod)` and `add(pod)` change it, `rejection()` says
+why the pod does not pass now, or None. Pods are anything with key, name, namespace, labels, priority and start (a
+number, or None).
 """
+
+from tests.oracle.go_sort import go_sort
+from tests.oracle.labels import selects
 
 INFINITE = float("inf")
 
@@ -16,34 +20,7 @@ def is_more_important(one, other):
 
 
 def by_importance(pods):
-    """Sort as Go does up to 12 elements: each moves up past those that it is more important than."""
-    assert len(pods) <= 12
-    done = []
-    for pod in pods:
-        at = len(done)
-        while at > 0 and is_more_important(pod, done[at - 1]):
-            at -= 1
-        done.insert(at, pod)
-    return done
-
-
-def selects(selector, labels):
-    if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        return False
-    for key, value in selector.get("matchLabels", {}).items():
-        if labels.get(key) != value:
-            return False
-    for each in selector.get("matchExpressions", []):
-        value = labels.get(each["key"])
-        if each["operator"] == "Exists" and value is None:
-            return False
-        if each["operator"] == "DoesNotExist" and value is not None:
-            return False
-        if each["operator"] == "In" and value not in each["values"]:
-            return False
-        if each["operator"] == "NotIn" and value in each["values"]:
-            return False
-    return True
+    return go_sort(pods, is_more_important)
 
 
 def split_by_budgets(pods, budgets):
@@ -53,10 +30,11 @@ def split_by_budgets(pods, budgets):
     for pod in pods:
         breaks = False
         for i, budget in enumerate(budgets):
-            is_meant = budget["metadata"]["namespace"] == pod.namespace and selects(
-                budget["spec"].get("selector"), pod.labels
-            )
-            if not pod.labels or not is_meant or pod.name in budget["status"].get("disruptedPods", {}):
+            selector = budget["spec"].get("selector") or {}
+            is_meant = pod.labels and budget["metadata"]["namespace"] == pod.namespace and any(selector.values())
+            if not is_meant or not selects(selector, pod.labels):
+                continue
+            if pod.name in (budget["status"].get("disruptedPods") or {}):
                 continue
             left[i] -= 1
             breaks = breaks or left[i] < 0
@@ -65,20 +43,21 @@ def split_by_budgets(pods, budgets):
 
 
 def select_victims(pods, priority, world, budgets):
-    """Return "no victims", "does not fit", or (victims, number of violations)."""
+    """Return "no victims", why the pod does not fit without any of them, or (victims, number of violations)."""
     potential = [pod for pod in pods if pod.priority < priority]
     if not potential:
         return "no victims"
     for pod in potential:
         world.remove(pod)
-    if not world.fits():
-        return "does not fit"
+    rejection = world.rejection()
+    if rejection is not None:
+        return rejection
     violating, others = split_by_budgets(by_importance(potential), budgets)
     victims = []
     n_violations = 0
     for pod in violating + others:
         world.add(pod)
-        if not world.fits():
+        if world.rejection() is not None:
             world.remove(pod)
             victims.append(pod)
             n_violations += pod in violating

@@ -10,7 +10,7 @@ from tests.oracle.labels import is_terminating
 from tests.oracle.scheduler_counts import AffinityCounts, OnceCounts, SpreadCounts
 from tests.oracle.scheduler_preemption import nothing_found, preempt, take_place
 from tests.oracle.scheduler_scores import Scoring
-from tests.oracle.scheduler_world import World, is_scalar, priority_of
+from tests.oracle.scheduler_world import World, priority_of
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 FILTERS = (
@@ -124,7 +124,9 @@ class Cycle(Scoring):
         if name == "NodePorts":
             return node_ports.filter_node(pod, info.ports)
         if name == "NodeResourcesFit":
-            return self._fit(info)
+            args = self.profile.args_of(name)
+            ignored = [*args.get("ignoredResources", []), *args.get("ignoredResourceGroups", [])]
+            return node_resources_fit.filter_node(pod, info, ignored)
         if name == "NodeVolumeLimits":
             return volumes.limits(pod, self.world.storage, node, info.pods)
         if name == "VolumeBinding":
@@ -133,24 +135,6 @@ class Cycle(Scoring):
         if name == "VolumeZone":
             return volumes.zone(pod, self.world.storage, node)
         return self.counts[name].filter(info)
-
-    def _fit(self, info):
-        args = self.profile.args_of("NodeResourcesFit")
-        ignored = [*args.get("ignoredResources", []), *args.get("ignoredResourceGroups", [])]
-        reasons, hopeless = [], False
-        if len(info.pods) + 1 > info.allocatable.get("pods", 0):
-            reasons.append("Too many pods")
-        asked = self.world.needs_of(self.pod).incoming
-        order = node_resources_fit.ORDER
-        for name in sorted(asked, key=lambda name: (order.get(name, 3), name)):
-            counts = name in order or is_scalar(name)
-            if not counts or asked[name] == 0 or name in ignored or name.split("/")[0] in ignored:
-                continue
-            has = info.allocatable.get(name, 0)
-            if asked[name] > has - info.used(name):
-                reasons.append(f"Insufficient {name}")
-                hopeless = hopeless or asked[name] > has
-        return (UNRESOLVABLE if hopeless else "Unschedulable", reasons) if reasons else None
 
     def first_rejection(self, info):
         """Return None, or (code, plugin, reasons) of the first plugin that rejects."""

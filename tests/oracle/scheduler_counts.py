@@ -20,6 +20,17 @@ from tests.oracle.pod_topology_spread import LABEL, SKEW, SYSTEM, _included, con
 HOSTNAME = "kubernetes.io/hostname"
 
 
+class Counts:
+    """What counting tables share; `world` is the cluster that they counted, and the tables are copied with `copy`."""
+
+    def after(self, row, changes):
+        """Ask about one node, by its place, after (pod, -1 or 1) left or came there."""
+        twin, info = self.copy(), list(self.world.nodes.values())[row]
+        for pod, by in changes:
+            twin.change(pod, info, by)
+        return twin.filter(info)
+
+
 class OnceCounts:
     """How many running pods use claims of the incoming pod that only one pod may use."""
 
@@ -39,11 +50,11 @@ class OnceCounts:
         return ("Unschedulable", [volumes.ONCE]) if self.n > 0 else None
 
 
-class AffinityCounts:
+class AffinityCounts(Counts):
     """How many pods stand for or against the incoming pod, by topology pair."""
 
     def __init__(self, pod, world):
-        self.pod, self.namespaces = pod, world.namespaces
+        self.pod, self.world, self.namespaces = pod, world, world.namespaces
         self.near, self.apart = terms_of(pod, "podAffinity", REQUIRED), terms_of(pod, "podAntiAffinity", REQUIRED)
         self.near_counts, self.apart_counts, self.existing = {}, {}, {}
         for info in world.nodes.values():
@@ -97,7 +108,7 @@ def _count(counts, info, key, by):
 
 
 def affinity_scores(pod, feasible, world, args):
-    """Normalized scores, or None when there is nothing to score."""
+    """Raw and normalized scores, or None when there is nothing to score."""
     own = _preferences(pod)
     if args.get("ignorePreferredTermsOfExistingPods") and not own:
         return None
@@ -119,7 +130,7 @@ def affinity_scores(pod, feasible, world, args):
         return None
     raw = [sum(weights.get(pair, 0) for pair in info.labels.items()) for info in feasible]
     low, width = min(raw), max(raw) - min(raw)
-    return [int(100.0 * (float(each - low) / float(width))) if width else 0 for each in raw]
+    return raw, [int(100.0 * (float(each - low) / float(width))) if width else 0 for each in raw]
 
 
 def _preferences(pod):
@@ -179,11 +190,11 @@ def _n_matching(constraint, pod, pods):
     )
 
 
-class SpreadCounts:
+class SpreadCounts(Counts):
     """Matching pods by domain, one table a hard constraint."""
 
     def __init__(self, pod, world, args):
-        self.pod = pod
+        self.pod, self.world = pod, world
         self.constraints = _constraints(pod, world, "DoNotSchedule", args)
         self.tables = [{} for _ in self.constraints]
         for info in world.nodes.values():
@@ -228,7 +239,7 @@ class SpreadCounts:
 
 
 def spread_scores(pod, feasible, world, args):
-    """Normalized scores, or None when there is nothing to score."""
+    """Raw and normalized scores, or None when there is nothing to score."""
     constraints = _constraints(pod, world, "ScheduleAnyway", args)
     if not constraints:
         return None
@@ -259,7 +270,8 @@ def spread_scores(pod, feasible, world, args):
 
     scores = {info.name: raw(info) for info in counted}
     top, low = max([0, *scores.values()]), min(scores.values(), default=0)
-    return [
+    final = [
         0 if info.name not in scores else 100 * (top + low - scores[info.name]) // top if top else 100
         for info in feasible
     ]
+    return [scores.get(info.name, 0) for info in feasible], final

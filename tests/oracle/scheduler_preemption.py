@@ -2,9 +2,8 @@
 
 from datetime import datetime
 
-from tests.oracle.go_sort import go_sort
-from tests.oracle.labels import is_terminating, labels_of, namespace_of, selects
-from tests.oracle.preemption import choose
+from tests.oracle.labels import is_terminating, labels_of, namespace_of
+from tests.oracle.preemption import choose, select_victims
 from tests.oracle.scheduler_world import key_of, priority_of
 
 NO_CLAIMS = "no new claims to deallocate"
@@ -13,10 +12,27 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 class Victim:
-    """What the choice between candidates wants to know of a pod."""
+    """What the choice of victims and between candidates wants to know of a pod."""
 
     def __init__(self, pod):
         self.pod, self.priority, self.start = pod, priority_of(pod), start_of(pod)
+        self.name, self.namespace, self.labels = pod["metadata"]["name"], namespace_of(pod), labels_of(pod)
+
+
+class Trial:
+    """A copy of a node and of what is known in a cycle, for `select_victims`."""
+
+    def __init__(self, info, cycle):
+        self.here, self.cycle = info.copy(), cycle.copy()
+
+    def remove(self, victim):
+        self.cycle.change(victim.pod, self.here, -1)
+
+    def add(self, victim):
+        self.cycle.change(victim.pod, self.here, 1)
+
+    def rejection(self):
+        return self.cycle.filter(self.here)
 
 
 def start_of(pod):
@@ -108,57 +124,11 @@ def _not_helpful(world, rejected):
 
 def _victims_on(info, cycle):
     """Return (victims, number of violations), or the status (code, plugin, reasons) of a node that does not help."""
-    here, trial = info.copy(), cycle.copy()
-    potential = [pod for pod in here.pods if priority_of(pod) < priority_of(cycle.pod)]
-    for pod in potential:
-        trial.change(pod, here, -1)
-    if not potential:
+    victims = [Victim(pod) for pod in info.pods]
+    found = select_victims(victims, priority_of(cycle.pod), Trial(info, cycle), cycle.world.budgets)
+    if found == "no victims":
         return NO_VICTIMS
-    rejection = trial.filter(here)
-    if rejection is not None:
-        return rejection
-    violating, others = _split(by_importance(potential), cycle.world.budgets)
-    victims, n_violations = [], 0
-    for pod in [*violating, *others]:
-        trial.change(pod, here, 1)
-        if trial.filter(here) is not None:
-            trial.change(pod, here, -1)
-            victims.append(pod)
-            n_violations += any(pod is each for each in violating)
-    if violating and others:
-        victims = by_importance(victims)
-    if not victims:
-        return ("Error", "", [f'expected at least one victim pod on node "{info.name}"'])
-    return [Victim(pod) for pod in victims], n_violations
-
-
-def by_importance(pods):
-    return [victim.pod for victim in go_sort(map(Victim, pods), _is_more_important)]
-
-
-def _is_more_important(one, other):
-    """Both without a start: asked first means started first, as the clock moves on in between."""
-    if one.priority != other.priority:
-        return one.priority > other.priority
-    return other.start is None or (one.start is not None and one.start < other.start)
-
-
-def _split(pods, budgets):
-    left = [budget["status"].get("disruptionsAllowed", 0) for budget in budgets]
-    violating, others = [], []
-    for pod in pods:
-        breaks = False
-        for i, budget in enumerate(budgets):
-            selector = budget["spec"].get("selector") or {}
-            is_meant = labels_of(pod) and namespace_of(budget) == namespace_of(pod) and any(selector.values())
-            if not is_meant or not selects(selector, labels_of(pod)):
-                continue
-            if pod["metadata"]["name"] in (budget["status"].get("disruptedPods") or {}):
-                continue
-            left[i] -= 1
-            breaks = breaks or left[i] < 0
-        (violating if breaks else others).append(pod)
-    return violating, others
+    return found if found[0] else ("Error", "", [f'expected at least one victim pod on node "{info.name}"'])
 
 
 def _cleared(world, pod, node, victims):

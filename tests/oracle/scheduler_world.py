@@ -60,7 +60,7 @@ def total_requests(pod, *, missing=None, with_status=False, pod_level=True):
 
     def of(container, follows_status):
         asked = _amounts((container.get("resources") or {}).get("requests"))
-        known = reported.get(container["name"]) if with_status and follows_status else None
+        known = reported.get(container.get("name")) if with_status and follows_status else None
         if known is not None and known.get("resources") is not None:
             in_force = _amounts(known["resources"].get("requests"))
             asked = _effective(pod, asked, in_force, _amounts(known.get("allocatedResources")))
@@ -127,6 +127,14 @@ class NodeInfo:
         self.labels = labels_of(node)
         self.pods, self.ports = [], set()
         self.allocatable = {name: units(name, quantity(text)) for name, text in node["status"]["allocatable"].items()}
+
+    @classmethod
+    def of(cls, node, pods):
+        """Make a node with its pods outside of a cluster."""
+        info = cls(node, Needs)
+        for pod in pods:
+            info.add(pod)
+        return info
 
     def copy(self):
         twin = object.__new__(NodeInfo)

@@ -2,23 +2,21 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from kplan.api.apps import ReplicaSet, StatefulSet
-from kplan.api.core import Namespace, Node, Pod, ReplicationController, Service
+from kplan.api.core import Namespace, Node, ReplicationController, Service
 from kplan.api.decode import convert
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.interface import CycleState, Handle, PreScoreResult
+from kplan.framework.interface import Handle, PreScoreResult
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
-from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
+from tests.oracle.scheduler_world import World as PlainWorld
 
-from .details import facts
+from .asking import Asked
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -70,7 +68,7 @@ _KINDS = {
 
 
 @dataclass
-class Neighbourhood:
+class Neighbourhood(Asked):
     """Nodes, the pods on each (by node name), and objects that say what belongs together (by snapshot attribute)."""
 
     nodes: list
@@ -82,54 +80,20 @@ class Neighbourhood:
         self.cluster = Cluster(NodeTable([convert(each, Node) for each in self.nodes]))
         for row, each in enumerate(self.nodes):
             for other in self.running.get(each["metadata"]["name"], []):
-                self.cluster.bind(self.cluster.add_pod(PodInfo(convert(other, Pod))), row)
+                self.cluster.bind(self.coming(other), row)
         kinds = {name: tuple(convert(each, _KINDS[name]) for each in things) for name, things in self.objects.items()}
         self.listers = Listers(Snapshot(**kinds))
         self.handle = Handle(self.cluster, self.listers, Nominator())
 
     @property
-    def namespaces(self):
-        """Labels of each namespace, by name."""
-        return {each["metadata"]["name"]: each["metadata"]["labels"] for each in self.objects.get("namespaces", [])}
-
-    def cycle(self, incoming):
-        """Start a pod's cycle."""
-        info = PodInfo(convert(incoming, Pod))
-        return CycleState(info, self.cluster.add_pod(info), self.cluster)
-
-    def view(self, rows=None, changes=()):
-        """Look at some nodes; `changes` are (position, pod row, sign)."""
-        delta = PodDelta.of(list(changes)) if changes else None
-        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
-
-    def coming(self, other):
-        """Make a pod known that runs nowhere yet, and return its row."""
-        return self.cluster.add_pod(PodInfo(convert(other, Pod)))
-
-
-def filtered(plugin, cycle, view):
-    """Ask PreFilter and Filter: for each position None, or (code, reasons)."""
-    result = plugin.pre_filter(cycle)
-    if result is not None and result.skip:
-        return [None] * len(view)
-    assert result is None or result.status is None
-    return verdicts(plugin, cycle, view)
-
-
-def verdicts(plugin, cycle, view):
-    """Ask Filter alone."""
-    said = plugin.filter(cycle, view)
-    return [
-        (said.code_at(i).text, [reason.text for reason in said.reasons_at(i)]) if said.bits[i] else None
-        for i in range(len(view))
-    ]
-
-
-def details(plugin, cycle, view, position=0):
-    """Ask for the details of every reason at a position."""
-    plugin.pre_filter(cycle)
-    said = plugin.filter(cycle, view)
-    return [facts(detail) for reason in said.reasons_at(position) for detail in reason.details(position)]
+    def plain(self):
+        """The same cluster for the oracle, which reads objects."""
+        kinds = {name: kind.kind for name, kind in _KINDS.items()}
+        objects = [{**each, "kind": "Node"} for each in self.nodes]
+        objects += [{**each, "kind": kinds[name]} for name, things in self.objects.items() for each in things]
+        for on, pods in self.running.items():
+            objects += [{**each, "kind": "Pod", "spec": {**each["spec"], "nodeName": on}} for each in pods]
+        return PlainWorld(objects, ())
 
 
 def scored(plugin, cycle, view):
@@ -271,7 +235,7 @@ def nodes(draw, name):
     if draw(st.integers(0, 3)) == 0:
         del labels[draw(st.sampled_from(KEYS))]
     taints = [{"key": "only", "value": "", "effect": "NoSchedule"}] if draw(st.integers(0, 3)) == 0 else []
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": {}}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": {"allocatable": {}}}
 
 
 @st.composite
@@ -291,7 +255,7 @@ def changed_views(draw, world):
 
     Returns
     -------
-    view, rows, changes : `changes` has (pods that leave, pods that come) of each position
+    view, rows, changes : `changes` has (pod, -1 or 1) of each position, for those that leave and that come
     """
     rows = draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
     changes, triples = [], []
@@ -301,5 +265,5 @@ def changed_views(draw, world):
         coming = draw(st.lists(pods(1), max_size=2))
         triples += [(position, world.cluster.pods_on[row][index], -1) for index in leaving]
         triples += [(position, world.coming(each), 1) for each in coming]
-        changes.append(([there[index] for index in leaving], coming))
+        changes.append([*((there[index], -1) for index in leaving), *((each, 1) for each in coming)])
     return world.view(rows, triples), rows, changes

@@ -11,24 +11,22 @@ from kplan.plugins.inter_pod_affinity.filtering import (
     REASON_EXISTING_ANTI_AFFINITY,
 )
 from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
-from tests.oracle import inter_pod_affinity as oracle
+from tests.oracle.scheduler_counts import AffinityCounts, affinity_scores
 
+from .asking import details, filtered, verdicts
 from .neighbours import (
     HOSTNAME,
     ZONE,
     Neighbourhood,
     app,
     changed_views,
-    details,
     few,
-    filtered,
     neighbourhoods,
     node,
     pod,
     pods,
     scored,
     selector,
-    verdicts,
 )
 
 ALONE = ("UnschedulableAndUnresolvable", [REASON_AFFINITY])
@@ -392,12 +390,12 @@ def test_score_lines_tell_what_each_domain_scores():
 @few
 @given(neighbourhoods(), pods())
 def test_filter_is_that_of_single_nodes(world, incoming):
-    expected = [
-        oracle.filter_node(incoming, each, world.nodes, world.running, world.namespaces) for each in world.nodes
-    ]
+    counts = AffinityCounts(incoming, world.plain)
 
-    assert ask(world, incoming) == expected
-    if oracle.is_skipped(incoming, world.nodes, world.running, world.namespaces):
+    assert ask(world, incoming) == [
+        None if counts.is_skipped else counts.filter(info) for info in counts.world.nodes.values()
+    ]
+    if counts.is_skipped:
         assert plugin(world).pre_filter(world.cycle(incoming)) is SKIP
 
 
@@ -405,15 +403,9 @@ def test_filter_is_that_of_single_nodes(world, incoming):
 @given(st.data(), neighbourhoods(), pods())
 def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
     view, rows, changes = data.draw(changed_views(world))
-    expected = []
-    for row, (leaving, coming) in zip(rows, changes, strict=True):
-        name = world.nodes[row]["metadata"]["name"]
-        stays = [each for each in world.running.get(name, []) if not any(each is other for other in leaving)]
-        changed = {**world.running, name: stays + coming}
-        expected.append(oracle.filter_node(incoming, world.nodes[row], world.nodes, changed, world.namespaces))
-    if oracle.is_skipped(incoming, world.nodes, world.running, world.namespaces):
-        expected = [None] * len(rows)
+    counts = AffinityCounts(incoming, world.plain)
 
+    expected = [None if counts.is_skipped else counts.after(*pair) for pair in zip(rows, changes, strict=True)]
     assert filtered(plugin(world), world.cycle(incoming), view) == expected
 
 
@@ -423,16 +415,11 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
     rows = data.draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
     hard_weight, ignores = data.draw(st.sampled_from([0, 1, 100])), data.draw(st.booleans())
     asked = plugin(world, hard_pod_affinity_weight=hard_weight, ignore_preferred_terms_of_existing_pods=ignores)
+    args = {"hardPodAffinityWeight": hard_weight, "ignorePreferredTermsOfExistingPods": ignores}
+    plain = world.plain
+    feasible = [list(plain.nodes.values())[row] for row in rows]
 
-    assert scored(asked, world.cycle(incoming), world.view(rows)) == oracle.scores(
-        incoming,
-        [world.nodes[row] for row in rows],
-        world.nodes,
-        world.running,
-        world.namespaces,
-        hard_weight=hard_weight,
-        ignore_others=ignores,
-    )
+    assert scored(asked, world.cycle(incoming), world.view(rows)) == affinity_scores(incoming, feasible, plain, args)
 
 
 @few

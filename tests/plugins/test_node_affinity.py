@@ -10,7 +10,8 @@ from kplan.framework.outcomes import PluginError
 from kplan.plugins.node_affinity import NodeAffinity
 from tests.oracle import node_affinity as oracle
 
-from .worlds import KEYS, VALUES, World, details, few, filtered, node, node_selector_terms, pod, scored
+from .asking import details, filtered
+from .worlds import KEYS, VALUES, World, few, node, node_selector_terms, pod, scored
 
 POD = "node(s) didn't match Pod's node affinity/selector"
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -2,7 +2,8 @@ import pytest
 
 from kplan.plugins.node_name import NodeName
 
-from .worlds import World, details, filtered, node, pod
+from .asking import details, filtered
+from .worlds import World, node, pod
 
 REJECTED = ("UnschedulableAndUnresolvable", ["node(s) didn't match the requested node name"])
 

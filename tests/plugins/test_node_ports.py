@@ -8,19 +8,8 @@ from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
 
-from .worlds import (
-    PORTS,
-    Change,
-    World,
-    delta_view,
-    details,
-    few,
-    filtered,
-    host_port,
-    node,
-    pod,
-    really_changed,
-)
+from .asking import details, filtered
+from .worlds import PORTS, Change, World, delta_view, few, host_port, node, pod, really_changed
 
 REJECTED = ("Unschedulable", ["node(s) didn't have free ports for the requested pod ports"])
 

@@ -30,7 +30,7 @@ RESOURCES = st.lists(
 def test_score_equals_the_oracle(world, incoming, resources):
     scores = scored(make(world.handle, *resources), world.cycle(incoming), world.view())
 
-    expected = [oracle.score(incoming, each, world.pods_on(each), resources) for each in world.nodes]
+    expected = [oracle.score(incoming, world.plain(each), resources) for each in world.nodes]
     assert scores == (None if expected[0] is None else expected)
     assert scores is None or all(25 <= each <= 100 for each in scores)
 

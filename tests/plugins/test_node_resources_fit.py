@@ -10,36 +10,25 @@ from kplan.framework.interface import Scope
 from kplan.plugins import node_resources_fit
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from tests.oracle import node_resources_fit as oracle
+from tests.oracle.scheduler_world import NodeInfo
 
-from .worlds import (
-    World,
-    assert_delta_equals_change,
-    details,
-    few,
-    filtered,
-    node,
-    pod,
-    pods,
-    scored,
-    worlds,
-)
+from .asking import details, filtered
+from .worlds import World, assert_delta_equals_change, few, node, pod, pods, scored, worlds
 
 UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 
 def args(strategy="LeastAllocated", resources=(("cpu", 1), ("memory", 1)), points=(), **ignored):
-    return convert(
-        {
-            **ignored,
-            "scoringStrategy": {
-                "type": strategy,
-                "resources": [{"name": name, "weight": weight} for name, weight in resources],
-                "requestedToCapacityRatio": {"shape": [{"utilization": u, "score": s} for u, s in points]},
-            },
-        },
-        NodeResourcesFitArgs,
-    )
+    return convert({**ignored, "scoringStrategy": plain_strategy(strategy, resources, points)}, NodeResourcesFitArgs)
+
+
+def plain_strategy(strategy, resources, points):
+    return {
+        "type": strategy,
+        "resources": [{"name": name, "weight": weight} for name, weight in resources],
+        "requestedToCapacityRatio": {"shape": [{"utilization": u, "score": s} for u, s in points]},
+    }
 
 
 def make(handle):
@@ -58,7 +47,7 @@ def test_filter_equals_the_oracle(world, incoming, ignores):
     answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
 
     assert answers == [
-        oracle.filter_node(incoming, each, world.pods_on(each), ("example.com",) if ignores else (), classes)
+        oracle.filter_node(incoming, world.plain(each), ("example.com",) if ignores else (), classes)
         for each in world.nodes
     ]
 
@@ -95,7 +84,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     for row, answer in zip(rows, answers, strict=True):
         before = world.pods_on(world.nodes[row])
         now = [each for i, each in enumerate(before) if i not in changed[row].leaving] + changed[row].coming
-        assert answer == oracle.filter_node(incoming, world.nodes[row], now, (), classes)
+        assert answer == oracle.filter_node(incoming, NodeInfo.of(world.nodes[row], now), (), classes)
 
 
 FULL = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "example.com/gpu": "4", "hugepages-2Mi": "1Gi"}
@@ -314,7 +303,7 @@ def test_score_equals_the_oracle(world, incoming, strategy, resources, points, m
         scores = scored(plugin, world.cycle(incoming), world.view())
 
     assert scores == [
-        oracle.score(incoming, each, world.pods_on(each), strategy, resources, points) for each in world.nodes
+        oracle.score(incoming, world.plain(each), plain_strategy(strategy, resources, points)) for each in world.nodes
     ]
     assert all(0 <= each <= 100 for each in scores)
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from kplan.plugins.node_unschedulable import NodeUnschedulable
 from tests.oracle import taint_toleration as oracle
 
-from .worlds import World, details, few, filtered, node, pod, tolerations
+from .asking import details, filtered
+from .worlds import World, few, node, pod, tolerations
 
 REJECTED = ("UnschedulableAndUnresolvable", ["node(s) were unschedulable"])
 KEY = "node.kubernetes.io/unschedulable"

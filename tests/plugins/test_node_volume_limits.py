@@ -7,11 +7,11 @@ from kplan.plugins.node_volume_limits.plugin import REASON_MAX_VOLUME_COUNT_EXCE
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
+from .asking import filtered
 from .volume_worlds import (
     EBS,
     NFS,
     VolumeWorld,
-    answers,
     attachment,
     claim,
     csi_node,
@@ -94,7 +94,7 @@ def expected(world, incoming, node_name, here):
 @few
 @given(worlds(), pods)
 def test_filter_equals_the_oracle(world, incoming):
-    found = answers(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view())
+    found = filtered(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view())
 
     assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
@@ -105,7 +105,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     rows, cases = data.draw(delta_cases(world, running_pods))
     plugin = NodeVolumeLimits(None, world.handle)
 
-    found = answers(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+    found = filtered(plugin, world.cycle(incoming), delta_view(world, rows, cases))
 
     names = [each["metadata"]["name"] for each in world.nodes]
     assert found == [expected(world, incoming, names[case[0]], pods_after(world, case)[0]) for case in cases]
@@ -115,7 +115,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 @given(st.data(), worlds(), pods, st.lists(running_pods, max_size=5))
 def test_counts_follow_the_cluster(data, world, incoming, new):
     plugin = NodeVolumeLimits(None, world.handle)
-    answers(plugin, world.cycle(incoming), world.view())
+    filtered(plugin, world.cycle(incoming), world.view())
     for each in new:
         row = data.draw(st.integers(0, len(world.nodes) - 1))
         here = world.running[world.nodes[row]["metadata"]["name"]]
@@ -124,7 +124,7 @@ def test_counts_follow_the_cluster(data, world, incoming, new):
         else:
             world.bind({**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}, row)
 
-        found = answers(plugin, world.cycle(incoming), world.view())
+        found = filtered(plugin, world.cycle(incoming), world.view())
 
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
@@ -138,7 +138,7 @@ def limits_of(count, *running, incoming=("ebs-1",), attachments=()):
         attachments=[attachment(name, "n", name) for name in attachments],
     )
     world = VolumeWorld([node("n")], storage, {"n": [pod(f"r{i}", *each) for i, each in enumerate(running)]})
-    (answer,) = answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", *incoming)), world.view())
+    (answer,) = filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", *incoming)), world.view())
     return answer is None
 
 
@@ -176,7 +176,7 @@ def test_the_claim_of_an_ephemeral_volume_counts_if_it_is_the_pods_own():
     world = VolumeWorld([node("n")], storage)
     plugin = NodeVolumeLimits(None, world.handle)
 
-    assert answers(plugin, world.cycle(pod("p", volumes=[EPHEMERAL])), world.view()) == [
+    assert filtered(plugin, world.cycle(pod("p", volumes=[EPHEMERAL])), world.view()) == [
         ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
     ]
 
@@ -193,7 +193,7 @@ def test_a_running_pod_with_a_claim_of_another_makes_a_limited_node_err(delta):
     world = VolumeWorld([node(name) for name in names], storage, {} if delta else {"m": [thief], "n": [thief]})
     view = delta_view(world, None, [(0, [], [thief]), (1, [], [thief]), (2, [], [])]) if delta else world.view()
 
-    found = answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-1")), view)
+    found = filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-1")), view)
 
     problem = "PVC default/thief-volume-0 was not created for pod default/thief (pod is not owner)"
     assert found == [("Error", [problem]), None, None]
@@ -211,7 +211,7 @@ def test_every_distinct_error_has_its_own_text_however_many_there_are():
     plugin = NodeVolumeLimits(None, world.handle)
     cycle = world.cycle(pod("p", "ebs-1"))
 
-    found = answers(plugin, cycle, world.view())
+    found = filtered(plugin, cycle, world.view())
 
     assert found == [
         ("Error", [f"PVC default/{name}-volume-0 was not created for pod default/{name} (pod is not owner)"])
@@ -251,7 +251,7 @@ BAD_TEXT = "converting volume(volume-0) from inline to csi: kind(Dedicated) is n
 def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
 
-    assert answers(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view()) == expected
+    assert filtered(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view()) == expected
 
 
 def test_a_volume_that_is_there_by_its_attachment_alone_counts_twice():
@@ -303,12 +303,12 @@ def test_a_driver_may_keep_pods_off_nodes_on_which_it_is_not_installed():
     world = VolumeWorld(nodes, storage, gates=["VolumeLimitScaling"])
     plugin = NodeVolumeLimits(None, world.handle)
 
-    assert answers(plugin, world.cycle(pod("a", "ebs-0")), world.view()) == [None, missing, missing]
-    assert answers(plugin, world.cycle(pod("b", "wanted")), world.view()) == [None, missing, missing]
+    assert filtered(plugin, world.cycle(pod("a", "ebs-0")), world.view()) == [None, missing, missing]
+    assert filtered(plugin, world.cycle(pod("b", "wanted")), world.view()) == [None, missing, missing]
     # A migrated in-tree volume is one of CSI only where there is a CSINode.
-    assert answers(plugin, world.cycle(pod("c", "wanted-too")), world.view()) == [None, None, missing]
+    assert filtered(plugin, world.cycle(pod("c", "wanted-too")), world.view()) == [None, None, missing]
     two = ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
-    assert answers(plugin, world.cycle(pod("d", "ebs-0", "ebs-1")), world.view()) == [two, missing, missing]
+    assert filtered(plugin, world.cycle(pod("d", "ebs-0", "ebs-1")), world.view()) == [two, missing, missing]
     assert details(plugin, world.cycle(pod("e", "ebs-0")), world.view(), 1) == [
         {"reason": missing[1][0], "driver": EBS}
     ]
@@ -319,4 +319,4 @@ def test_a_driver_keeps_pods_off_only_with_the_gate_and_where_it_asks_for_it(gat
     drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": prevents}}]
     world = VolumeWorld([node("none")], Storage(volumes=VOLUMES, claims=CLAIMS, drivers=drivers), gates=gates)
 
-    assert answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("a", "ebs-0")), world.view()) == [None]
+    assert filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("a", "ebs-0")), world.view()) == [None]

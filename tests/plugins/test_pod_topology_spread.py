@@ -9,16 +9,15 @@ from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
 from kplan.framework.outcomes import PluginError
 from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
-from tests.oracle import pod_topology_spread as oracle
+from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
 
+from .asking import details, filtered, verdicts
 from .neighbours import (
     ZONE,
     Neighbourhood,
     app,
     changed_views,
-    details,
     few,
-    filtered,
     neighbourhoods,
     node,
     pod,
@@ -26,7 +25,6 @@ from .neighbours import (
     scored,
     selector,
     spread_constraints,
-    verdicts,
 )
 
 SKEWED = ("Unschedulable", [REASON_SKEW])
@@ -320,20 +318,18 @@ def test_default_constraints_of_the_configuration():
 @few
 @given(neighbourhoods(max_terms=0), pods(is_spread=True))
 def test_filter_is_that_of_single_nodes(world, incoming):
-    expected = [oracle.filter_node(incoming, each, world.nodes, world.running) for each in world.nodes]
+    counts = SpreadCounts(incoming, world.plain, {})
 
-    assert ask(world, incoming) == expected
+    assert ask(world, incoming) == [counts.filter(info) for info in counts.world.nodes.values()]
 
 
 @few
 @given(st.data(), neighbourhoods(max_terms=0), pods(is_spread=True))
 def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
     view, rows, changes = data.draw(changed_views(world))
-    expected = [
-        oracle.filter_node(incoming, world.nodes[row], world.nodes, world.running, leaving=leaving, coming=coming)
-        for row, (leaving, coming) in zip(rows, changes, strict=True)
-    ]
+    counts = SpreadCounts(incoming, world.plain, {})
 
+    expected = [counts.after(*pair) for pair in zip(rows, changes, strict=True)]
     assert filtered(plugin(world), world.cycle(incoming), view) == expected
 
 
@@ -341,10 +337,11 @@ def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
 @given(st.data(), neighbourhoods(max_terms=0), pods(is_spread=True))
 def test_scores_are_those_of_single_nodes(data, world, incoming):
     rows = data.draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
-    feasible = [world.nodes[row] for row in rows]
+    plain = world.plain
+    feasible = [list(plain.nodes.values())[row] for row in rows]
 
-    assert scored(plugin(world), world.cycle(incoming), world.view(rows)) == oracle.scores(
-        incoming, feasible, world.nodes, world.running
+    assert scored(plugin(world), world.cycle(incoming), world.view(rows)) == spread_scores(
+        incoming, feasible, plain, {}
     )
 
 
@@ -356,19 +353,16 @@ def test_default_scores_are_those_of_single_nodes(data, world):
     for each in defaults:
         each["labelSelector"] = None
         each.pop("matchLabelKeys", None)
-    is_system = data.draw(st.booleans())
     by_service = Neighbourhood(world.nodes, world.running, {"services": [SERVICE]})
-    listed = tuple(convert(each, TopologySpreadConstraint) for each in defaults)
-    args = {} if is_system else {"default_constraints": listed, "defaulting_type": "List"}
+    args, plain_args = {}, {}
+    if not data.draw(st.booleans()):
+        listed = tuple(convert(each, TopologySpreadConstraint) for each in defaults)
+        args = {"default_constraints": listed, "defaulting_type": "List"}
+        plain_args = {"defaultConstraints": defaults, "defaultingType": "List"}
+    plain = by_service.plain
 
-    assert scored(plugin(by_service, **args), by_service.cycle(incoming), by_service.view()) == oracle.scores(
-        incoming,
-        world.nodes,
-        world.nodes,
-        world.running,
-        defaults=oracle.SYSTEM if is_system else defaults,
-        default_selector=selector(app="x"),
-        is_system=is_system,
+    assert scored(plugin(by_service, **args), by_service.cycle(incoming), by_service.view()) == spread_scores(
+        incoming, list(plain.nodes.values()), plain, plain_args
     )
 
 

@@ -7,7 +7,8 @@ from kplan.framework.outcomes import PluginError
 from kplan.plugins.taint_toleration import TaintToleration
 from tests.oracle import taint_toleration as oracle
 
-from .worlds import EFFECTS, World, details, few, filtered, node, pod, scored, tolerations
+from .asking import details, filtered
+from .worlds import EFFECTS, World, few, node, pod, scored, tolerations
 
 REJECTED = ("UnschedulableAndUnresolvable", ["node(s) had untolerated taint(s)"])
 

@@ -15,19 +15,8 @@ from kplan.plugins.volume_binding.plugin import VolumeBinding
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .volume_worlds import (
-    HOSTNAME,
-    ZONE,
-    VolumeWorld,
-    answers,
-    claim,
-    csi_node,
-    details,
-    node,
-    pod,
-    storage_class,
-    volume,
-)
+from .asking import filtered
+from .volume_worlds import HOSTNAME, ZONE, VolumeWorld, claim, csi_node, details, node, pod, storage_class, volume
 from .worlds import few
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
@@ -154,7 +143,7 @@ def expected(world, incoming):
 def test_filter_equals_the_oracle(world, incoming):
     plugin = VolumeBinding(None, world.handle)
 
-    assert answers(plugin, world.cycle(incoming), world.view()) == expected(world, incoming)[1]
+    assert filtered(plugin, world.cycle(incoming), world.view()) == expected(world, incoming)[1]
 
 
 @few
@@ -163,7 +152,7 @@ def test_filter_of_some_nodes_is_part_of_the_filter_of_all(data, world, incoming
     rows = data.draw(st.permutations(range(len(world.nodes))))[: data.draw(st.integers(1, len(world.nodes)))]
     plugin = VolumeBinding(None, world.handle)
 
-    found = answers(plugin, world.cycle(incoming), world.view(rows))
+    found = filtered(plugin, world.cycle(incoming), world.view(rows))
 
     everywhere = expected(world, incoming)[1]
     assert found == [everywhere[row] for row in rows]
@@ -177,7 +166,7 @@ def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
         cycle = world.cycle(incoming)
         found, wanted = expected(world, incoming)
 
-        assert answers(plugin, cycle, world.view()) == wanted
+        assert filtered(plugin, cycle, world.view()) == wanted
         feasible = [row for row, answer in enumerate(wanted) if answer is None]
         if not feasible:
             continue
@@ -191,7 +180,7 @@ def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
 
 def binding_of(storage, *names, nodes=("m", "n")):
     world = VolumeWorld([node(name) for name in nodes], storage)
-    return answers(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
+    return filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
 
 
 def test_claims_of_one_pod_get_a_volume_each():
@@ -272,17 +261,17 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
     world = VolumeWorld([node("m"), node("n")], storage)
     plugin = VolumeBinding(None, world.handle)
     cycle = world.cycle(pod("p", "c0", "c1"))
-    answers(plugin, cycle, world.view())
+    filtered(plugin, cycle, world.view())
 
     plugin.reserve(cycle, 1)
-    reserved = answers(plugin, world.cycle(pod("q", "c1")), world.view())
+    reserved = filtered(plugin, world.cycle(pod("q", "c1")), world.view())
     taken = plugin.assumed.of_class("static").free.tolist()
     plugin.unreserve(cycle, 1)
 
     assert reserved == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
     assert taken == [False, True]
     assert plugin.assumed.of_class("static").free.tolist() == [True, True]
-    assert answers(plugin, world.cycle(pod("q", "c1")), world.view()) == [None, None]
+    assert filtered(plugin, world.cycle(pod("q", "c1")), world.view()) == [None, None]
 
 
 def test_what_one_profile_reserves_is_promised_for_the_others():
@@ -294,11 +283,11 @@ def test_what_one_profile_reserves_is_promised_for_the_others():
     world = VolumeWorld([node("n")], storage)
     one, other = VolumeBinding(None, world.handle), VolumeBinding(None, world.handle)
     cycle = world.cycle(pod("p", "c"))
-    answers(one, cycle, world.view())
+    filtered(one, cycle, world.view())
 
     one.reserve(cycle, 0)
 
-    assert answers(other, world.cycle(pod("q", "d")), world.view()) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
+    assert filtered(other, world.cycle(pod("q", "d")), world.view()) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
 
 
 def ephemeral(*owners):
@@ -358,13 +347,13 @@ def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
     classes = [*CLASSES, storage_class("immediate", mode="Immediate"), storage_class("modeless", mode=None)]
     world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=claims, classes=classes))
 
-    assert answers(VolumeBinding(None, world.handle), world.cycle(incoming), world.view()) == [reason]
+    assert filtered(VolumeBinding(None, world.handle), world.cycle(incoming), world.view()) == [reason]
 
 
 def test_the_claim_of_an_ephemeral_volume_serves_its_pod():
     world = VolumeWorld([node("m"), node("n")], Storage(volumes=[volume("v", hosts=["n"])], claims=[ephemeral("p")]))
 
-    assert answers(VolumeBinding(None, world.handle), world.cycle(EPHEMERAL), world.view()) == [
+    assert filtered(VolumeBinding(None, world.handle), world.cycle(EPHEMERAL), world.view()) == [
         (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
         None,
     ]
@@ -381,7 +370,7 @@ def test_an_invalid_selector_errs_where_it_is_looked_at():
     )
     world = VolumeWorld([node("m"), node("n")], storage)
 
-    first, second = answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "d", "c")), world.view())
+    first, second = filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "d", "c")), world.view())
 
     assert first == (UNRESOLVABLE, [REASON_BIND_CONFLICT])
     assert second[0] == "Error"
@@ -404,7 +393,7 @@ def test_a_migrated_volume_is_reached_by_the_drivers_zones():
     nodes = [node("migrated-in", **driver_zone), node("migrated-out", zone="a"), node("plain-in", zone="a")]
     world = VolumeWorld([*nodes, node("unknown-out", **driver_zone)], storage)
 
-    assert answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+    assert filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
         None,
         (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
         None,
@@ -421,7 +410,7 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
         " expected: {locale}-{region}-{zone}, got: eu"
     )
 
-    assert answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+    assert filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
         ("Error", [problem]),
         None,
     ]

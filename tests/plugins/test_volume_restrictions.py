@@ -8,7 +8,8 @@ from kplan.plugins.volume_restrictions import REASON_DISK_CONFLICT, VolumeRestri
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .volume_worlds import VolumeWorld, answers, claim, delta_cases, delta_view, details, node, pod, pods_after
+from .asking import filtered
+from .volume_worlds import VolumeWorld, claim, delta_cases, delta_view, details, node, pod, pods_after
 from .worlds import few
 
 REASON_ONCE = newest().texts.read_write_once_pod
@@ -54,7 +55,7 @@ def worlds(draw):
 def test_filter_equals_the_oracle(world, incoming):
     plugin = VolumeRestrictions(None, world.handle)
 
-    assert answers(plugin, world.cycle(incoming), world.view()) == [
+    assert filtered(plugin, world.cycle(incoming), world.view()) == [
         oracle.restrictions(incoming, world.storage, world.all_running, here) for here in world.running.values()
     ]
 
@@ -65,7 +66,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     plugin = VolumeRestrictions(None, world.handle)
     rows, cases = data.draw(delta_cases(world, pods))
 
-    found = answers(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+    found = filtered(plugin, world.cycle(incoming), delta_view(world, rows, cases))
 
     assert found == [
         oracle.restrictions(incoming, world.storage, world.all_running, *pods_after(world, case)) for case in cases
@@ -76,7 +77,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 @given(st.data(), worlds(), pods, st.lists(pods, max_size=4))
 def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
     plugin = VolumeRestrictions(None, world.handle)
-    answers(plugin, world.cycle(incoming), world.view())
+    filtered(plugin, world.cycle(incoming), world.view())
     for each in new:
         row = data.draw(st.integers(0, len(world.nodes) - 1))
         here = world.running[world.nodes[row]["metadata"]["name"]]
@@ -89,7 +90,7 @@ def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
             oracle.restrictions(incoming, world.storage, world.all_running, pods) for pods in world.running.values()
         ]
 
-        assert answers(plugin, world.cycle(incoming), world.view()) == expected
+        assert filtered(plugin, world.cycle(incoming), world.view()) == expected
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_missing_claim_rejects_the_pod():
     world = VolumeWorld([node("n")], Storage(claims=CLAIMS))
     plugin = VolumeRestrictions(None, world.handle)
 
-    assert answers(plugin, world.cycle(pod("p", "many", "gone", "also-gone")), world.view()) == [
+    assert filtered(plugin, world.cycle(pod("p", "many", "gone", "also-gone")), world.view()) == [
         'persistentvolumeclaim "gone" not found'
     ]
 

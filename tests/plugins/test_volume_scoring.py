@@ -8,8 +8,9 @@ from kplan.plugins.volume_binding.plugin import VolumeBinding
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME
 from tests.oracle.volumes import Storage
 
+from .asking import filtered
 from .test_volume_binding import DRIVERS
-from .volume_worlds import VolumeWorld, answers, claim, node, pod, storage_class, volume
+from .volume_worlds import VolumeWorld, claim, node, pod, storage_class, volume
 from .worlds import few
 
 GATE = "StorageCapacityScoring"
@@ -84,7 +85,7 @@ def expected(finding, world, row, points):
 def test_scores_equal_those_of_each_node_on_its_own(world, names, fuller_is_better):
     args = shape((0, 0), (100, 10)) if fuller_is_better else None
     plugin, cycle = VolumeBinding(args, world.handle), world.cycle(pod("p", *names))
-    verdicts = answers(plugin, cycle, world.view())
+    verdicts = filtered(plugin, cycle, world.view())
     assert plugin.pre_score(cycle, world.view()) is None
 
     scores = plugin.score(cycle, world.view()).tolist()

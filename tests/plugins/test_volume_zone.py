@@ -7,19 +7,8 @@ from kplan.plugins.volume_zone import REASON_CONFLICT, VolumeZone
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .volume_worlds import (
-    BETA_ZONE,
-    REGION,
-    ZONE,
-    VolumeWorld,
-    answers,
-    claim,
-    details,
-    node,
-    pod,
-    storage_class,
-    volume,
-)
+from .asking import filtered
+from .volume_worlds import BETA_ZONE, REGION, ZONE, VolumeWorld, claim, details, node, pod, storage_class, volume
 from .worlds import few
 
 zones = st.sampled_from(["a", "b", "c"])
@@ -44,7 +33,7 @@ def worlds(draw):
 def test_filter_equals_the_oracle(world, claims):
     incoming = pod("p", *claims)
 
-    found = answers(VolumeZone(None, world.handle), world.cycle(incoming), world.view())
+    found = filtered(VolumeZone(None, world.handle), world.cycle(incoming), world.view())
 
     assert found == [oracle.zone(incoming, world.storage, each) for each in world.nodes]
 
@@ -76,7 +65,7 @@ UNBOUND = Storage(
 def test_claims_that_cannot_be_bound_reject_the_pod(name, reason):
     world = VolumeWorld([node("n")], UNBOUND)
 
-    assert answers(VolumeZone(None, world.handle), world.cycle(pod("p", name)), world.view()) == [reason]
+    assert filtered(VolumeZone(None, world.handle), world.cycle(pod("p", name)), world.view()) == [reason]
 
 
 def test_pods_without_claims_cost_nothing():

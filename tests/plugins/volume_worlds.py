@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 from hypothesis import strategies as st
 
 from kplan.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
@@ -11,14 +10,14 @@ from kplan.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageCla
 from kplan.config.releases import reference, with_gates
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.interface import CycleState, Handle
+from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.oracle.volumes import Storage
 
+from .asking import Asked
 from .details import facts
 
 EBS = "ebs.csi.aws.com"
@@ -94,7 +93,7 @@ def attachment(name, node_name, volume_name, attacher=EBS):
     return {"metadata": {"name": name}, "spec": {"attacher": attacher, "nodeName": node_name, "source": source}}
 
 
-class VolumeWorld:
+class VolumeWorld(Asked):
     """Nodes, the pods on each (by node name), and storage."""
 
     def __init__(self, nodes, storage=None, running=None, gates=()):
@@ -125,14 +124,9 @@ class VolumeWorld:
         """All pods that run."""
         return [each for pods in self.running.values() for each in pods]
 
-    def cycle(self, incoming):
-        """Start a pod's cycle."""
-        info = PodInfo(convert(incoming, Pod))
-        return CycleState(info, self.cluster.add_pod(info), self.cluster)
-
     def bind(self, each, row):
         """Run a pod on a node."""
-        added = self.cluster.add_pod(PodInfo(convert(each, Pod)))
+        added = self.coming(each)
         self.cluster.bind(added, row)
         self.running[self.nodes[row]["metadata"]["name"]].append(each)
         return added
@@ -142,25 +136,6 @@ class VolumeWorld:
         name = self.nodes[row]["metadata"]["name"]
         uid = self.running[name].pop(index)["metadata"]["uid"]
         self.cluster.unbind(next(p for p in self.cluster.pods_on[row] if self.cluster.pods.infos[p].uid == uid))
-
-    def view(self, rows=None, changes=()):
-        """Look at some nodes; `changes` are (position, pod row, sign)."""
-        delta = PodDelta.of(list(changes)) if changes else None
-        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
-
-
-def answers(plugin, cycle, view):
-    """Ask PreFilter and Filter: for each position None, or (code, reasons); a rejected pod gives its reasons alone."""
-    result = plugin.pre_filter(cycle)
-    if result is not None and result.skip:
-        return [None] * len(view)
-    if result is not None and result.status is not None:
-        return list(result.status.reasons)
-    verdicts = plugin.filter(cycle, view)
-    return [
-        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
-        for i in range(len(view))
-    ]
 
 
 def details(plugin, cycle, view, position=0):
@@ -196,7 +171,7 @@ def delta_view(world, rows, cases):
             uid = world.running[name][index]["metadata"]["uid"]
             here = next(p for p in world.cluster.pods_on[row] if world.cluster.pods.infos[p].uid == uid)
             changes.append((position, here, -1))
-        changes += [(position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1) for each in coming]
+        changes += [(position, world.coming(each), 1) for each in coming]
     return world.view(rows, changes)
 
 

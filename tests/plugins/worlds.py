@@ -11,14 +11,15 @@ from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.view import NodeView, PodDelta
+from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
+from tests.oracle.scheduler_world import NodeInfo
 
-from .details import facts
+from .asking import Asked, filtered
 
 
 def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
@@ -46,7 +47,7 @@ def host_port(number, protocol="TCP", ip=""):
 
 
 @dataclass
-class World:
+class World(Asked):
     """Nodes, the pods on each (by node name), and pods that run nowhere."""
 
     nodes: list
@@ -70,37 +71,9 @@ class World:
         """List the pods of a node."""
         return self.running.get(each["metadata"]["name"], [])
 
-    def cycle(self, incoming):
-        """Start a pod's cycle."""
-        info = PodInfo(convert(incoming, Pod))
-        return CycleState(info, self.cluster.add_pod(info), self.cluster)
-
-    def view(self, rows=None, changes=()):
-        """Look at some nodes; `changes` are (position, pod row, sign)."""
-        delta = PodDelta.of(list(changes)) if changes else None
-        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
-
-
-def filtered(plugin, cycle, view):
-    """Ask PreFilter and Filter: for each position None, or (code, reasons)."""
-    if hasattr(plugin, "pre_filter"):
-        result = plugin.pre_filter(cycle)
-        if result is not None and result.skip:
-            return [None] * len(view)
-        assert result is None or result.status is None
-    verdicts = plugin.filter(cycle, view)
-    return [
-        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
-        for i in range(len(view))
-    ]
-
-
-def details(plugin, cycle, view, position=0):
-    """Ask for the details of every reason at a position."""
-    if hasattr(plugin, "pre_filter"):
-        plugin.pre_filter(cycle)
-    verdicts = plugin.filter(cycle, view)
-    return [facts(detail) for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
+    def plain(self, each):
+        """Return a node with its pods for the oracle."""
+        return NodeInfo.of(each, self.pods_on(each))
 
 
 def scored(plugin, cycle, view):
@@ -279,11 +252,7 @@ def changes(draw, world):
 
 def delta_view(world, rows, changed):
     """Look at some nodes, each with its own change; pods that come are listed before those that leave."""
-    triples = [
-        (position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1)
-        for position, row in enumerate(rows)
-        for each in changed[row].coming
-    ]
+    triples = [(position, world.coming(each), 1) for position, row in enumerate(rows) for each in changed[row].coming]
     for position, row in enumerate(rows):
         on_node = world.cluster.pods_on[row]
         triples += [(position, on_node[index], -1) for index in changed[row].leaving]

@@ -131,6 +131,9 @@ class World:
     def add(self, each):
         self.session.cluster.bind(each.pod, self.row)
 
+    def rejection(self):
+        return None if self.fits() else "does not fit"
+
     def fits(self):
         info = self.session.cluster.pods.infos[self.pod]
         promised = [

@@ -23,7 +23,7 @@ from kplan.rules.resources import (
     rounded,
     rounded_requests,
 )
-from tests.oracle import requests as oracle
+from tests.oracle.scheduler_world import Needs, in_units, total_requests
 
 AMOUNTS = {
     "cpu": ["100m", "1", "0.5", "1m"],
@@ -72,7 +72,7 @@ def decoded(pod):
 def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
     exact = pod_requests(decoded(pod), use_status=use_status, use_pod_level=use_pod_level)
 
-    assert rounded_requests(exact) == oracle.pod_requests(pod, pod_level=use_pod_level)
+    assert rounded_requests(exact) == in_units(total_requests(pod, pod_level=use_pod_level))
 
 
 @settings(deadline=None, max_examples=300)
@@ -80,9 +80,9 @@ def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
 def test_what_a_pod_takes_equals_the_oracle(pod):
     taken = pod_resources(decoded(pod))
 
-    assert taken.requests == oracle.pod_requests(pod)
-    nonzero = oracle.nonzero(pod)
-    assert (taken.nonzero_cpu, taken.nonzero_memory) == (nonzero["cpu"], nonzero["memory"])
+    needs = Needs(pod)
+    assert taken.requests == needs.running
+    assert (taken.nonzero_cpu, taken.nonzero_memory) == tuple(needs.running_nonzero[name] for name in ("cpu", "memory"))
 
 
 def resized(spec, actuated, allocated, *conditions, of="containers", policy="Always"):

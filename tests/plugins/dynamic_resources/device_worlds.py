@@ -1,6 +1,5 @@
 """Small clusters with devices, and pods that claim them."""
 
-import numpy as np
 from hypothesis import settings
 
 from kplan.api.core import Node, Pod
@@ -10,13 +9,13 @@ from kplan.api.resource_slice import DeviceTaintRule, ResourceSlice
 from kplan.config.releases import reference, with_gates
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle
+from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
+from tests.plugins.asking import Asked
 
 DRIVER = "gpu.example.com"
 
@@ -152,7 +151,7 @@ def pod(name="p", *claims, namespace="default", containers=None, init=(), status
     }
 
 
-class DeviceWorld:
+class DeviceWorld(Asked):
     """A cluster, and the plugin at work in it."""
 
     def __init__(self, nodes, *slices, classes=None, claims=(), taken_at=None, args=None, rules=(), gates=()):
@@ -173,15 +172,10 @@ class DeviceWorld:
         """Make what plugins see of a pod."""
         return PodInfo(convert(incoming, Pod))
 
-    def cycle(self, incoming):
-        """Start a pod's cycle."""
-        info = self.info(incoming)
-        return CycleState(info, self.cluster.add_pod(info), self.cluster)
-
     def statuses(self, cycle, rows=None):
         """Ask PreFilter and Filter: node -> texts of what is against it, empty where nothing is."""
         names = self.cluster.nodes.names
-        view = NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp))
+        view = self.view(rows)
         result = self.plugin.pre_filter(cycle)
         if result is not None and result.status is not None:
             return {names[view.row(i)]: list(result.status.reasons) for i in range(len(view))}
