@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.fields import Field, fields_of, go_name, go_type, nearest
-from kplan.admission.go_names import embedding, text_type
+from kplan.admission.fields import Field, embedding, fields_of, go_name, go_type, nearest, text_type
 from kplan.admission.times import time_problem
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 

@@ -44,6 +44,8 @@ class Field(NamedTuple):
 class _Table(msgspec.Struct):
     kinds: dict[str, tuple[str, str, bool]]
     newer: dict[str, str]
+    texts: dict[str, str]  #: field such as ``Toleration.effect`` -> Go's name of its string type
+    embedded: dict[str, str]  #: field -> the struct that holds it in Go, where that is embedded in its own
     types: dict[str, msgspec.Raw]  #: struct -> its fields, each with its code; decoded when first used
 
 
@@ -101,6 +103,17 @@ def nearest(struct: str, name: str) -> str:
     """Return the field with the most similar name; "" where none is similar."""
     near = difflib.get_close_matches(name[:100], fields_of(struct), n=1)
     return near[0] if near else ""
+
+
+def text_type(struct: str, field: str) -> str:
+    """Return the string type of a field in Go, such as ``v1.TaintEffect``."""
+    return _table().texts.get(f"{struct}.{field}", "string")
+
+
+def embedding(struct: str, field: str) -> str:
+    """Return the embedded struct that holds a field in Go, with a dot after it; "" for the struct's own fields."""
+    holder = _table().embedded.get(f"{struct}.{field}")
+    return f"{holder}." if holder else ""
 
 
 def go_type(field: Field, text: str = "string") -> str:

@@ -133,8 +133,77 @@ _NEWER = {
 }
 
 
+#: Go's string types that have a name, and the fields of them (k8s.io/api core/v1, apps/v1 and batch/v1 types.go).
+_TEXTS = """
+    AppArmorProfileType AppArmorProfile.type
+    AzureDataDiskCachingMode AzureDiskVolumeSource.cachingMode
+    AzureDataDiskKind AzureDiskVolumeSource.kind
+    Capability Capabilities.add Capabilities.drop
+    CompletionMode JobSpec.completionMode
+    ConcurrencyPolicy CronJobSpec.concurrencyPolicy
+    ConditionStatus PodFailurePolicyOnPodConditionsPattern.status
+    ContainerRestartPolicy Container.restartPolicy EphemeralContainer.restartPolicy
+    ContainerRestartRuleAction ContainerRestartRule.action
+    ContainerRestartRuleOnExitCodesOperator ContainerRestartRuleOnExitCodes.operator
+    DNSPolicy PodSpec.dnsPolicy
+    DaemonSetUpdateStrategyType DaemonSetUpdateStrategy.type
+    DeploymentStrategyType DeploymentStrategy.type
+    HostPathType HostPathVolumeSource.type
+    LabelSelectorOperator LabelSelectorRequirement.operator
+    ManagedFieldsOperationType ManagedFieldsEntry.operation
+    MountPropagationMode VolumeMount.mountPropagation
+    NodeInclusionPolicy TopologySpreadConstraint.nodeAffinityPolicy TopologySpreadConstraint.nodeTaintsPolicy
+    NodeSelectorOperator NodeSelectorRequirement.operator
+    OSName PodOS.name
+    PersistentVolumeAccessMode PersistentVolumeClaimSpec.accessModes
+    PersistentVolumeClaimRetentionPolicyType StatefulSetPersistentVolumeClaimRetentionPolicy.whenDeleted
+    PersistentVolumeClaimRetentionPolicyType StatefulSetPersistentVolumeClaimRetentionPolicy.whenScaled
+    PersistentVolumeMode PersistentVolumeClaimSpec.volumeMode
+    PodConditionType PodFailurePolicyOnPodConditionsPattern.type PodReadinessGate.conditionType
+    PodFSGroupChangePolicy PodSecurityContext.fsGroupChangePolicy
+    PodFailurePolicyAction PodFailurePolicyRule.action
+    PodFailurePolicyOnExitCodesOperator PodFailurePolicyOnExitCodesRequirement.operator
+    PodManagementPolicyType StatefulSetSpec.podManagementPolicy
+    PodReplacementPolicy JobSpec.podReplacementPolicy
+    PodSELinuxChangePolicy PodSecurityContext.seLinuxChangePolicy
+    PreemptionPolicy PodSpec.preemptionPolicy
+    ProcMountType SecurityContext.procMount
+    Protocol ContainerPort.protocol
+    PullPolicy Container.imagePullPolicy EphemeralContainer.imagePullPolicy ImageVolumeSource.pullPolicy
+    RecursiveReadOnlyMode VolumeMount.recursiveReadOnly
+    ResourceName ContainerResizePolicy.resourceName
+    ResourceResizeRestartPolicy ContainerResizePolicy.restartPolicy
+    RestartPolicy PodSpec.restartPolicy
+    SeccompProfileType SeccompProfile.type
+    Signal Lifecycle.stopSignal
+    StatefulSetUpdateStrategyType StatefulSetUpdateStrategy.type
+    StorageMedium EmptyDirVolumeSource.medium
+    SupplementalGroupsPolicy PodSecurityContext.supplementalGroupsPolicy
+    TaintEffect Toleration.effect
+    TerminationMessagePolicy Container.terminationMessagePolicy EphemeralContainer.terminationMessagePolicy
+    TolerationOperator Toleration.operator
+    URIScheme HTTPGetAction.scheme
+    UnsatisfiableConstraintAction TopologySpreadConstraint.whenUnsatisfiable
+    types.UID ObjectMeta.uid OwnerReference.uid
+"""
+
+#: Go's structs that embed another one -> that one, and either the fields that it holds or those that it does not.
+_EMBEDDING = {
+    **dict.fromkeys(
+        (
+            *("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource"),
+            *("SecretEnvSource", "SecretKeySelector", "SecretProjection"),
+        ),
+        ("LocalObjectReference", {"name"}, set()),
+    ),
+    "Volume": ("VolumeSource", set(), {"name"}),
+    "EphemeralContainer": ("EphemeralContainerCommon", set(), {"targetContainerName"}),
+    "Probe": ("ProbeHandler", {"exec", "httpGet", "tcpSocket", "grpc"}, set()),
+}
+
+
 def build() -> dict[str, Any]:
-    """Return the table: ``types`` (fields by type), ``kinds`` (type, plural, namespaced) and ``newer`` fields."""
+    """Return the table: ``types`` (fields by type), ``kinds`` (type, plural, namespaced), ``newer`` fields, and Go's names."""
     from kubernetes.client import models
 
     kinds = _kinds()
@@ -151,10 +220,25 @@ def build() -> dict[str, Any]:
             code, below = _code(f"{_PREFIX.sub('', name)}.{field}", kind)
             types[name][field] = code
             waiting += [] if below is None or below in types else [below]
+    embedded = {
+        f"{go}.{field}": inner
+        for name in types
+        if (go := _PREFIX.sub("", name)) in _EMBEDDING
+        for inner, held, others in [_EMBEDDING[go]]
+        for field in types[name]
+        if field in held or (others and field not in others)
+    }
+    texts = {
+        field: name if "." in name else f"v1.{name}"
+        for name, *fields in map(str.split, _TEXTS.strip().splitlines())
+        for field in fields
+    }
     newer = {field: release for release, fields in _NEWER.items() for field in fields}
     return {
+        "embedded": dict(sorted(embedded.items())),
         "kinds": dict(sorted(kinds.items())),
         "newer": dict(sorted(newer.items())),
+        "texts": dict(sorted(texts.items())),
         "types": dict(sorted(types.items())),
     }
 
