@@ -1,23 +1,24 @@
-"""Defaults that an API server fills into pods and pod templates.
+"""Defaults that an API server fills into pods, workloads and claims on decoding.
 
-The functions change their argument, a decoded object.
-Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go.
+The functions change their argument, a decoded object. `complete` follows the fields of a type; the table names what is
+the same for all values of one, and functions what depends on others.
+Upstream: pkg/apis/core/v1, apps/v1 and batch/v1 defaults.go and zz_generated.defaults.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from kplan.admission.amounts import aggregate_limits, aggregate_requests
+from kplan.admission.fields import fields_of
 from kplan.api.quantity import Quantity, parse
 
 Object = dict[str, Any]
 _NANOS_PER_MILLI = 10**6
 _HUGE_PAGES = "hugepages-"
-_FILE_MODE = 0o644
-_TOKEN_SECONDS = 3600
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _IMAGE = re.compile(
@@ -25,106 +26,108 @@ _IMAGE = re.compile(
 )
 
 
-def default_pod(pod: Object) -> Object:
-    """Fill in defaults of pods, but not of templates: requests from limits, pod-level resources, host ports."""
-    spec: Object = pod.setdefault("spec", {})
-    default_pod_spec(spec)
-    if spec["terminationGracePeriodSeconds"] < 0:
-        spec["terminationGracePeriodSeconds"] = 1
-    for container in _running(spec):
-        resources: Object = container.setdefault("resources", {})
-        if limits := resources.get("limits"):
-            resources["requests"] = {**limits, **resources.get("requests", {})}
-    if "resources" in spec:
-        _default_pod_resources(spec, spec["resources"])
-    spec.setdefault("enableServiceLinks", True)
-    if spec.get("hostNetwork"):
-        for container in _running(spec):
-            for port in container.get("ports", []):
-                if port.get("containerPort", 0):
-                    port.setdefault("hostPort", port["containerPort"])
-    return pod
+_HISTORY: Object = {"revisionHistoryLimit": 10}
+_FILES: Object = {"defaultMode": 0o644}
+_CONTAINER: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_STATIC: dict[str, Object] = {
+    "V1AzureDiskVolumeSource": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+    "V1ConfigMapVolumeSource": _FILES,
+    "V1Container": _CONTAINER,
+    "V1ContainerPort": {"protocol": "TCP"},
+    "V1CronJob": {"spec": {}},
+    "V1CronJobSpec": {"jobTemplate": {}, "concurrencyPolicy": "Allow", "suspend": False}
+    | {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
+    "V1DaemonSet": {"spec": {}},
+    "V1DaemonSetSpec": {"template": {}, "updateStrategy": {}, **_HISTORY},
+    "V1DaemonSetUpdateStrategy": {"type": "RollingUpdate"},
+    "V1Deployment": {"spec": {}},
+    "V1DeploymentSpec": {"template": {}, "replicas": 1, "strategy": {}, **_HISTORY, "progressDeadlineSeconds": 600},
+    "V1DeploymentStrategy": {"type": "RollingUpdate"},
+    "V1DownwardAPIVolumeSource": _FILES,
+    "V1EphemeralContainer": _CONTAINER,
+    "V1FileKeySelector": {"optional": False},
+    "V1GRPCAction": {"service": ""},
+    "V1HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "V1HostPathVolumeSource": {"type": ""},
+    "V1ISCSIVolumeSource": {"iscsiInterface": "default"},
+    "V1Job": {"spec": {}, "metadata": {}},
+    "V1JobSpec": {"template": {}},
+    "V1JobTemplateSpec": {"spec": {}},
+    "V1ObjectFieldSelector": {"apiVersion": "v1"},
+    "V1PersistentVolumeClaim": {"spec": {}},
+    "V1PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    "V1PersistentVolumeClaimTemplate": {"spec": {}},
+    "V1PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
+    "V1PodSpec": {"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {}}
+    | {"terminationGracePeriodSeconds": 30, "schedulerName": "default-scheduler"},
+    "V1PodTemplate": {"template": {}},
+    "V1PodTemplateSpec": {"metadata": {}, "spec": {}},
+    "V1Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+    "V1ProjectedVolumeSource": _FILES,
+    "V1RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "V1ReplicaSet": {"spec": {}},
+    "V1ReplicaSetSpec": {"template": {}, "replicas": 1},
+    "V1ReplicationController": {"spec": {}},
+    "V1ReplicationControllerSpec": {"replicas": 1},
+    "V1ResourceFieldSelector": {"divisor": "0"},
+    "V1ScaleIOVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "V1SecretVolumeSource": _FILES,
+    "V1ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    "V1StatefulSet": {"spec": {}},
+    "V1StatefulSetPersistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+    "V1StatefulSetSpec": {"template": {}, "podManagementPolicy": "OrderedReady", "updateStrategy": {}}
+    | {"persistentVolumeClaimRetentionPolicy": {}, "replicas": 1, **_HISTORY},
+}
 
 
-def default_pod_spec(spec: Object) -> Object:
-    """Fill in defaults of pods and templates."""
+def complete(obj: Object, struct: str) -> Object:
+    """Fill in the defaults of an object of a type such as ``V1PodSpec``, and of all objects in it."""
+    if fill_in := _DEPENDENT.get(struct):
+        fill_in(obj)
+    for name, value in _STATIC.get(struct, {}).items():
+        obj.setdefault(name, {} if value == {} else value)
+    for name, inner in _ways(struct):
+        value = obj.get(name)
+        for item in value if isinstance(value, list) else () if value is None else [value]:
+            complete(item, inner)
+    return obj
+
+
+@cache
+def _ways(struct: str) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a type that lead to defaults, and their types."""
+    found = ((name, field.kind) for name, field in fields_of(struct).items() if field.is_struct)
+    return tuple((name, kind) for name, kind in found if kind in _STATIC or kind in _DEPENDENT or _ways(kind))
+
+
+def _pod_spec(spec: Object) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for volume in spec.get("volumes", []):
-        _default_volume(volume)
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(group, []):
-            _default_container(container)
-    for amounts in (spec.get("overhead"), *_sides(spec.get("resources", {}))):
-        _round_up(amounts)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("securityContext", {})
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("schedulerName", "default-scheduler")
-    return spec
+    _round_up(spec.get("overhead", {}))
 
 
-def _running(spec: Object) -> Iterator[Object]:
-    yield from spec.get("containers", [])
-    yield from spec.get("initContainers", [])
-
-
-def _sides(resources: Object) -> tuple[Object | None, Object | None]:
-    return resources.get("limits"), resources.get("requests")
-
-
-def _round_up(amounts: dict[str, str] | None) -> None:
+def _round_up(amounts: dict[str, str]) -> None:
     """Round amounts up to a thousandth (upstream SetDefaults_ResourceList)."""
-    for name, amount in (amounts or {}).items():
+    for name, amount in amounts.items():
         exact = parse(amount)
-        if exact.nanos % _NANOS_PER_MILLI and amounts is not None:
+        if exact.nanos % _NANOS_PER_MILLI:
             amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
 
 
-def _default_container(container: Object) -> None:
+def _resources(resources: Object) -> None:
+    for side in ("limits", "requests"):
+        _round_up(resources.get(side, {}))
+
+
+def _container(container: Object) -> None:
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = pull_policy(container.get("image", ""))
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    for port in container.get("ports", []):
-        port.setdefault("protocol", "TCP")
-    for variable in container.get("env", []):
-        _default_source(variable.get("valueFrom", {}))
-    for amounts in _sides(container.get("resources", {})):
-        _round_up(amounts)
-    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if key in container:
-            _default_probe(container[key])
-    for hook in ("postStart", "preStop"):
-        _default_http(container.get("lifecycle", {}).get(hook, {}))
 
 
-def _default_source(source: Object) -> None:
-    """Fill in the source of an environment variable, or of a file of the downward API."""
-    if "fieldRef" in source:
-        source["fieldRef"].setdefault("apiVersion", "v1")
-    if "resourceFieldRef" in source:
-        source["resourceFieldRef"].setdefault("divisor", "0")
-    if "fileKeyRef" in source:
-        source["fileKeyRef"].setdefault("optional", False)
-
-
-def _default_probe(probe: Object) -> None:
-    _default_http(probe)
-    if "grpc" in probe:
-        probe["grpc"].setdefault("service", "")
-    probe.setdefault("timeoutSeconds", 1)
-    probe.setdefault("periodSeconds", 10)
-    probe.setdefault("successThreshold", 1)
-    probe.setdefault("failureThreshold", 3)
-
-
-def _default_http(handler: Object) -> None:
-    if "httpGet" in handler:
-        handler["httpGet"].setdefault("path", "/")
-        handler["httpGet"].setdefault("scheme", "HTTP")
+def _image(source: Object) -> None:
+    if not source.get("pullPolicy"):
+        source["pullPolicy"] = pull_policy(source.get("reference", ""))
 
 
 def pull_policy(image: str) -> str:
@@ -134,46 +137,67 @@ def pull_policy(image: str) -> str:
     return "Always" if is_latest else "IfNotPresent"
 
 
-_SOURCE_DEFAULTS: dict[str, Object] = {
-    "secret": {"defaultMode": _FILE_MODE},
-    "configMap": {"defaultMode": _FILE_MODE},
-    "downwardAPI": {"defaultMode": _FILE_MODE},
-    "projected": {"defaultMode": _FILE_MODE},
-    "hostPath": {"type": ""},
-    "iscsi": {"iscsiInterface": "default"},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
-    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+def _volume(volume: Object) -> None:
+    if not volume.keys() - {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _rolling(share: Object) -> Callable[[Object], None]:
+    """Return what fills in the parameters of a rolling update, the default strategy."""
+
+    def fill_in(strategy: Object) -> None:
+        if strategy.get("type", "RollingUpdate") == "RollingUpdate":
+            strategy["rollingUpdate"] = {**share, **strategy.get("rollingUpdate", {})}
+
+    return fill_in
+
+
+def _stateful_strategy(strategy: Object) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if "rollingUpdate" in strategy:
+        strategy["rollingUpdate"].pop("maxUnavailable", None)
+        if strategy["type"] == "RollingUpdate":
+            strategy["rollingUpdate"].setdefault("partition", 0)
+
+
+_DEPENDENT: dict[str, Callable[[Object], None]] = {
+    "V1Container": _container,
+    "V1DaemonSetUpdateStrategy": _rolling({"maxUnavailable": 1, "maxSurge": 0}),
+    "V1DeploymentStrategy": _rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "V1EphemeralContainer": _container,
+    "V1ImageVolumeSource": _image,
+    "V1PodSpec": _pod_spec,
+    "V1ResourceRequirements": _resources,
+    "V1StatefulSetUpdateStrategy": _stateful_strategy,
+    "V1Volume": _volume,
+    "V1VolumeResourceRequirements": _resources,
 }
 
 
-def _default_volume(volume: Object) -> None:
-    if not any(key != "name" for key in volume):
-        volume["emptyDir"] = {}
-    for key, defaults in _SOURCE_DEFAULTS.items():
-        if key in volume:
-            volume[key] = {**defaults, **volume[key]}
-    if "image" in volume and not volume["image"].get("pullPolicy"):
-        volume["image"]["pullPolicy"] = pull_policy(volume["image"].get("reference", ""))
-    files = list(volume.get("downwardAPI", {}).get("items", []))
-    for source in volume.get("projected", {}).get("sources", []):
-        files += source.get("downwardAPI", {}).get("items", [])
-        if "serviceAccountToken" in source:
-            source["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_SECONDS)
-    for file in files:
-        _default_source(file)
-    claim = volume.get("ephemeral", {}).get("volumeClaimTemplate")
-    if claim is not None:
-        default_claim(claim)
+def default_pod(pod: Object) -> Object:
+    """Fill in defaults of pods, but not of templates: requests from limits, pod-level resources, host ports."""
+    spec: Object = complete(pod.setdefault("spec", {}), "V1PodSpec")
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    for container in _running(spec):
+        resources: Object = container.setdefault("resources", {})
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **resources.get("requests", {})}
+    if "resources" in spec:
+        _default_pod_resources(spec, spec["resources"])
+    spec.setdefault("enableServiceLinks", True)
+    for container in _running(spec) if spec.get("hostNetwork") else ():
+        for port in container.get("ports", []):
+            if port.get("containerPort", 0):
+                port.setdefault("hostPort", port["containerPort"])
+    return pod
 
 
-def default_claim(claim: Object) -> Object:
-    """Fill in a persistent volume claim, or a claim template."""
-    spec: Object = claim.setdefault("spec", {})
-    spec.setdefault("volumeMode", "Filesystem")
-    for amounts in _sides(spec.get("resources", {})):
-        _round_up(amounts)
-    return claim
+def _running(spec: Object) -> Iterator[Object]:
+    yield from spec.get("containers", [])
+    yield from spec.get("initContainers", [])
 
 
 def settle_data_source(spec: Object) -> Object:

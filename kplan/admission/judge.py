@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kplan.admission.decoding import Fault, decode_object
-from kplan.admission.defaults import default_claim, settle_data_source
+from kplan.admission.defaults import complete, settle_data_source
 from kplan.admission.fields import ApiKind
 from kplan.admission.gated_fields import NEWEST, drop_disabled
 from kplan.admission.validation.apps import (
@@ -62,7 +62,7 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
     if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
         return Judged(obj, faults)
     if name == "PersistentVolumeClaim":
-        settle_data_source(default_claim(obj)["spec"])
+        settle_data_source(complete(obj, "V1PersistentVolumeClaim")["spec"])
     elif name not in _UNDEFAULTED:
         obj = default_workload(obj, name)
         drop_disabled(_pod_spec(obj, name), minor)

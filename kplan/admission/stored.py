@@ -14,7 +14,7 @@ import msgspec
 
 from kplan.admission.admit import Stage
 from kplan.admission.app_armor import take_profiles_from_annotations
-from kplan.admission.defaults import default_pod, default_pod_spec
+from kplan.admission.defaults import complete, default_pod
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import generated_uid
@@ -172,7 +172,7 @@ def _set(obj: Object, key: str, value: Any) -> None:
 def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
-    default_pod_spec(obj["spec"])
+    complete(obj["spec"], "V1PodSpec")
     add_service_account(obj)
     drop_disabled(obj["spec"], minor)
     _merge_label_keys(obj, minor)
