@@ -52,6 +52,7 @@ class Problem:
     json_path: str = ""
     hint: str = ""
     line: int | None = None
+    wants_quotes: bool = False  #: the hint is to put quotes around the value; a file shows how that is written
 
     def __str__(self) -> str:
         within = [f"document {self.document}"] if self.document is not None else []

@@ -151,7 +151,8 @@ class _Problems:
         expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
         got = f", got {describe(value)}" if self._shows_values else ""
         hint = _hint(value, kinds) if self._shows_values else ""
-        self.recorded.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint))
+        is_bare = self._shows_values and _wants_text(kinds) and isinstance(value, bool | int | float)
+        self.recorded.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint, wants_quotes=is_bare))
 
 
 def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) -> Any:
@@ -269,7 +270,11 @@ def describe(value: Any) -> str:
         return "an integer of more than 64 bits"
     if isinstance(value, float) and not math.isfinite(value):
         return "no number" if math.isnan(value) else "a number beyond all bounds"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    return shortened(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -282,10 +287,18 @@ _HOW_TO_WRITE: tuple[tuple[type[inspect.Type], str], ...] = (
 )
 
 
+def in_quotes(text: str) -> str:
+    """Return the hint to put quotes around a text that YAML reads as another value."""
+    return f'put quotes around it: "{text}"'
+
+
+def _wants_text(kinds: _Kinds) -> bool:
+    return any(isinstance(kind, inspect.StrType) for kind in kinds.others)
+
+
 def _hint(value: Any, kinds: _Kinds) -> str:
-    wants_text = any(isinstance(kind, inspect.StrType) for kind in kinds.others)
-    if wants_text and isinstance(value, bool | int | float):
-        return f'put quotes around it: "{describe(value)}"'
+    if _wants_text(kinds) and isinstance(value, bool | int | float):
+        return in_quotes(describe(value))
     wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
     if wants_list and isinstance(value, dict):
         return "start the item with a dash in YAML, or put [ ] around it in JSON"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -66,14 +67,10 @@ class Document:
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of this document with file, document and line."""
-        return Problem(
-            problem.message,
-            path=self.file,
-            document=self.number,
-            json_path=problem.json_path,
-            hint=problem.hint,
-            line=self.lines.of(problem.json_path),
-        )
+        written = self.lines.written(problem.json_path) if problem.wants_quotes else ""
+        hint = decode.in_quotes(decode.shortened(written)) if written else problem.hint
+        line = self.lines.of(problem.json_path)
+        return replace(problem, path=self.file, document=self.number, hint=hint, line=line)
 
 
 def as_builtins(content: msgspec.Raw | Any) -> Any:

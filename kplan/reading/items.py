@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,7 +76,7 @@ class Item(msgspec.Struct, frozen=True):
     def locate(self, problem: Problem) -> Problem:
         """Return the problem of this object with file, document, line and the whole JSON path."""
         return self.origin.locate(
-            Problem(problem.message, json_path=self.json_path + problem.json_path.removeprefix("$"), hint=problem.hint)
+            dataclasses.replace(problem, json_path=self.json_path + problem.json_path.removeprefix("$"))
         )
 
 

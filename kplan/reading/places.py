@@ -42,6 +42,11 @@ class Lines(Protocol):
     def of(self, path: str) -> int:
         """Return the line of a path in the file, or of its nearest parent where the path does not exist."""
 
+    def written(self, path: str) -> str:
+        """Return how the scalar at a path is written, such as ``n`` for a false of YAML; "" where that is not known."""
+        del path
+        return ""
+
 
 def steps_of(path: str) -> tuple[Step, ...]:
     """Split a JSON path: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
@@ -72,7 +77,7 @@ def path_of(steps: tuple[Step, ...]) -> str:
     )
 
 
-class JsonLines:
+class JsonLines(Lines):
     """The lines of a document in JSON.
 
     Parameters

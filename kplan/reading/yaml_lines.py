@@ -31,25 +31,36 @@ class YamlLines:
 
     def of(self, path: str) -> int:
         """Return the line of the key or list element that the path leads to."""
-        steps = steps_of(path)
-        while steps and steps not in self._known:
+        steps, lines = steps_of(path), self._known[0]
+        while steps and steps not in lines:
             steps = steps[:-1]
-        return self._known[steps] if steps else self._content_line
+        return lines[steps] if steps else self._content_line
+
+    def written(self, path: str) -> str:
+        """Return how the scalar at a path is written, such as ``n`` for a false; "" where that is not known."""
+        return self._known[1].get(steps_of(path), "")
 
     @cached_property
-    def _known(self) -> dict[tuple[Step, ...], int]:
-        known: dict[tuple[Step, ...], int] = {}
+    def _known(self) -> tuple[dict[tuple[Step, ...], int], dict[tuple[Step, ...], str]]:
+        """The lines of all paths, and the texts of scalars."""
+        lines: dict[tuple[Step, ...], int] = {}
+        texts: dict[tuple[Step, ...], str] = {}
         if len(self._text) > _MAX_LINED:
-            return known
-        walk = _Walk()
+            return lines, texts
+        walk, key = _Walk(), None
         # A JSON document need not be valid YAML; then only the lines up to the error are known.
         with suppress(yaml.YAMLError):
             for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
                 steps = walk.take(event)
                 if steps is not None:
                     mark: Any = event.start_mark  # every event of the parser has one
-                    known[steps] = self._line + mark.line
-        return known
+                    lines[steps] = self._line + mark.line
+                scalar = event.value if isinstance(event, yaml.ScalarEvent) else None
+                value_of = steps if steps is not None and isinstance(steps[-1], int) else key
+                if scalar is not None and value_of is not None:
+                    texts[value_of] = scalar
+                key = steps if value_of is None else None
+        return lines, texts
 
 
 class _Walk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ class Place(msgspec.Struct, frozen=True):
         """Return a problem of the object with its position in the file."""
         message = f"{prefix}: {problem.message}" if prefix else problem.message
         json_path = self.json_path + problem.json_path.removeprefix("$")
-        located = Problem(message, json_path=json_path, hint=problem.hint)
+        located = dataclasses.replace(problem, message=message, json_path=json_path)
         return self.origin.locate(located) if self.origin is not None else located
 
 

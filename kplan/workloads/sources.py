@@ -51,7 +51,7 @@ class PassedOver(msgspec.Struct, frozen=True):
 Source = str | Path | Text | Mapping[str, Any]
 
 
-class _NoLines:
+class _NoLines(Lines):
     """The lines of an object that comes from no file."""
 
     def of(self, path: str) -> int:  # noqa: ARG002 - as every Lines

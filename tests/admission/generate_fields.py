@@ -203,7 +203,7 @@ _EMBEDDING = {
 
 
 def build() -> dict[str, Any]:
-    """Return the table: ``types`` (fields by type), ``kinds`` (type, plural, namespaced), ``newer`` fields, and Go's names."""
+    """Return the table: ``types`` (fields by type), ``kinds`` (type, plural, namespaced), ``newer``, Go's names."""
     from kubernetes.client import models
 
     kinds = _kinds()

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,3 +151,19 @@ def test_lines_of_a_document_that_is_no_yaml_are_known_up_to_where_it_ends_to_be
     lines = YamlLines("a: 1\nb: {c: 2\n]", line=10, content_line=10)
 
     assert (lines.of("$.a"), lines.of("$.b.c"), lines.of("$.z")) == (10, 11, 10)
+
+
+def test_a_hint_quotes_what_is_written_and_not_what_yaml_makes_of_it() -> None:
+    text = "metadata: {labels: {x: n, y/z: 1.10, t: [on, 7]}}"
+    (document,) = read_documents("-", [], stdin=io.BytesIO(text.encode()))
+    bare = Problem("expected a string", hint="guessed", wants_quotes=True)
+
+    def hint(path: str) -> str:
+        return document.locate(replace(bare, json_path=path)).hint
+
+    assert hint("$.metadata.labels.x") == 'put quotes around it: "n"'
+    assert hint("$.metadata.labels['y/z']") == 'put quotes around it: "1.10"'
+    assert hint("$.metadata.labels.t[0]") == 'put quotes around it: "on"'
+    assert hint("$.metadata.labels.t[1]") == 'put quotes around it: "7"'
+    assert hint("$.metadata.labels.t") == "guessed"
+    assert hint("$.nowhere") == "guessed"
