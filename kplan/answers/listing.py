@@ -159,5 +159,7 @@ def abridged(verdict: Verdict, placements: Sequence[Placement], more: Mapping[st
     further = sum(
         n for _, end, _, n in _ends(placements, more) if end is not None and _CONDITIONS.get(end) in verdict.fail_on
     )
-    left_out = len(verdict.because) - len(verdict.because[:listed])
-    return replace(verdict, because=verdict.because[:listed], counted=verdict.counted[:listed], more=left_out + further)
+    because = verdict.because[:listed]
+    left_out = len(verdict.because) - len(because)
+    counted = verdict.counted[: max(len(because) - len(verdict.also), 0)]
+    return replace(verdict, because=because, counted=counted, more=left_out + further)

@@ -143,18 +143,24 @@ class Counted(Document, frozen=True):
     rule : Unschedulable, Error, Gated, Preemption, PdbViolation, Unavailable, NewNode, or the code of a warning
     node : where it happens, for a preemption or a blocked eviction
     victim : NAMESPACE/NAME of the pod whose budget is violated
+    runs : in how many runs it happens, where a question is asked many times
+    of_runs : the number of all runs there
     """
 
     object: str
     rule: str
     node: str | None = None
     victim: str | None = None
+    runs: Positive | UnsetType = UNSET
+    of_runs: Positive | UnsetType = UNSET
 
     @property
     def text(self) -> str:
         """The event in words, without the object."""
         place = f" on {self.node}" if self.node is not None else ""
-        return f"{self.rule}{place}" + (f" of {self.victim}" if self.victim is not None else "")
+        victim = f" of {self.victim}" if self.victim is not None else ""
+        share = f" in {self.runs} of {self.of_runs} runs" if self.runs else ""
+        return f"{self.rule}{place}{victim}{share}"
 
 
 class Verdict(Document, frozen=True, kw_only=True):
@@ -190,7 +196,7 @@ class Verdict(Document, frozen=True, kw_only=True):
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The lines about no single object."""
+        """The lines of `because` about no single object; they stand before those about one."""
         return self.because[: max(len(self.because) - len(self.counted), 0)]
 
     def counted_of(self, name: str) -> list[Counted]:

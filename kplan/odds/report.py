@@ -261,15 +261,15 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
         # What counts under two conditions happens only once.
         most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
         ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
-        counted += [Counted(event.object, f"{event.rule} in {n} of {runs} runs") for event, n in ranked]
+        counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
         return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
     for pod in odds.pods:
         condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
         n = odds.counts[pod.key].get(PENDING, 0)
         if n and (PENDING in fail_on or (condition in fail_on and not pod.is_besides)):
-            counted.append(Counted(pod.key, f"{rule} in {n} of {runs} runs"))
+            counted.append(Counted(pod.key, rule, runs=n, of_runs=runs))
     if PREEMPTION in fail_on:
-        counted += [Counted(key, f"Evicted in {n} of {runs} runs") for key, n in odds.victims.items()]
+        counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
     violates = PDB_VIOLATION in fail_on and odds.violations > 0
     also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
     return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)], also)

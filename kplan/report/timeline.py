@@ -85,7 +85,7 @@ def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
 def _longest_waits(document: PlanReport) -> list[str]:
     """Return the longest waits of pods for a node, of pods to be ready, and of evictions for a budget."""
     since: dict[tuple[str, str], tuple[float, str]] = {}
-    waits: list[tuple[float, str]] = []
+    best: dict[StepEvent, tuple[float, str]] = {}
     ends = {
         StepEvent.BOUND: (StepEvent.CREATED, "a node for {}"),
         StepEvent.READY: (StepEvent.BOUND, "{} to be ready"),
@@ -99,13 +99,8 @@ def _longest_waits(document: PlanReport) -> list[str]:
         if begun is not None:
             start = since.pop((step.pod, begun), None)
             if start is not None and step.at > start[0]:
-                waits.append((step.at - start[0], words.format(step.pod)))
+                best[step.event] = max(best.get(step.event, (0.0, "")), (step.at - start[0], words.format(step.pod)))
         since[step.pod, step.event] = (step.at, step.pod)
-    best: dict[str, tuple[float, str]] = {}
-    for seconds, words in waits:
-        kind = words.split(" ", 1)[0] if words.startswith("a ") else words.rsplit(" ", 1)[-1]
-        if kind not in best or seconds > best[kind][0]:
-            best[kind] = (seconds, words)
     longest = sorted(best.values(), reverse=True)[:_LONGEST]
     return [f"{words}: {seconds_text(seconds)}" for seconds, words in longest]
 

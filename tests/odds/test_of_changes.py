@@ -98,7 +98,7 @@ def test_blocked_and_lost_pods_are_told() -> None:
     assert without_controllers.counts == {"default/blocker": {"gone": 20}, "default/web-h1-000": {"blocked": 20}}
     assert odds.is_certain
     assert [[*pod.nodes] for pod in odds.report().pods] == [["n0"], ["n0"]]
-    assert [counted.rule for counted in odds.report().verdict.counted] == ["Blocked in 20 of 20 runs"]
+    assert [(counted.rule, counted.runs) for counted in odds.report().verdict.counted] == [("Blocked", 20)]
     assert forced.counts["default/blocker"] == lost.counts["default/blocker"] == {"gone": 20}
     assert sum(lost.counts["default/web-h1-000"].values()) == 20
     assert not lost.report().verdict.failed
