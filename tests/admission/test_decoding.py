@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.admission.decoding import decode_object
+from tests.objects import head
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -108,11 +109,8 @@ def test_what_decodes_decodes_again_to_the_same(spec: dict[str, Any]) -> None:
 def test_amounts_of_autoscalers_may_be_numbers() -> None:
     target = {"type": "AverageValue", "averageValue": 50}
     metrics = [{"type": "Pods", "pods": {"metric": {"name": "m"}, "target": target}}]
-    scaler = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "s"},
-        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics},
+    scaler = head("HorizontalPodAutoscaler", name="s") | {
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics}
     }
 
     assert not decode_object(scaler, "V2HorizontalPodAutoscaler").faults

@@ -10,6 +10,7 @@ from kplan.admission.disabled_fields import FIELDS, structs_in, structs_of, with
 from kplan.api.kinds import KINDS
 from kplan.config.releases import release_of
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 from tests.scenarios import scenarios
 
 
@@ -111,12 +112,7 @@ def test_what_is_rolled_out_loses_the_same_fields() -> None:
         "metadata": {"labels": {"a": "b"}},
         "spec": pod("p", "1", resources={"requests": {"cpu": "100"}})["spec"],
     }
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "d"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
-    }
+    manifest = head("Deployment", name="d") | {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     template["spec"]["containers"][0]["image"] = "x"
     snapshot = kplan.load_snapshot([node("a")])
 

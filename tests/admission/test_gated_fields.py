@@ -6,17 +6,13 @@ import pytest
 
 import kplan
 from kplan.admission.gated_fields import drop_disabled
+from tests.objects import head
 
 Object = dict[str, Any]
 
 _CLUSTER: list[Object] = [
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "b"}}},
-    {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "budget", "namespace": "default"},
-        "spec": {"hard": {"limits.memory": "1Gi"}},
-    },
+    head("ResourceQuota", name="budget", namespace="default") | {"spec": {"hard": {"limits.memory": "1Gi"}}},
 ]
 
 

@@ -7,6 +7,7 @@ from kplan.admission.rejection import Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 from kplan.snapshot import load_snapshot
+from tests.objects import head
 
 
 def pod(spec: dict[str, Any] | None = None, phase: str = "Pending", **resources: Any) -> Pod:
@@ -20,20 +21,15 @@ def pod(spec: dict[str, Any] | None = None, phase: str = "Pending", **resources:
 
 
 def ledger(hard: dict[str, str], used: dict[str, str] | None = None, running: int = 0, **spec: Any) -> QuotaLedger:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "d"},
+    quota = head("ResourceQuota", name="q", namespace="d") | {
         "spec": {"hard": hard, **spec},
         "status": {} if used is None else {"hard": hard, "used": used},
     }
     pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"r{i}", "namespace": "d"},
-            "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
-        }
+        (
+            head("Pod", name=f"r{i}", namespace="d")
+            | {"spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+        )
         for i in range(running)
     ]
     return QuotaLedger(load_snapshot([quota, *pods]))
@@ -248,14 +244,11 @@ def test_scopes_choose_claims_by_their_volume_attributes_class(
 
 def test_claims_that_stand_are_measured_within_the_scope() -> None:
     chosen = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "d"},
+    quota = head("ResourceQuota", name="q", namespace="d") | {
         "spec": {
             "hard": {"count/persistentvolumeclaims": "1", "requests.storage": "9Gi"},
             "scopeSelector": {"matchExpressions": [chosen]},
-        },
+        }
     }
     quotas = QuotaLedger(load_snapshot([quota, _claim("a", "gold"), _claim("b"), _claim("c", "silver")]))
 

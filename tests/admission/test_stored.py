@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -45,15 +46,12 @@ def test_pods_of_jobs_wait_to_be_counted_and_know_their_index() -> None:
 def test_pods_of_a_stateful_set_are_hosts_of_their_own_name_under_its_service() -> None:
     labels = {"app": "db"}
     spec = {"hostname": "other", "containers": [{"name": "c", "image": "i"}]}
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": "db"},
+    manifest = head("StatefulSet", name="db") | {
         "spec": {
             "serviceName": "db-peers",
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
+        }
     }
 
     created = _made(manifest).as_created["spec"]
@@ -70,21 +68,15 @@ def test_pods_of_a_stateful_set_are_hosts_of_their_own_name_under_its_service() 
     ],
 )
 def test_a_profile_of_an_annotation_becomes_a_field(annotation: str, profile: dict[str, str]) -> None:
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "annotations": {"container.apparmor.security.beta.kubernetes.io/c": annotation}},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    manifest = head("Pod", name="p", annotations={"container.apparmor.security.beta.kubernetes.io/c": annotation}) | {
+        "spec": {"containers": [{"name": "c", "image": "i"}]}
     }
     assert _made(manifest).object["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
 
 
 def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
-    manifest: Object = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}},
-        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+    manifest: Object = head("Pod", name="p", annotations={"kubernetes.io/config.mirror": "x"}) | {
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
     }
     assert "serviceAccountName" not in _made(manifest).object["spec"]
 

@@ -6,6 +6,7 @@ import pytest
 import kplan
 from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolumeClaim, ResourceQuota
+from tests.objects import head
 
 MODES, SIZE = ["ReadWriteOnce"], {"requests": {"storage": "2Gi"}}
 BOUND = {"phase": "Bound", "capacity": {"storage": "2Gi"}}
@@ -54,12 +55,7 @@ def test_a_priority_class_keeps_its_value_for_the_pods_of_the_same_manifests() -
         written = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
         return {**written, "value": value, **({"preemptionPolicy": policy} if policy else {})}
 
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p"},
-        "spec": {"priorityClassName": "high", "containers": [{"name": "c", "image": "i"}]},
-    }
+    pod = head("Pod", name="p") | {"spec": {"priorityClassName": "high", "containers": [{"name": "c", "image": "i"}]}}
     planner = kplan.Planner(kplan.load_snapshot([priority_class(7, "Never")]))
 
     def stored(class_: dict[str, Any]) -> tuple[int, str, list[str]]:

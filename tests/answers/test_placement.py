@@ -7,6 +7,7 @@ import kplan
 from kplan.cluster import base
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, Outcome, PodRef
+from tests.objects import head
 from tests.preemption.scenes import node, planner, pod
 
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
@@ -152,11 +153,8 @@ def test_where_a_pod_of_a_manifest_comes_from():
 
 
 def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> None:
-    gated = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "waits", "namespace": "default"},
-        "spec": {"schedulingGates": [{"name": "later"}], "containers": [{"name": "c", "image": "a"}]},
+    gated = head("Pod", name="waits", namespace="default") | {
+        "spec": {"schedulingGates": [{"name": "later"}], "containers": [{"name": "c", "image": "a"}]}
     }
     room = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "5"}}}
     cluster = kplan.Planner(kplan.load_snapshot([room]))

@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.live.resources import cluster_role
 from kplan.snapshot.redact import redact_snapshot
+from tests.objects import head
 
 MACHINE = "aws:///eu-west-1a/i-0123"
 
@@ -19,29 +20,20 @@ def node_pool(**spec: Any) -> dict[str, Any]:
             "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}],
         },
     }
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general", "annotations": {"karpenter.sh/nodepool-hash": "7", "note": "hush"}},
-        "spec": {"template": template, **spec},
+    return head("NodePool", name="general", annotations={"karpenter.sh/nodepool-hash": "7", "note": "hush"}) | {
+        "spec": {"template": template, **spec}
     }
 
 
 def node_claim() -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {"name": "general-x", "labels": {"karpenter.sh/nodepool": "general"}},
+    return head("NodeClaim", name="general-x", labels={"karpenter.sh/nodepool": "general"}) | {
         "spec": {},
         "status": {"nodeName": "ip-1", "providerID": MACHINE},
     }
 
 
 def node() -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "ip-1", "annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+    return head("Node", name="ip-1", annotations={"karpenter.sh/do-not-disrupt": "true"}) | {
         "spec": {"providerID": MACHINE},
         "status": {"allocatable": {"cpu": "4"}},
     }

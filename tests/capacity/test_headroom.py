@@ -8,6 +8,7 @@ import kplan
 from kplan.capacity.own_workloads import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.effects.test_what_if import node, pod
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -111,10 +112,7 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
     }
     volumes = workload("StatefulSet", "db", volumeClaimTemplates=[claim])
     held = pod("db-0", on="a", cpu="1", owner=owner("StatefulSet", "db"), app="db")
-    storage = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "std", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    storage = head("StorageClass", name="std", annotations={"storageclass.kubernetes.io/is-default-class": "true"}) | {
         "provisioner": "example.com/disk",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
@@ -127,10 +125,7 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
 
 
 def test_quotas_stop_a_count() -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "few", "namespace": "default"},
+    quota = head("ResourceQuota", name="few", namespace="default") | {
         "spec": {"hard": {"pods": "2"}},
         "status": {"hard": {"pods": "2"}, "used": {"pods": "0"}},
     }

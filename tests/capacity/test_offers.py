@@ -18,6 +18,7 @@ from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 
 Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
@@ -134,11 +135,8 @@ def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> No
 
 def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", "1")["spec"]}
-    agents = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent", "namespace": "default", "uid": "agent"},
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    agents = head("DaemonSet", name="agent", namespace="default", uid="agent") | {
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
     }
     elsewhere = {
         **agents,

@@ -11,6 +11,7 @@ from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.documents.shrink import ShrinkReport
 from kplan.simulation.draining import LOCAL_STORAGE, DrainOptions
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -37,11 +38,8 @@ def owned(name: str, cpu: str, on: str, **more: Any) -> Object:
 
 
 def budget(**allowed: Any) -> Object:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {**allowed, "selector": {"matchLabels": {"app": "web"}}},
+    return head("PodDisruptionBudget", name="web", namespace="default") | {
+        "spec": {**allowed, "selector": {"matchLabels": {"app": "web"}}}
     }
 
 
@@ -98,11 +96,8 @@ def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None
     plane["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = ""
     waiting = pod("waits", "9", owner="ReplicaSet")
     daemon = pod("agent", "1", node_name="a", owner="DaemonSet")
-    agents = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "owner", "namespace": "default", "uid": "owner"},
-        "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"spec": daemon["spec"] | {"nodeName": ""}}},
+    agents = head("DaemonSet", name="owner", namespace="default", uid="owner") | {
+        "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"spec": daemon["spec"] | {"nodeName": ""}}}
     }
     report = shrunk(plane, node("a"), node("b"), waiting, daemon, agents, owned("p", "1", "b"))
 

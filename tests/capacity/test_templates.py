@@ -14,6 +14,7 @@ from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
 from kplan.workloads import load_manifests
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -87,10 +88,7 @@ def test_workloads_take_turns_by_their_shares(tmp_path: Path) -> None:
 
 # --- claims of their own ----------------------------------------------------------------------------------------------
 
-CLASS = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "local"},
+CLASS = head("StorageClass", name="local") | {
     "provisioner": "kubernetes.io/no-provisioner",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
@@ -103,10 +101,7 @@ CLAIM_SPEC = {
 
 def volume(name: str, node_name: str) -> Object:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
+    return head("PersistentVolume", name=name) | {
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
@@ -137,12 +132,7 @@ def test_each_replica_takes_an_ephemeral_volume_of_its_own(tmp_path: Path) -> No
 
 
 def test_a_claim_that_replicas_share_is_one(tmp_path: Path) -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "shared", "namespace": "default"},
-        "spec": CLAIM_SPEC,
-    }
+    claim = head("PersistentVolumeClaim", name="shared", namespace="default") | {"spec": CLAIM_SPEC}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
     found = measured(tmp_path, [*DISKS, claim], workload("Deployment", pod={"volumes": volumes}))
 
@@ -151,29 +141,18 @@ def test_a_claim_that_replicas_share_is_one(tmp_path: Path) -> None:
 
 def test_each_replica_gets_a_device_of_its_own(tmp_path: Path) -> None:
     devices = [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "gpu"},
-            "spec": {},
-        },
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": "slice"},
+        head("DeviceClass", name="gpu") | {"spec": {}},
+        head("ResourceSlice", name="slice")
+        | {
             "spec": {
                 "driver": "gpu.example.com",
                 "nodeName": "a",
                 "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
                 "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
-            },
+            }
         },
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaimTemplate",
-            "metadata": {"name": "one-gpu", "namespace": "default"},
-            "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}},
-        },
+        head("ResourceClaimTemplate", name="one-gpu", namespace="default")
+        | {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}}},
     ]
     claims = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
     found = measured(tmp_path, [node("a"), node("b"), *devices], workload("Deployment", pod=claims))
@@ -195,12 +174,7 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
 
 
 def quota(pods: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "few", "namespace": "default"},
-        "spec": {"hard": {"pods": pods}},
-    }
+    return head("ResourceQuota", name="few", namespace="default") | {"spec": {"hard": {"pods": pods}}}
 
 
 def test_a_quota_stops_replicas_that_would_fit(tmp_path: Path) -> None:

@@ -5,25 +5,13 @@ import pytest
 
 import kplan
 from kplan.cel import expression, library
+from tests.objects import head
 
-CLASS = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": "gpu"},
-    "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]},
+CLASS = head("DeviceClass", name="gpu") | {
+    "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}
 }
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n1"},
-    "status": {"allocatable": {"cpu": "4", "pods": "10"}},
-}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "default"},
-    "spec": {"containers": [{"name": "c", "image": "x"}]},
-}
+NODE = head("Node", name="n1") | {"status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+POD = head("Pod", name="p", namespace="default") | {"spec": {"containers": [{"name": "c", "image": "x"}]}}
 
 
 def forget() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 
 from .commands import invoke
 
@@ -80,16 +81,13 @@ RICH["spec"] |= {
         {"weight": 5, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}]}},
 }  # fmt: skip
 CLUSTER = {"apiVersion": "v1", "kind": "List", "items": [node("a"), RICH]}
-JOB = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "j", "namespace": "default"},
+JOB = head("Job", name="j", namespace="default") | {
     "spec": {
         "parallelism": 2,
         "completions": 3,
         "backoffLimit": 1,
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {**pod("x", "1")["spec"], "restartPolicy": "Never"}},
-    },
+    }
 }
 SCHEDULER = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

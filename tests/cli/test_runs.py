@@ -9,6 +9,7 @@ import yaml
 
 import kplan
 from tests.cli.commands import invoke
+from tests.objects import head
 from tests.questions.place.test_command import WEB
 
 
@@ -60,12 +61,7 @@ def test_drain_tells_how_often_each_outcome_comes() -> None:
 def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path) -> None:
     unchanged, scaled = tmp_path / "unchanged.yaml", tmp_path / "scaled.yaml"
     live = next(each for each in kplan.load_snapshot("demo").deployments if each.metadata.name == "cart")
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "cart", "namespace": "shop"},
-        "spec": msgspec.to_builtins(live.spec),
-    }
+    manifest = head("Deployment", name="cart", namespace="shop") | {"spec": msgspec.to_builtins(live.spec)}
     unchanged.write_text(yaml.safe_dump(manifest))
     manifest["spec"]["replicas"] = live.spec.replicas + 2
     scaled.write_text(yaml.safe_dump(manifest))

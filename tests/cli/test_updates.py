@@ -11,6 +11,7 @@ import yaml
 import kplan
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation import clusters
 
@@ -149,24 +150,13 @@ def autoscaled(tmp_path: Path, **extra: Any) -> Path:
         "kubectl.kubernetes.io/last-applied-configuration": json.dumps(last, indent=None)
     }
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "storefront"}
-    scaler = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "storefront", "namespace": "shop"},
-        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10},
+    scaler = head("HorizontalPodAutoscaler", name="storefront", namespace="shop") | {
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10}
     }
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n1"}},
-        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
+    node = head("Node", name="n1", labels={"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n1"}) | {
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}}
     }
-    priority = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "standard"},
-        "value": 10,
-    }
+    priority = head("PriorityClass", name="standard") | {"value": 10}
     path = tmp_path / "cluster.json"
     path.write_text(
         json.dumps({"kind": "List", "items": [node, priority, deployment, *([scaler] if not extra else [])]})
@@ -210,12 +200,10 @@ def chart(tmp_path: Path, **requests: str) -> tuple[Path, Path, Path]:
     """Write a cluster of three nodes, a workload that it has and a new one, and the new one alone."""
     names = ("a", "b", "c")
     nodes = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": f"n-{zone}", "labels": {"kubernetes.io/hostname": f"n-{zone}"}},
-            "status": {"allocatable": {"cpu": str(2 + number), "memory": "8Gi", "pods": "110"}},
-        }
+        (
+            head("Node", name=f"n-{zone}", labels={"kubernetes.io/hostname": f"n-{zone}"})
+            | {"status": {"allocatable": {"cpu": str(2 + number), "memory": "8Gi", "pods": "110"}}}
+        )
         for number, zone in enumerate(names)
     ]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
@@ -231,15 +219,12 @@ def chart(tmp_path: Path, **requests: str) -> tuple[Path, Path, Path]:
 def workload(name: str, replicas: int, **requests: str) -> dict[str, Any]:
     container = {"name": "main", "image": "main", "resources": {"requests": requests}}
     labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "shop"},
+    return head("Deployment", name=name, namespace="shop") | {
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
+        }
     }
 
 

@@ -6,15 +6,13 @@ import pytest
 
 import kplan
 from kplan.effects import queue_run
+from tests.objects import head
 
 Object = dict[str, Any]
 
 
 def node(name: str, cpu: str = "4") -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
+    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name}) | {
         "spec": {},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
     }
@@ -35,10 +33,7 @@ def pod(
         metadata["ownerReferences"] = [
             {"apiVersion": "apps/v1", "kind": owner, "name": "owner", "uid": "owner", "controller": True}
         ]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
+    return head("Pod", **metadata) | {
         "spec": {
             "schedulerName": "default-scheduler",
             "priority": priority,
@@ -206,24 +201,16 @@ def test_a_replacement_gets_claims_of_its_own() -> None:
         "storageClassName": "fast",
         "resources": {"requests": {"storage": "1Gi"}},
     }
-    storage = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "fast"},
+    storage = head("StorageClass", name="fast") | {
         "provisioner": "disks.example.com",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
-    bound = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": "web-scratch",
-            "namespace": "default",
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
-        },
-        "spec": {**claim, "volumeName": "disk"},
-        "status": {"phase": "Bound"},
-    }
+    bound = head(
+        "PersistentVolumeClaim",
+        name="web-scratch",
+        namespace="default",
+        ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
+    ) | {"spec": {**claim, "volumeName": "disk"}, "status": {"phase": "Bound"}}
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
     web = pod("web", "2", node_name="a", owner="ReplicaSet", volumes=volumes)
 
@@ -233,38 +220,28 @@ def test_a_replacement_gets_claims_of_its_own() -> None:
 
 def test_a_replacement_gets_devices_of_its_own() -> None:
     def device(name: str, node_name: str) -> Object:
-        return {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": name},
+        return head("ResourceSlice", name=name) | {
             "spec": {
                 "driver": "gpu.example.com",
                 "nodeName": node_name,
                 "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
                 "devices": [{"name": "gpu"}],
-            },
+            }
         }
 
     request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     devices = [
         {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaimTemplate",
-            "metadata": {"name": "one", "namespace": "default"},
-            "spec": {"spec": {"devices": {"requests": [request]}}},
-        },
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {
-                "name": "web-gpu",
-                "namespace": "default",
-                "uid": "web-gpu",
-                "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}
-                ],
-            },
+        head("ResourceClaimTemplate", name="one", namespace="default")
+        | {"spec": {"spec": {"devices": {"requests": [request]}}}},
+        head(
+            "ResourceClaim",
+            name="web-gpu",
+            namespace="default",
+            uid="web-gpu",
+            ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
+        )
+        | {
             "spec": {"devices": {"requests": [request]}},
             "status": {
                 "allocation": {

@@ -4,6 +4,7 @@ import pytest
 
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
+from tests.objects import head
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 from tests.simulation.clusters import deployment, running
 from tests.simulation.clusters import node as device_node
@@ -90,15 +91,12 @@ def test_what_nobody_took_stays_the_same_object() -> None:
 
 
 def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
-    scaler = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web", "namespace": "default"},
+    scaler = head("HorizontalPodAutoscaler", name="web", namespace="default") | {
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
             "minReplicas": 3,
             "maxReplicas": 4,
-        },
+        }
     }
     objects = [device_node("n0"), *running(deployment("web", 1), ["n0"]), scaler]
     settled = Planner(load_snapshot(objects)).changed(settle=True)

@@ -8,17 +8,15 @@ import pytest
 from kplan.errors import NotFoundError, SnapshotError, UsageError
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot, load_snapshot
+from tests.objects import head
 
 Object = dict[str, Any]
 
 
 def node(name: str, cpu: str = "4", **labels: str) -> Object:
     room = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": f"node-{name}", "labels": {"kubernetes.io/hostname": name, **labels}},
-        "status": {"capacity": room, "allocatable": room},
+    return head("Node", name=name, uid=f"node-{name}", labels={"kubernetes.io/hostname": name, **labels}) | {
+        "status": {"capacity": room, "allocatable": room}
     }
 
 
@@ -50,15 +48,12 @@ DAEMONS = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid":
 
 def replica_set(replicas: int) -> Object:
     template = pod("web", app="web")
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": "web", "namespace": "default", "uid": "set-web"},
+    return head("ReplicaSet", name="web", namespace="default", uid="set-web") | {
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "web"}},
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": template["spec"]},
-        },
+        }
     }
 
 
@@ -221,12 +216,7 @@ def test_a_node_without_status_has_the_capacity_of_the_one_that_it_is_like() -> 
 
 def test_an_object_takes_the_place_of_the_one_of_its_name_and_keeps_what_that_reports() -> None:
     planner = planner_of([node("n1"), node("n2")])
-    tainted = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n1"},
-        "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
-    }
+    tainted = head("Node", name="n1") | {"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}
 
     other = planner.changed(with_=[tainted])
 

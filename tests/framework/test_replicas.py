@@ -14,6 +14,7 @@ from kplan.framework import replicas
 from kplan.framework.replicas import place_replicas
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import load_snapshot
+from tests.objects import head
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -23,20 +24,12 @@ def node(number, zone, cpu, pods, *, host=True):
     if zone:
         labels[ZONE] = zone
     amounts = {"cpu": str(cpu), "memory": "8Gi", "pods": str(pods)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"n{number}", "labels": labels},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
+    return head("Node", name=f"n{number}", labels=labels) | {"status": {"allocatable": amounts, "capacity": amounts}}
 
 
 def pod(name, *, on="", app="web", cpu="300m", constraints=(), **spec):
     resources = {"requests": {"cpu": cpu, "memory": "256Mi"}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}},
+    return head("Pod", name=name, namespace="default", uid=name, labels={"app": app}) | {
         "spec": {
             "schedulerName": "default-scheduler",
             "containers": [{"name": "main", "image": "app", "resources": resources}],
@@ -106,14 +99,7 @@ def test_replicas_land_where_their_cycles_put_them(shapes, running, constraints,
         for number, (where, app) in enumerate(running)
     ]
     if serves:
-        objects.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": {"name": "web", "namespace": "default"},
-                "spec": {"selector": {"app": "web"}},
-            }
-        )
+        objects.append(head("Service", name="web", namespace="default") | {"spec": {"selector": {"app": "web"}}})
     info = PodInfo(convert(pod("new", constraints=constraints), Pod))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -10,14 +10,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from kplan.program.main import app
+from tests.objects import head
 
 from .conftest import Start
 
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "new", "namespace": "shop"},
-    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
+POD = head("Pod", name="new", namespace="shop") | {
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]}
 }
 
 #: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest, QUESTION for one.

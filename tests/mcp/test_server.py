@@ -13,13 +13,11 @@ import pytest
 
 import kplan
 from kplan.mcp.tools import MAX_TEXT, call, tools
+from tests.objects import head
 
 ROOT = Path(__file__).parents[2]
-HUGE = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "huge"},
-    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "60"}}}]},
+HUGE = head("Pod", name="huge") | {
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "60"}}}]}
 }
 
 

@@ -11,6 +11,7 @@ from kplan.errors import NotFoundError
 from kplan.odds.report import Odds
 from kplan.simulation.draining import DrainOptions
 from kplan.sweeps import ask_all as ask_all_side_by_side
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation.clusters import Object, budget, deployment, node, running, template
 
@@ -55,10 +56,7 @@ def test_which_of_two_equal_pods_gets_the_last_room_is_drawn() -> None:
 
 def blocker(on: str, cpu: str) -> Object:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "blocker", "namespace": "default", "labels": {"app": "blocker"}},
+    return head("Pod", name="blocker", namespace="default", labels={"app": "blocker"}) | {
         "spec": {"nodeName": on, "schedulerName": "default-scheduler", "containers": [container]},
         "status": {"phase": "Running"},
     }
@@ -187,11 +185,8 @@ def test_what_a_quota_refuses_is_refused_in_every_run() -> None:
 
 def test_a_claim_that_a_quota_refuses_is_missing_in_every_run() -> None:
     limited = planner(quota(persistentvolumeclaims="0"))
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    claim = head("PersistentVolumeClaim", name="data") | {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
     web = deployment("web", 1)
     web["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -212,12 +207,7 @@ def test_a_claim_that_a_quota_refuses_is_missing_in_every_run() -> None:
 def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
     job = {"template": template("nightly")}
     job["template"]["spec"]["restartPolicy"] = "Never"
-    cron = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly"},
-        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}},
-    }
+    cron = head("CronJob", name="nightly") | {"spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}}}
 
     plain = planner().roll_out([cron], run_cron_jobs=True)
     odds = planner().odds_of_roll_out([cron], run_cron_jobs=True, runs=8)

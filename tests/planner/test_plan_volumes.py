@@ -1,16 +1,14 @@
 """Plans in which volumes decide: what one pod of a plan takes, the next does not get."""
 
 import kplan
+from tests.objects import head
 
 
 def node(name):
     labels = {"kubernetes.io/hostname": name}
     allocatable = {"cpu": "8", "memory": "8Gi", "pods": "20"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    return head("Node", name=name, labels=labels) | {
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
     }
 
 
@@ -40,23 +38,12 @@ def volume(name, host="", **spec):
 
 
 def storage_class(name, provisioner):
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
+    return head("StorageClass", name=name) | {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
 
 
 def csi_node(name, count):
     driver = {"name": "disk.example.com", "nodeID": name, "allocatable": {"count": count}}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": name},
-        "spec": {"drivers": [driver]},
-    }
+    return head("CSINode", name=name) | {"spec": {"drivers": [driver]}}
 
 
 def placed(objects, *names):
@@ -133,12 +120,7 @@ def test_a_plan_leaves_nothing_behind():
 
 
 def test_a_driver_that_wants_to_keep_pods_off_is_a_warning():
-    driver = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSIDriver",
-        "metadata": {"name": "disk.example.com"},
-        "spec": {"preventPodSchedulingIfMissing": True},
-    }
+    driver = head("CSIDriver", name="disk.example.com") | {"spec": {"preventPodSchedulingIfMissing": True}}
 
     plan = kplan.Planner(kplan.load_snapshot([node("a"), driver])).plan([])
 

@@ -7,18 +7,14 @@ import pytest
 import kplan
 from kplan.errors import NotFoundError, UsageError
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
 
 def group(name: str, min_count: int | None, **spec: Any) -> dict[str, Any]:
     policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
-    return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": policy, **spec},
-    }
+    return head("PodGroup", name=name, namespace="default") | {"spec": {"schedulingPolicy": policy, **spec}}
 
 
 def member(name: str, cpu: str = "1", of: str = "gang", **spec: Any) -> dict[str, Any]:

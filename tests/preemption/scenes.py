@@ -1,6 +1,7 @@
 """Small clusters of JSON objects for preemption."""
 
 import kplan
+from tests.objects import head
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -8,10 +9,7 @@ HOSTNAME = "kubernetes.io/hostname"
 def node(name, *, cpu="4", memory="8Gi", pods="110", taints=(), labels=None):
     """Make a node."""
     amounts = {"cpu": cpu, "memory": memory, "pods": pods}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
+    return head("Node", name=name, labels={HOSTNAME: name, **(labels or {})}) | {
         "spec": {"taints": list(taints)},
         "status": {"allocatable": amounts, "capacity": amounts},
     }
@@ -35,10 +33,7 @@ def pod(
     """Make a pod: running when `on` a node; `start` is an hour of the day."""
     requests = {} if cpu is None else {"cpu": cpu}
     container_ports = [{"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in ports]
-    made = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels or {}},
+    made = head("Pod", name=name, namespace=namespace, uid=f"uid-{namespace}-{name}", labels=labels or {}) | {
         "spec": {
             "schedulerName": "default-scheduler",
             "priority": priority,
@@ -71,10 +66,7 @@ def pod(
 def budget(name, selector, allowed=0, *, namespace="default", disrupted=()):
     """Make a pod disruption budget."""
     spec = {} if selector is None else {"selector": selector}
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": name, "namespace": namespace},
+    return head("PodDisruptionBudget", name=name, namespace=namespace) | {
         "spec": spec,
         "status": {
             "disruptionsAllowed": allowed,

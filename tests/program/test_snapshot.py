@@ -9,22 +9,17 @@ from kplan.errors import SnapshotError, UsageError
 from kplan.live.resources import cluster_role
 from kplan.program.snapshot import app
 from kplan.snapshot import load_snapshot
+from tests.objects import head
 
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
-    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+NODE = head("Node", name="n1", labels={"kubernetes.io/hostname": "n1"}) | {
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
 }
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "default"},
+POD = head("Pod", name="p", namespace="default") | {
     "spec": {
         "nodeName": "n1",
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}}],
-    },
+    }
 }
 
 

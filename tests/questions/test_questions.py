@@ -34,15 +34,13 @@ from kplan.questions.registry import QUESTIONS, question_type
 from kplan.questions.schemas import QUESTION_KINDS, schema_text
 from kplan.simulation.draining import DrainOptions
 from tests.cli.commands import invoke
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 WEB = str(FIXTURES / "web.yaml")
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p"},
-    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+POD = head("Pod", name="p") | {
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
 }
 
 #: A question and the command that asks the same.

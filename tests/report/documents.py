@@ -12,16 +12,14 @@ from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.questions.explain.document import explain_pod
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
+from tests.objects import head
 
 WHEN = "2026-03-01T10:00:00Z"
 
 
 def node(name: str, cpu: str = "4", memory: str = "8Gi", pods: str = "110", **more: Any) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, **more.pop("labels", {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+    return head("Node", name=name, labels=labels) | {
         "spec": more,
         "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods}},
     }
@@ -32,13 +30,7 @@ def pod(name: str, cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any
     metadata |= spec.pop("metadata", {})
     spec.setdefault("containers", [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}])
     status = {"startTime": "2026-02-28T09:00:00Z", "phase": "Running"} if node else {"phase": "Pending"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {**spec, **({"nodeName": node} if node else {})},
-        "status": status,
-    }
+    return head("Pod", **metadata) | {"spec": {**spec, **({"nodeName": node} if node else {})}, "status": status}
 
 
 def _still(document: Report) -> Any:

@@ -10,6 +10,7 @@ from kplan.documents.snapshot import ResourceTotal
 from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
+from tests.objects import head
 
 MISSING = Snapshot(
     missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"
@@ -47,10 +48,7 @@ def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None
 def test_terminated_pods_and_pods_elsewhere_ask_for_nothing() -> None:
     def pod(name: str, node: str, phase: str) -> dict[str, Any]:
         containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
+        return head("Pod", name=name, namespace="default") | {
             "spec": {"nodeName": node, "containers": containers},
             "status": {"phase": phase},
         }

@@ -3,6 +3,7 @@ from typing import Any
 import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.change import ChangePlan
+from tests.objects import head
 from tests.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set, template
 
 NODES = ["n0", "n1", "n2"]
@@ -13,10 +14,7 @@ def orphan(name: str, on: str, *, app: str = "web", image: str = "app:1", **labe
     spec = {**template(app, image)["spec"], "schedulerName": "default-scheduler"}
     if on:
         spec["nodeName"] = on
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app, **labels}},
+    return head("Pod", name=name, namespace="default", uid=name, labels={"app": app, **labels}) | {
         "spec": spec,
         "status": {"phase": "Running" if on else "Pending"},
     }
@@ -25,15 +23,12 @@ def orphan(name: str, on: str, *, app: str = "web", image: str = "app:1", **labe
 def replica_set(name: str, replicas: int, **labels: str) -> Object:
     made = template(name)
     made["metadata"]["labels"] = {"app": name, **labels}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": name, "namespace": "default", "uid": f"rs-{name}", "labels": made["metadata"]["labels"]},
+    return head("ReplicaSet", name=name, namespace="default", uid=f"rs-{name}", labels=made["metadata"]["labels"]) | {
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": made["metadata"]["labels"]},
             "template": made,
-        },
+        }
     }
 
 

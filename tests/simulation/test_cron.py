@@ -10,6 +10,7 @@ import kplan
 from kplan.admission.validation.schedule import parse_schedule
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time, durations_for
+from tests.objects import head
 from tests.simulation.clusters import node
 
 
@@ -45,15 +46,12 @@ def test_a_day_that_never_comes_has_no_run() -> None:
 def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
     container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    cron: dict[str, Any] = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "tick", "namespace": "default", "uid": "tick"},
+    cron: dict[str, Any] = head("CronJob", name="tick", namespace="default", uid="tick") | {
         "spec": {
             "schedule": "*/10 * * * *",
             "concurrencyPolicy": policy,
             "jobTemplate": {"spec": {"template": template}},
-        },
+        }
     }
     planner = kplan.Planner(kplan.load_snapshot([node("n1"), cron]))
     durations = durations_for(planner, {"*": 2}, {"*": 1}, {"CronJob/default/tick": run})

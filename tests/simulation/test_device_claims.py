@@ -1,30 +1,20 @@
 import kplan
 from kplan.documents.change import WorkloadState
+from tests.objects import head
 from tests.simulation.clusters import Object, deployment, node
 
 DEVICES: list[Object] = [
-    {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "gpu", "namespace": "default"},
-        "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}}},
-    },
-    {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": "gpu.example.com"},
-        "spec": {},
-    },
-    {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "s0"},
+    head("ResourceClaimTemplate", name="gpu", namespace="default")
+    | {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}},
+    head("DeviceClass", name="gpu.example.com") | {"spec": {}},
+    head("ResourceSlice", name="s0")
+    | {
         "spec": {
             "driver": "gpu.example.com",
             "nodeName": "n0",
             "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
             "devices": [{"name": "d0"}, {"name": "d1"}],
-        },
+        }
     },
 ]
 

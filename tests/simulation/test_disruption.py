@@ -8,6 +8,7 @@ import kplan
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import SEVERAL, VIOLATED, Disruptions
 from kplan.simulation.start import start
+from tests.objects import head
 from tests.simulation.clusters import Object, budget, deployment, node, running, template
 
 NODES = ["n0", "n1"]
@@ -17,17 +18,9 @@ def pod(name: str, *, owner: str = "", ready: bool = True, phase: str = "Running
     """Return a pod with label app=web; `owner` is KIND/NAME."""
     kind, _, who = owner.partition("/")
     owners = [{"apiVersion": "v1", "kind": kind, "name": who, "uid": f"u-{who}", "controller": True}] if owner else []
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": name,
-            "labels": {"app": "web"},
-            "ownerReferences": owners,
-            **metadata,
-        },
+    return head(
+        "Pod", name=name, namespace="default", uid=name, labels={"app": "web"}, ownerReferences=owners, **metadata
+    ) | {
         "spec": {**template("web")["spec"], "nodeName": "n0", "schedulerName": "default-scheduler"},
         "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
     }

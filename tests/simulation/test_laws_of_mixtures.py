@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.effects.change import ChangePlan
 from kplan.simulation.owners import Owner
+from tests.objects import head
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 from tests.simulation.test_adoption import orphan, replica_set
 from tests.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
@@ -20,24 +21,16 @@ _ON = st.sampled_from([*NODES, ""])
 
 
 def _quota(pods: int) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "few", "namespace": "default"},
-        "spec": {"hard": {"pods": str(pods)}},
-    }
+    return head("ResourceQuota", name="few", namespace="default") | {"spec": {"hard": {"pods": str(pods)}}}
 
 
 def _scaler(kind: str, name: str, lowest: int, highest: int) -> Object:
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name, "namespace": "default"},
+    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
             "minReplicas": lowest,
             "maxReplicas": highest,
-        },
+        }
     }
 
 

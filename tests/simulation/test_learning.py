@@ -4,15 +4,13 @@ from typing import Any
 
 import kplan
 from kplan.simulation.learning import learn
+from tests.objects import head
 from tests.simulation.clusters import node
 
 
 def _pod(name: str, owner: tuple[str, str], phase: str, *conditions: tuple[str, str, str], **status: Any) -> Any:
     reference = {"apiVersion": "v1", "kind": owner[0], "name": owner[1], "uid": owner[1], "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": [reference]},
+    return head("Pod", name=name, namespace="default", uid=name, ownerReferences=[reference]) | {
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
         "status": {
             "phase": phase,
@@ -27,10 +25,7 @@ def _pod(name: str, owner: tuple[str, str], phase: str, *conditions: tuple[str, 
 
 def _job(name: str, parent: str = "", **status: Any) -> Any:
     owners = [{"apiVersion": "batch/v1", "kind": "CronJob", "name": parent, "uid": parent, "controller": True}]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners if parent else []},
+    return head("Job", name=name, namespace="default", uid=name, ownerReferences=owners if parent else []) | {
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
         "status": status,
     }

@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import kplan
+from tests.objects import head
 from tests.simulation.clusters import Object, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1"]
@@ -55,22 +56,17 @@ def test_scaled_on_paper_they_are_still_there() -> None:
 
 def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
     wanted = stateful_set("db", 2)
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "db-1",
-            "namespace": "default",
-            "uid": "old",
-            "deletionTimestamp": "2026-01-01T00:01:00Z",
-            "labels": {"app": "db"},
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-            ],
-        },
-        "spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"},
-        "status": {"phase": "Running"},
-    }
+    pod = head(
+        "Pod",
+        name="db-1",
+        namespace="default",
+        uid="old",
+        deletionTimestamp="2026-01-01T00:01:00Z",
+        labels={"app": "db"},
+        ownerReferences=[
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+        ],
+    ) | {"spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"}, "status": {"phase": "Running"}}
     wanted["spec"]["podManagementPolicy"] = "Parallel"
     base = kplan.Planner(kplan.load_snapshot([node("n0"), wanted, pod])).changed(scale=["statefulset/db=3"])
 

@@ -6,6 +6,7 @@ import pytest
 
 import kplan
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
+from tests.objects import head
 
 LIVE: dict[str, Any] = {
     "replicas": 3,
@@ -93,16 +94,13 @@ def test_fields_that_were_not_read_are_named() -> None:
 
 
 def test_a_cron_job_among_changes_is_left_to_its_schedule_and_said_so() -> None:
-    cron_job = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly", "namespace": "shop"},
+    cron_job = head("CronJob", name="nightly", namespace="shop") | {
         "spec": {
             "schedule": "0 3 * * *",
             "jobTemplate": {
                 "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
             },
-        },
+        }
     }
     change = kplan.Planner(kplan.load_snapshot("demo")).roll_out([cron_job])
 

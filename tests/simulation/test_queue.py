@@ -8,6 +8,7 @@ import kplan
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.hints import PodDeleted
 from kplan.simulation.queue import MAX_BACKOFF, RetryQueue
+from tests.objects import head
 from tests.simulation.clusters import node
 
 FIT = frozenset({"NodeResourcesFit"})
@@ -15,11 +16,8 @@ FIT = frozenset({"NodeResourcesFit"})
 
 def pod(name: str, priority: int, cpu: str = "1") -> dict[str, Any]:
     container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name},
-        "spec": {"priority": priority, "containers": [container]},
+    return head("Pod", name=name, namespace="default", uid=name) | {
+        "spec": {"priority": priority, "containers": [container]}
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import kplan
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from kplan.effects.change import ChangePlan
+from tests.objects import head
 
 from .clusters import Object, deployment, node, running, stateful_set
 
@@ -101,12 +102,7 @@ def test_an_object_in_a_namespace_that_is_not_there_is_refused() -> None:
 
 
 def test_quotas_count_replica_sets_that_deployments_make() -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "default"},
-        "spec": {"hard": {"count/replicasets.apps": "1"}},
-    }
+    quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"count/replicasets.apps": "1"}}}
     change = roll_out([*NODES, quota], deployment("first", 1), deployment("second", 1))
 
     assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE, WorkloadState.STUCK]
@@ -167,10 +163,7 @@ def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
 
 
 def test_a_name_that_somebody_else_has_given_is_taken() -> None:
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "db-1", "namespace": "default", "uid": "p"},
+    pod = head("Pod", name="db-1", namespace="default", uid="p") | {
         "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app:1"}]},
         "status": {"phase": "Running"},
     }

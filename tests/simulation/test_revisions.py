@@ -8,6 +8,7 @@ import kplan
 from kplan.effects.change import ChangePlan
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
+from tests.objects import head
 from tests.simulation.clusters import Object, daemon_set, node, stateful_set
 from tests.simulation.test_adoption import NODES, names, orphan
 
@@ -28,16 +29,14 @@ def revision(workload: Object, number: int, digest: str, *, is_orphan: bool = Fa
     made = workload["spec"]["template"]
     hash_key = "controller-revision-hash" if kind == "DaemonSet" else "controller.kubernetes.io/hash"
     owners = [] if is_orphan else [{**OWNER, "kind": kind, "name": name, "uid": workload["metadata"]["uid"]}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {
-            "name": f"{name}-{digest}",
-            "namespace": "default",
-            "uid": f"{name}-{digest}",
-            "labels": {**made["metadata"]["labels"], hash_key: digest},
-            "ownerReferences": owners,
-        },
+    return head(
+        "ControllerRevision",
+        name=f"{name}-{digest}",
+        namespace="default",
+        uid=f"{name}-{digest}",
+        labels={**made["metadata"]["labels"], hash_key: digest},
+        ownerReferences=owners,
+    ) | {
         "data": {"spec": {"template": {"$patch": "replace", **stored(workload)["spec"]["template"]}}},
         "revision": number,
     }
@@ -162,12 +161,7 @@ def test_of_revisions_that_differ_in_unread_fields_the_whole_template_decides() 
 
 def test_what_other_programs_store_in_revisions_is_left_out() -> None:
     foreign: list[Object] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ControllerRevision",
-            "metadata": {"name": name, "ownerReferences": [{"kind": kind, "name": "a", **owned}]},
-            "data": data,
-        }
+        (head("ControllerRevision", name=name, ownerReferences=[{"kind": kind, "name": "a", **owned}]) | {"data": data})
         for name, kind, owned, data in (
             ("a", "VirtualMachine", {"apiVersion": "kubevirt.io/v1", "controller": True}, {"spec": [1]}),
             (

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.change import ChangePlan
+from tests.objects import head
 from tests.simulation.clusters import Object, node, stateful_set
 
 NODES = ["n0", "n1", "n2"]
@@ -32,10 +33,7 @@ def database(replicas: int, *, image: str = "app:1", cpu: str = "500m", storage_
 
 
 def storage_class(name: str, mode: str = "WaitForFirstConsumer", provisioner: str = "no-provisioner") -> Object:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
+    return head("StorageClass", name=name) | {
         "provisioner": provisioner if "." in provisioner else f"kubernetes.io/{provisioner}",
         "volumeBindingMode": mode,
     }
@@ -43,10 +41,7 @@ def storage_class(name: str, mode: str = "WaitForFirstConsumer", provisioner: st
 
 def volume(name: str, on: str, of: str = "local", *, bound_to: str = "") -> Object:
     affinity = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
-    found: Object = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
+    found: Object = head("PersistentVolume", name=name) | {
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
@@ -62,15 +57,13 @@ def volume(name: str, on: str, of: str = "local", *, bound_to: str = "") -> Obje
 
 
 def claim(name: str, of_volume: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-        },
+    return head(
+        "PersistentVolumeClaim",
+        name=name,
+        namespace="default",
+        uid=f"uid-{name}",
+        annotations={"pv.kubernetes.io/bind-completed": "yes"},
+    ) | {
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "local",
@@ -86,16 +79,14 @@ def pod_of(workload: Object, number: int, on: str) -> Object:
     name, written = f"db-{number}", workload["spec"]["template"]
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"p-{name}",
-            "labels": {**written["metadata"]["labels"], "apps.kubernetes.io/pod-index": str(number)},
-            "ownerReferences": [owner],
-        },
+    return head(
+        "Pod",
+        name=name,
+        namespace="default",
+        uid=f"p-{name}",
+        labels={**written["metadata"]["labels"], "apps.kubernetes.io/pod-index": str(number)},
+        ownerReferences=[owner],
+    ) | {
         "spec": {**written["spec"], "volumes": volumes, "schedulerName": "default-scheduler", "nodeName": on},
         "status": {"phase": "Running"},
     }
@@ -221,12 +212,7 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
     def driver(name: str, keys: list[str]) -> Object:
         drivers = [{"name": "csi.example.com", "nodeID": name, "topologyKeys": keys}]
         metadata = {"name": name, "uid": name}
-        return {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": metadata,
-            "spec": {"drivers": drivers},
-        }
+        return head("CSINode", **metadata) | {"spec": {"drivers": drivers}}
 
     def second_pod(keys: list[str]) -> str | None:
         zones = {"n0": "a", "n1": "a", "n2": "b"}
@@ -256,10 +242,7 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
 
 
 def test_what_the_api_server_says_about_a_claim_stops_the_pod() -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "few", "namespace": "default"},
+    quota = head("ResourceQuota", name="few", namespace="default") | {
         "spec": {"hard": {"persistentvolumeclaims": "1"}},
         "status": {"hard": {"persistentvolumeclaims": "1"}, "used": {"persistentvolumeclaims": "1"}},
     }
@@ -273,11 +256,8 @@ def test_what_the_api_server_says_about_a_claim_stops_the_pod() -> None:
 
 
 def test_words_about_a_refused_pod_of_a_set_have_its_name() -> None:
-    limits = {
-        "apiVersion": "v1",
-        "kind": "LimitRange",
-        "metadata": {"name": "small", "namespace": "default"},
-        "spec": {"limits": [{"type": "Container", "min": {"cpu": "800m"}}]},
+    limits = head("LimitRange", name="small", namespace="default") | {
+        "spec": {"limits": [{"type": "Container", "min": {"cpu": "800m"}}]}
     }
     change = standing(1, limits).roll_out([database(2)])
 

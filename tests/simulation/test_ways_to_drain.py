@@ -7,6 +7,7 @@ from kplan.documents.change import StepEvent
 from kplan.effects.change import lose
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.start import start
+from tests.objects import head
 from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 
 NODES = ["n0", "n1", "n2"]
@@ -19,10 +20,7 @@ def planner(*objects: Object, cpu: str = "8") -> kplan.Planner:
 
 def single(name: str, **spec: object) -> Object:
     container = {"name": "c", "image": "app:1"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": name}},
+    return head("Pod", name=name, namespace="default", uid=name, labels={"app": name}) | {
         "spec": {"nodeName": "n0", "schedulerName": "default-scheduler", "containers": [container], **spec},
         "status": {"phase": "Running"},
     }

@@ -10,6 +10,7 @@ import yaml
 from kplan.errors import SnapshotError
 from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
 from kplan.snapshot.own_file import to_bytes
+from tests.objects import head
 
 
 def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:
@@ -34,18 +35,10 @@ def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_nothing_is_completed_again(tmp_path: Path) -> None:
-    raw = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
-        "spec": {"schedulerName": "s", "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]},
+    raw = head("Pod", name="p", namespace="d", uid="u") | {
+        "spec": {"schedulerName": "s", "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}
     }
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n", "uid": "m"},
-        "status": {"allocatable": {"cpu": "-1"}},
-    }
+    node = head("Node", name="n", uid="m") | {"status": {"allocatable": {"cpu": "-1"}}}
     path = tmp_path / "s.json"
     path.write_bytes(to_bytes(load_snapshot([raw, node])))
     document = json.loads(path.read_text())
@@ -62,15 +55,12 @@ def test_nothing_is_completed_again(tmp_path: Path) -> None:
 
 
 def test_only_what_decides_is_written() -> None:
-    noisy = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "uid": "u", "annotations": {"secret": "s3cret"}, "managedFields": [{}]},
+    noisy = head("Pod", name="p", uid="u", annotations={"secret": "s3cret"}, managedFields=[{}]) | {
         "spec": {
             "containers": [
                 {"name": "c", "image": "x", "env": [{"name": "PASSWORD", "value": "s3cret"}], "args": ["--s3cret"]}
             ]
-        },
+        }
     }
     text = to_bytes(load_snapshot([noisy])).decode()
     assert "s3cret" not in text

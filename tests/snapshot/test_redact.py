@@ -15,6 +15,7 @@ from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract'
 from kplan.snapshot.pseudonyms import Pseudonyms
 from kplan.snapshot.redact import redact_snapshot
 from kplan.snapshot.save import encode_snapshot
+from tests.objects import head
 
 
 def structs_below(type_info: inspect.Type, seen: set[type]) -> Iterator[type]:
@@ -165,12 +166,7 @@ def test_images_match_with_and_without_a_tag() -> None:
 
 def test_claims_of_ephemeral_volumes_keep_being_named_after_pod_and_volume() -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "job-scratch", "namespace": "shop"},
-        "spec": {"storageClassName": "fast"},
-    }
+    claim = head("PersistentVolumeClaim", name="job-scratch", namespace="shop") | {"spec": {"storageClassName": "fast"}}
     snapshot, _ = redacted(node("n"), pod("job", volumes=[volume]), claim)
 
     (owner,) = snapshot.pods
@@ -179,11 +175,8 @@ def test_claims_of_ephemeral_volumes_keep_being_named_after_pod_and_volume() -> 
 
 
 def test_volumes_over_several_zones_name_each_zone() -> None:
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "pv", "labels": {"topology.kubernetes.io/zone": "eu-1a__eu-1b"}},
-        "spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-0123456789abcdef0"}},
+    volume = head("PersistentVolume", name="pv", labels={"topology.kubernetes.io/zone": "eu-1a__eu-1b"}) | {
+        "spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-0123456789abcdef0"}}
     }
     snapshot, _ = redacted(node("n"), volume)
 

@@ -9,6 +9,7 @@ from kplan.errors import UsageError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.save import encode_snapshot, save_snapshot
+from tests.objects import head
 
 FORMS = ["cluster.json", "cluster.yaml", "cluster.yml", "cluster.json.gz", "cluster.YAML.GZ"]
 
@@ -46,12 +47,7 @@ def test_only_what_scheduling_reads_is_written() -> None:
     metadata = {"name": "p", "namespace": "n", "annotations": {"a": "tell-nobody"}}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "1"}}}
     volume = {"name": "v", "secret": {"secretName": "named", "items": [{"key": "tell-nobody", "path": "x"}]}}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": [container], "volumes": [volume]},
-    }
+    pod = head("Pod", **metadata) | {"spec": {"containers": [container], "volumes": [volume]}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "tell-nobody"}}
 
     written = encode_snapshot(load_snapshot([node, pod, secret]), "x.json")

@@ -10,6 +10,7 @@ import kplan
 from kplan.subjects.incoming import admit_manifests, with_objects
 from kplan.workloads import load_manifests
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 from tests.workloads.test_manifests import job, template, workload
 
 Object = dict[str, Any]
@@ -38,11 +39,8 @@ def test_replicas_are_placed_and_say_where_they_come_from() -> None:
 
 
 def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    claim = head("PersistentVolumeClaim", name="data") | {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     user = pod("user", "1", volumes=volumes)
@@ -56,11 +54,8 @@ def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() 
     assert planner.snapshot.persistent_volume_claims == ()
 
 
-CRON_JOB: Object = {
-    "apiVersion": "batch/v1",
-    "kind": "CronJob",
-    "metadata": {"name": "web"},
-    "spec": {"schedule": "@daily", "jobTemplate": {"spec": job()["spec"]}},
+CRON_JOB: Object = head("CronJob", name="web") | {
+    "spec": {"schedule": "@daily", "jobTemplate": {"spec": job()["spec"]}}
 }
 
 
@@ -68,12 +63,7 @@ CRON_JOB: Object = {
     ("manifest", "counted"), [(workload("Deployment"), "replicasets.apps"), (CRON_JOB, "jobs.batch")]
 )
 def test_quotas_count_what_stands_between_a_workload_and_its_pods(manifest: Object, counted: str) -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "default"},
-        "spec": {"hard": {f"count/{counted}": "0"}},
-    }
+    quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {f"count/{counted}": "0"}}}
     found, _ = plan([node("a"), quota], manifest)
 
     message = found.placements[0].message
@@ -82,11 +72,8 @@ def test_quotas_count_what_stands_between_a_workload_and_its_pods(manifest: Obje
 
 
 def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> None:
-    limits = {
-        "apiVersion": "v1",
-        "kind": "LimitRange",
-        "metadata": {"name": "limits", "namespace": "default", "uid": "limits"},
-        "spec": {"limits": [{"type": "Container", "max": {"cpu": "50m"}}]},
+    limits = head("LimitRange", name="limits", namespace="default", uid="limits") | {
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "50m"}}]}
     }
     found, _ = plan([node("a"), limits], workload("Deployment", replicas=1))
 
@@ -95,10 +82,7 @@ def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> N
 
 
 def test_replicas_use_up_a_quota_one_after_another() -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "quota", "namespace": "default", "uid": "quota"},
+    quota = head("ResourceQuota", name="quota", namespace="default", uid="quota") | {
         "spec": {"hard": {"pods": "1"}},
         "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}},
     }
@@ -156,19 +140,11 @@ def test_newer_objects_take_the_place_of_older_ones() -> None:
 
 def _claim(name: str = "data", **more: Any) -> Object:
     claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, **more.pop("metadata", {})},
-        "spec": {**claim_spec, **more},
-    }
+    return head("PersistentVolumeClaim", name=name, **more.pop("metadata", {})) | {"spec": {**claim_spec, **more}}
 
 
 def _class(name: str, created: str, **annotations: str) -> Object:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name, "creationTimestamp": created, "annotations": annotations},
+    return head("StorageClass", name=name, creationTimestamp=created, annotations=annotations) | {
         "provisioner": "disks.example.com",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
@@ -215,11 +191,8 @@ def test_claims_that_controllers_make_get_the_default_class_too() -> None:
 
 def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
     bound = _claim(volumeName="disk", metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"}})
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web"},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    budget = head("PodDisruptionBudget", name="web") | {
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     }
     cluster = [node("a"), bound, {**budget, "status": {"disruptionsAllowed": 1}}]
 
@@ -234,18 +207,10 @@ def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
 
 
 def test_a_claim_that_is_refused_is_told_and_is_not_there() -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}},
+    claim = head("PersistentVolumeClaim", name="data") | {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}}
     }
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "default"},
-        "spec": {"hard": {"requests.storage": "2Gi"}},
-    }
+    quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"requests.storage": "2Gi"}}}
     user = pod("user", "1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
 
     found, planner = plan([node("a"), quota], claim, user)

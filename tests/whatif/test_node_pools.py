@@ -8,6 +8,7 @@ import yaml
 
 import kplan
 from kplan.api.karpenter import HASH
+from tests.objects import head
 
 MACHINE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 NOW = "2026-01-15T12:00:00Z"
@@ -39,14 +40,11 @@ TYPES = [
 
 def pool(**template: Any) -> dict[str, Any]:
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general"},
+    return head("NodePool", name="general") | {
         "spec": {
             "template": {"spec": {"nodeClassRef": reference, "requirements": [], **template}},
             "disruption": {"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]},
-        },
+        }
     }
 
 
@@ -55,15 +53,9 @@ def cluster() -> kplan.Snapshot:
     present = pool()
     present["metadata"]["annotations"] = hashes
     present["status"] = {"conditions": READY}
-    claim = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {
-            "name": "n1",
-            "labels": LABELS,
-            "annotations": hashes,
-            "creationTimestamp": "2026-01-15T11:30:00Z",
-        },
+    claim = head(
+        "NodeClaim", name="n1", labels=LABELS, annotations=hashes, creationTimestamp="2026-01-15T11:30:00Z"
+    ) | {
         "spec": {},
         "status": {
             "providerID": "p1",
@@ -73,10 +65,7 @@ def cluster() -> kplan.Snapshot:
             "conditions": TRUE,
         },
     }
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n1", "labels": {**LABELS, "kubernetes.io/hostname": "n1"}},
+    node = head("Node", name="n1", labels={**LABELS, "kubernetes.io/hostname": "n1"}) | {
         "spec": {"providerID": "p1"},
         "status": {"capacity": MACHINE, "allocatable": MACHINE, "conditions": [{"type": "Ready", "status": "True"}]},
     }
@@ -122,10 +111,7 @@ def test_a_budget_is_no_part_of_the_template(tmp_path: Path) -> None:
 def test_a_new_pool_is_taken_for_ready(tmp_path: Path) -> None:
     manifest = tmp_path / "pool.yaml"
     manifest.write_text(yaml.safe_dump({**pool(), "metadata": {"name": "other"}}))
-    big = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "web", "namespace": "default"},
+    big = head("Pod", name="web", namespace="default") | {
         "spec": {
             "nodeSelector": {"karpenter.sh/nodepool": "other"},
             "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],

@@ -9,16 +9,14 @@ import pytest
 import kplan
 from kplan.errors import InputError, UsageError
 from kplan.planner.planner import Planner
+from tests.objects import head
 from tests.questions.remedy.test_report import deployment, node, planner_of
 
 Object = dict[str, Any]
 
 
 def vpa(name: str, *, mode: str = "Auto", container: str = "c", **target: str) -> Object:
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1",
-        "kind": "VerticalPodAutoscaler",
-        "metadata": {"name": name, "namespace": "default"},
+    return head("VerticalPodAutoscaler", name=name, namespace="default") | {
         "spec": {
             "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
             "resourcePolicy": {"containerPolicies": [{"containerName": "*", "mode": mode}]},

@@ -4,17 +4,13 @@ from typing import Any
 
 import kplan
 from kplan.workloads.manifests import load_manifests
+from tests.objects import head
 
 Object = dict[str, Any]
 
 
 def _pod(name: str, **spec: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
-    }
+    return head("Pod", name=name) | {"spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
 
 
 def _deployment(name: str) -> Object:

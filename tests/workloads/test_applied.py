@@ -7,13 +7,9 @@ import pytest
 
 from kplan.errors import ManifestError
 from kplan.workloads.applied import read_changes
+from tests.objects import head
 
-WEB: dict[str, Any] = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web"},
-    "spec": {"replicas": 2},
-}
+WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}
 
 
 def test_objects_are_kept_as_they_are_written() -> None:

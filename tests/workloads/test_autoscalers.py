@@ -9,6 +9,7 @@ from kplan.api.meta import PlainMeta
 from kplan.snapshot import load_snapshot
 from kplan.workloads import load_manifests
 from kplan.workloads.autoscalers import CODE, Autoscalers, autoscaler_warnings, live_replicas
+from tests.objects import head
 
 CART = ("Deployment", "shop", "cart")
 
@@ -22,10 +23,7 @@ def scaler(
 
 
 def workload(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "cart", "namespace": "shop"},
+    return head("Deployment", name="cart", namespace="shop") | {
         "spec": {
             "selector": {"matchLabels": {"app": "cart"}},
             "template": {
@@ -33,7 +31,7 @@ def workload(**spec: Any) -> dict[str, Any]:
                 "spec": {"containers": [{"name": "c", "image": "cart"}]},
             },
             **spec,
-        },
+        }
     }
 
 

@@ -6,6 +6,7 @@ from kplan.errors import ManifestError
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import load_manifests
 from kplan.workloads.foreign import pod_templates
+from tests.objects import head
 
 
 def template(cpu: str = "1") -> dict[str, Any]:
@@ -27,12 +28,7 @@ JOB = custom(
     "TrainJob",
     replicaSpecs={"Master": {"replicas": 1, "template": template()}, "Worker": {"replicas": 3, "template": template()}},
 )
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p"},
-    "spec": {"containers": [{"name": "c", "image": "c"}]},
-}
+POD = head("Pod", name="p") | {"spec": {"containers": [{"name": "c", "image": "c"}]}}
 
 
 def test_templates_are_found_with_the_number_of_their_pods() -> None:

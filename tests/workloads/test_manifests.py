@@ -11,6 +11,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.errors import ManifestError
 from kplan.workloads import Manifests, load_manifests
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -59,12 +60,8 @@ def names(manifests: Manifests) -> list[str]:
         (job(parallelism=3, completions=2), ["default/web-0", "default/web-1"]),
         (job(), ["default/web-0"]),
         (
-            {
-                "apiVersion": "batch/v1",
-                "kind": "CronJob",
-                "metadata": {"name": "nightly"},
-                "spec": {"schedule": "@daily", "jobTemplate": {"spec": job(parallelism=2)["spec"]}},
-            },
+            head("CronJob", name="nightly")
+            | {"spec": {"schedule": "@daily", "jobTemplate": {"spec": job(parallelism=2)["spec"]}}},
             ["default/nightly-0", "default/nightly-1"],
         ),
         (

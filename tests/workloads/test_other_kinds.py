@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.admission.fields import kind_named
 from kplan.admission.judge import judge
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -226,12 +227,7 @@ def cluster() -> kplan.Planner:
 
 
 def test_a_refused_object_is_told_and_not_applied() -> None:
-    wrong = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web"},
-        "spec": {"minAvailable": "half"},
-    }
+    wrong = head("PodDisruptionBudget", name="web") | {"spec": {"minAvailable": "half"}}
     change = cluster().roll_out([wrong])
 
     (warning,) = change.warnings

@@ -5,16 +5,14 @@ from typing import Any
 import kplan
 from kplan.workloads import load_manifests
 from kplan.workloads.started import started
+from tests.objects import head
 
 Object = dict[str, Any]
 ROOM = {"allocatable": {"cpu": "8", "pods": "9"}}
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": ROOM}
 POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app"}]}
-CRON = {
-    "apiVersion": "batch/v1",
-    "kind": "CronJob",
-    "metadata": {"name": "nightly"},
-    "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": POD}}}},
+CRON = head("CronJob", name="nightly") | {
+    "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": POD}}}}
 }
 TEMPLATE = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "later"}, "template": {"spec": POD}}
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "now"}, "spec": {"template": {"spec": POD}}}

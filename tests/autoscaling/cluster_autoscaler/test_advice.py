@@ -4,6 +4,7 @@ from typing import Any
 
 import kplan
 from kplan.documents.nodes import NodesReport
+from tests.objects import head
 
 NOW = "2026-06-01T12:00:00Z"
 Object = dict[str, Any]
@@ -12,29 +13,24 @@ Object = dict[str, Any]
 def node(name: str, cpu: str = "4", **labels: str) -> Object:
     amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-31T12:00:00Z"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
+    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name, **labels}) | {
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
     }
 
 
 def pod(name: str, cpu: str, on: str = "", owner: str = "web", **metadata: Any) -> Object:
     owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
     waits = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": name,
-            "creationTimestamp": "2026-06-01T11:00:00Z",
-            "labels": {"app": owner},
-            "ownerReferences": owners if owner else [],
-            **metadata,
-        },
+    return head(
+        "Pod",
+        name=name,
+        namespace="default",
+        uid=name,
+        creationTimestamp="2026-06-01T11:00:00Z",
+        labels={"app": owner},
+        ownerReferences=owners if owner else [],
+        **metadata,
+    ) | {
         "spec": {"nodeName": on, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
         "status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": waits},
     }

@@ -8,6 +8,7 @@ import yaml
 import kplan
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, node, pod, replica_set
+from tests.objects import head
 
 Object = dict[str, Any]
 
@@ -42,11 +43,8 @@ def deployment(*flags: str) -> Object:
     }
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "ca"}}}
     template = {"metadata": {"labels": {"app": "ca"}}, "spec": {"containers": [container]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "cluster-autoscaler", "namespace": "kube-system"},
-        "spec": {**spec, "template": template},
+    return head("Deployment", name="cluster-autoscaler", namespace="kube-system") | {
+        "spec": {**spec, "template": template}
     }
 
 

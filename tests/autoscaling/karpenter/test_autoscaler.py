@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.autoscaling.karpenter.catalogue import plain_entries
 from kplan.autoscaling.karpenter.learned import learned_catalogue
+from tests.objects import head
 from tests.whatif.test_node_pools import LABELS, NOW, READY, TRUE, pool
 
 SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
@@ -30,16 +31,7 @@ TYPES: list[dict[str, Any]] = [
 def pod(name: str, cpu: str, node: str = "", **spec: Any) -> dict[str, Any]:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": name,
-            "ownerReferences": [owner],
-            "labels": {"a": "b"},
-        },
+    return head("Pod", name=name, namespace="default", uid=name, ownerReferences=[owner], labels={"a": "b"}) | {
         "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec},
         "status": {"phase": "Running"} if node else {"phase": "Pending", "conditions": [condition]},
     }
@@ -53,20 +45,10 @@ def machine(name: str, instance_type: str = "m.xlarge", **metadata: Any) -> list
     status = {"capacity": capacity, "allocatable": allocatable}
     created = {"creationTimestamp": "2026-01-15T10:00:00Z"}
     return [
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodeClaim",
-            "metadata": {"name": name, "labels": labels, **created},
-            "spec": {},
-            "status": {**status, "providerID": name, "nodeName": name, "conditions": TRUE},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}, **metadata},
-            "spec": {"providerID": name},
-            "status": {**status, "conditions": [{"type": "Ready", "status": "True"}]},
-        },
+        head("NodeClaim", name=name, labels=labels, **created)
+        | {"spec": {}, "status": {**status, "providerID": name, "nodeName": name, "conditions": TRUE}},
+        head("Node", name=name, labels={**labels, "kubernetes.io/hostname": name}, **metadata)
+        | {"spec": {"providerID": name}, "status": {**status, "conditions": [{"type": "Ready", "status": "True"}]}},
     ]
 
 
@@ -93,11 +75,8 @@ def test_pods_that_fit_nowhere_get_the_cheapest_node() -> None:
 
 
 def test_daemons_take_room_on_new_nodes() -> None:
-    daemon_set = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent", "namespace": "kube-system", "uid": "d"},
-        "spec": {"template": pod("agent", "1")},
+    daemon_set = head("DaemonSet", name="agent", namespace="kube-system", uid="d") | {
+        "spec": {"template": pod("agent", "1")}
     }
 
     (added,) = report(node_pool(), daemon_set, pod("one", "3")).adds
@@ -130,10 +109,7 @@ def test_a_node_that_is_too_large_is_replaced() -> None:
     assert removed.moves == {"default/web": replacement.name}
 
 
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "web", "namespace": "default"},
+BUDGET = head("PodDisruptionBudget", name="web", namespace="default") | {
     "spec": {"selector": {"matchLabels": {"a": "b"}}},
     "status": {"disruptionsAllowed": 0},
 }

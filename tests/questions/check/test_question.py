@@ -17,6 +17,7 @@ from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.questions.plan.question import Plan
 from tests.cli.commands import invoke
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -45,32 +46,17 @@ def workload(name: str, nodes: list[str], cpu: str = "1", surge: int | str = 1) 
     made = template(name, cpu)
     made["metadata"]["labels"] = hashed
     objects: list[Object] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {**meta, "name": name, "uid": f"d-{name}"},
-            "spec": {**spec, "strategy": rolling},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {**meta, "name": f"{name}-h", "uid": f"r-{name}", "ownerReferences": [owner], "labels": hashed},
-            "spec": {"replicas": len(nodes), "selector": {"matchLabels": hashed}, "template": made},
-        },
+        head("Deployment", **meta, name=name, uid=f"d-{name}") | {"spec": {**spec, "strategy": rolling}},
+        head("ReplicaSet", **meta, name=f"{name}-h", uid=f"r-{name}", ownerReferences=[owner], labels=hashed)
+        | {"spec": {"replicas": len(nodes), "selector": {"matchLabels": hashed}, "template": made}},
     ]
     maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-h", "uid": f"r-{name}", "controller": True}
     for index, host in enumerate(nodes):
         objects.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    **meta,
-                    "name": f"{name}-h-{index}",
-                    "uid": f"p-{name}-{index}",
-                    "labels": hashed,
-                    "ownerReferences": [maker],
-                },
+            head(
+                "Pod", **meta, name=f"{name}-h-{index}", uid=f"p-{name}-{index}", labels=hashed, ownerReferences=[maker]
+            )
+            | {
                 "spec": {**template(name, cpu)["spec"], "nodeName": host},
                 "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
             }
@@ -80,21 +66,13 @@ def workload(name: str, nodes: list[str], cpu: str = "1", surge: int | str = 1) 
 
 def budget(name: str, least: int | str) -> Object:
     spec = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"namespace": "default", "name": name},
-        "spec": spec,
-    }
+    return head("PodDisruptionBudget", namespace="default", name=name) | {"spec": spec}
 
 
 def scaler(name: str, most: int) -> Object:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"namespace": "default", "name": name},
-        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": most},
+    return head("HorizontalPodAutoscaler", namespace="default", name=name) | {
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": most}
     }
 
 
@@ -162,10 +140,7 @@ def test_a_budget_that_asks_for_every_pod_never_allows_an_eviction() -> None:
 
 
 def test_a_pending_pod_that_one_change_would_place_is_found() -> None:
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"namespace": "default", "name": "p"},
+    pod = head("Pod", namespace="default", name="p") | {
         "spec": {**template("p", "6")["spec"]},
         "status": {"phase": "Pending"},
     }

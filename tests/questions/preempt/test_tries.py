@@ -6,6 +6,7 @@ import kplan
 from kplan.questions.preempt.document import preemption_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.objects import head
 from tests.report.documents import demo_document, node, pod
 
 
@@ -40,10 +41,7 @@ def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
 
 
 def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "default"},
+    budget = head("PodDisruptionBudget", name="b", namespace="default") | {
         "spec": {"selector": {"matchLabels": {"app": "x"}}},
         "status": {"disruptionsAllowed": 0},
     }

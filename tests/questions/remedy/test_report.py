@@ -19,6 +19,7 @@ from kplan.errors import UsageError
 from kplan.questions.remedy.report import remedy_report
 from kplan.whatif.edits import Settle, Without, cordoned, parse_add_nodes, parse_scale
 from kplan.whatif.references import parse_reference
+from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -26,10 +27,7 @@ Object = dict[str, Any]
 
 def node(name: str, cpu: str = "4", *, cordoned: bool = False, gpu: str = "", **labels: str) -> Object:
     offers = {"cpu": cpu, "memory": "8Gi", "pods": "20"} | ({"nvidia.com/gpu": gpu} if gpu else {})
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+    return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name, **labels}) | {
         "spec": {"unschedulable": True} if cordoned else {},
         "status": {"allocatable": offers, "capacity": offers},
     }
@@ -55,61 +53,55 @@ def deployment(
     }
     hashed = {**labels, "pod-template-hash": "abc"}
     objects: list[Object] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "namespace": "default", "uid": f"d-{name}"},
-            "spec": {"replicas": n, "selector": {"matchLabels": labels}, "template": template},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {
-                "name": f"{name}-abc",
-                "namespace": "default",
-                "uid": f"r-{name}",
-                "labels": hashed,
-                "annotations": {"deployment.kubernetes.io/revision": "1"},
-                "ownerReferences": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "Deployment",
-                        "name": name,
-                        "uid": f"d-{name}",
-                        "controller": True,
-                    }
-                ],
-            },
+        head("Deployment", name=name, namespace="default", uid=f"d-{name}")
+        | {"spec": {"replicas": n, "selector": {"matchLabels": labels}, "template": template}},
+        head(
+            "ReplicaSet",
+            name=f"{name}-abc",
+            namespace="default",
+            uid=f"r-{name}",
+            labels=hashed,
+            annotations={"deployment.kubernetes.io/revision": "1"},
+            ownerReferences=[
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": name,
+                    "uid": f"d-{name}",
+                    "controller": True,
+                }
+            ],
+        )
+        | {
             "spec": {
                 "replicas": n,
                 "selector": {"matchLabels": hashed},
                 "template": {"metadata": {"labels": hashed}, "spec": template["spec"]},
-            },
+            }
         },
     ]
     for index, place in enumerate(on):
         pod_name = f"{name}-abc-{index}"
         conditions = [{"type": "Ready", "status": "True"}] if place else []
         objects.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "name": pod_name,
-                    "namespace": "default",
-                    "uid": pod_name,
-                    "labels": hashed,
-                    "creationTimestamp": "2026-01-01T00:00:00Z",
-                    "ownerReferences": [
-                        {
-                            "apiVersion": "apps/v1",
-                            "kind": "ReplicaSet",
-                            "name": f"{name}-abc",
-                            "uid": f"r-{name}",
-                            "controller": True,
-                        }
-                    ],
-                },
+            head(
+                "Pod",
+                name=pod_name,
+                namespace="default",
+                uid=pod_name,
+                labels=hashed,
+                creationTimestamp="2026-01-01T00:00:00Z",
+                ownerReferences=[
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "ReplicaSet",
+                        "name": f"{name}-abc",
+                        "uid": f"r-{name}",
+                        "controller": True,
+                    }
+                ],
+            )
+            | {
                 "spec": {**pod_spec, "nodeName": place},
                 "status": {"phase": "Running" if place else "Pending", "conditions": conditions},
             }
@@ -118,11 +110,8 @@ def deployment(
 
 
 def budget(name: str, **allowed: Any) -> Object:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {**allowed, "selector": {"matchLabels": {"app": name}}},
+    return head("PodDisruptionBudget", name=name, namespace="default") | {
+        "spec": {**allowed, "selector": {"matchLabels": {"app": name}}}
     }
 
 
@@ -156,12 +145,7 @@ def replayed(planner: kplan.Planner, found: d.RemedySet) -> int:
                 number = replicas.removeprefix("--replicas=")
                 planner = changed(planner, [parse_scale(f"{kind}/{namespace}/{name}={number}"), Settle()])
             case ["kubectl", "patch", "deployment", name, "-n", namespace, "-p", patch]:
-                manifest = {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "metadata": {"name": name, "namespace": namespace},
-                    **msgspec.json.decode(patch),
-                }
+                manifest = head("Deployment", name=name, namespace=namespace) | {**msgspec.json.decode(patch)}
                 change = roll_out(planner, [manifest])
                 return sum(not pod.node for pod in change.after)
             case ["#", "add", number, _, "like", like, *_]:
