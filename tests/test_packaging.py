@@ -118,9 +118,7 @@ def test_a_tag_that_is_not_the_version_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "kplan" / "__init__.py").write_text('__version__ = "0.3.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("## [Unreleased]\n## [0.2.0] - 2026-01-01\n")
     problems = script("check_version").problems
-    assert problems("v0.3.0", tmp_path) == [
-        "the newest release in CHANGELOG.md is 0.2.0, and the version is 0.3.0",
-    ]
+    assert problems("v0.3.0", tmp_path) == ["the newest release in CHANGELOG.md is 0.2.0, and the version is 0.3.0"]
     assert len(problems("v0.2.0", tmp_path)) == 2
     assert problems(f"v{kplan.__version__}") == []
 
@@ -152,7 +150,7 @@ ACTION: dict[str, Any] = {
                 "required": ["description"],
                 "additionalProperties": False,
                 "properties": {"description": {}, "required": {"type": "boolean"}, "default": {"type": "string"}},
-            },
+            }
         },
         "outputs": {"additionalProperties": {"required": ["description", "value"]}},
         "runs": {

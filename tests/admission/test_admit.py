@@ -80,14 +80,8 @@ def test_priority(spec: Obj, expected: tuple[str, int, str]) -> None:
     ("spec", "message"),
     [
         ({"priorityClassName": "gone"}, "no PriorityClass with name gone was found"),
-        (
-            {"priorityClassName": "high", "priority": 5},
-            STATED_PRIORITY,
-        ),
-        (
-            {"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
-            STATED_POLICY,
-        ),
+        ({"priorityClassName": "high", "priority": 5}, STATED_PRIORITY),
+        ({"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"}, STATED_POLICY),
     ],
 )
 def test_priority_refused(spec: Obj, message: str) -> None:
@@ -109,10 +103,7 @@ RUNTIMES = load_snapshot(
             "sandbox",
             handler="h",
             overhead={"podFixed": {"cpu": "250m"}},
-            scheduling={
-                "nodeSelector": {"sandbox": "yes"},
-                "tolerations": [{"key": "sandbox", "operator": "Exists"}],
-            },
+            scheduling={"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]},
         )
     ]
 )

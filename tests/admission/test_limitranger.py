@@ -83,11 +83,7 @@ TWO_PROBLEMS = (
             {"limits": {"cpu": "2"}},
             "maximum cpu usage per Pod is 1, but limit is 2",
         ),
-        (
-            {"max": {"cpu": "1", "memory": "1"}},
-            {"limits": {"cpu": "2"}},
-            TWO_PROBLEMS,
-        ),
+        ({"max": {"cpu": "1", "memory": "1"}}, {"limits": {"cpu": "2"}}, TWO_PROBLEMS),
     ],
 )
 def test_out_of_bounds(item: dict[str, Any], resources: dict[str, Any], message: str) -> None:

@@ -49,10 +49,7 @@ def test_a_plain_pod_is_not_restricted_enough() -> None:
     ("found", "words"),
     [
         (pod(hostNetwork=True, hostPID=True), "host namespaces (hostNetwork=true, hostPID=true)"),
-        (
-            pod({"privileged": True}),
-            'privileged (container "c" must not set securityContext.privileged=true)',
-        ),
+        (pod({"privileged": True}), 'privileged (container "c" must not set securityContext.privileged=true)'),
         (
             pod({"capabilities": {"add": ["SYS_TIME", "NET_ADMIN", "KILL"]}}),
             (

@@ -19,11 +19,7 @@ def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
 
 
 def test_evicted_pods_leave_and_their_successors_arrive() -> None:
-    objects = [
-        node("n1", cpu="2"),
-        pod("low", cpu="2", node="n1", priority=0),
-        pod("high", cpu="2", priority=100),
-    ]
+    objects = [node("n1", cpu="2"), pod("low", cpu="2", node="n1", priority=0), pod("high", cpu="2", priority=100)]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
     found = plan.report(with_map=True).cluster
 

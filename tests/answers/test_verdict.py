@@ -88,11 +88,7 @@ def test_a_verdict_fails_when_something_counts_and_exits_with_1_unless_that_is_o
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("unschedulable", ("unschedulable",)),
-        (" gated , warning,gated,", ("gated", "warning")),
-        ("none", ("none",)),
-    ],
+    [("unschedulable", ("unschedulable",)), (" gated , warning,gated,", ("gated", "warning")), ("none", ("none",))],
 )
 def test_lists_of_conditions(text, expected):
     assert parse_fail_on(text) == expected

@@ -64,8 +64,7 @@ def test_annotations_of_others_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
-    [({"cpu": "many"}, "is not a quantity"), ({"nodes": "1e"}, "is not a quantity")],
+    ("limits", "message"), [({"cpu": "many"}, "is not a quantity"), ({"nodes": "1e"}, "is not a quantity")]
 )
 def test_a_limit_that_is_no_quantity_is_refused(limits: dict[str, str], message: str) -> None:
     with pytest.raises(kplan.SnapshotError) as refused:

@@ -1,11 +1,6 @@
 import pytest
 
-from kplan.api.names import (
-    dns_label_problems,
-    dns_subdomain_problems,
-    label_key_problems,
-    label_value_problems,
-)
+from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
 
 @pytest.mark.parametrize("key", ["a", "app.kubernetes.io/name", "A_b-c.d", "x" * 63])

@@ -1,11 +1,6 @@
 import pytest
 
-from kplan.api.affinity import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
+from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from kplan.api.labels import InvalidSelector
 from kplan.api.nodeselector import compile_node_selector, compile_preferred_terms, compile_term
 

@@ -46,15 +46,10 @@ def _preferred(index: int) -> Object:
     near = {"labelSelector": {"matchLabels": {"app": f"app-{(index + 7) % 50}"}}, "topologyKey": clusters.ZONE}
 
     def terms(weight: int, term: Object) -> Object:
-        return {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}],
-        }
+        return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}
 
     return {
-        "affinity": {
-            "podAntiAffinity": terms(100 - index % 40, apart),
-            "podAffinity": terms(50 + index % 40, near),
-        }
+        "affinity": {"podAntiAffinity": terms(100 - index % 40, apart), "podAffinity": terms(50 + index % 40, near)}
     }
 
 

@@ -35,9 +35,7 @@ def _cron_job(index: int) -> dict[str, Any]:
         "metadata": {"name": f"cron-{index}", "namespace": "default", "uid": f"cron-{index}"},
         "spec": {
             "schedule": f"{index % EVERY_MINUTES}-59/{EVERY_MINUTES} * * * *",
-            "jobTemplate": {
-                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-            },
+            "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}},
         },
     }
 

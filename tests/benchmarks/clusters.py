@@ -96,10 +96,7 @@ KINDS: Mapping[str, Object] = {
         "affinity": {
             "podAntiAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "weight": 100,
-                        "podAffinityTerm": {"labelSelector": _selector("new"), "topologyKey": HOSTNAME},
-                    }
+                    {"weight": 100, "podAffinityTerm": {"labelSelector": _selector("new"), "topologyKey": HOSTNAME}}
                 ]
             },
             "podAffinity": {

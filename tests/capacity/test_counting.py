@@ -63,10 +63,7 @@ def test_says_how_many_nodes_of_which_shape_to_add() -> None:
     assert not capacity.is_enough
     assert [
         (addition.shapes[0].like, addition.shapes[0].existing, addition.nodes) for addition in capacity.additions
-    ] == [
-        ("small-1", 2, 5),
-        ("large-1", 1, 3),
-    ]
+    ] == [("small-1", 2, 5), ("large-1", 1, 3)]
 
 
 def test_shapes_that_cannot_help_are_not_tried() -> None:

@@ -63,9 +63,7 @@ def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[O
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3),
-    st.integers(3, 8),
-    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3), st.integers(3, 8), st.booleans()
 )
 def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]], wanted: int, has_rules: bool) -> None:
     objects, made = [zoned("a", "a"), zoned("b", "b", "1")], spreading() if has_rules else web()

@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.decode import convert
 from kplan.api.resource_slice import ResourceSlice
-from kplan.cel import (
-    CelCompileError,
-    CelError,
-    CostLimitError,
-    Reads,
-    UnsupportedError,
-    compile_expression,
-)
+from kplan.cel import CelCompileError, CelError, CostLimitError, Reads, UnsupportedError, compile_expression
 from kplan.plugins.dynamic_resources.inventory import Inventory
 from kplan.plugins.dynamic_resources.selection import ExpressionResults
 from tests.plugins.dynamic_resources.device_worlds import device, device_slice

@@ -118,9 +118,7 @@ def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
 
 
 @pytest.mark.parametrize(
-    "command",
-    [["place"], ["plan"], ["preempt"], ["capacity", "--replicas", "2"]],
-    ids=lambda each: each[0],
+    "command", [["place"], ["plan"], ["preempt"], ["capacity", "--replicas", "2"]], ids=lambda each: each[0]
 )
 def test_every_sarif_result_has_a_place_in_a_file_and_every_rule_a_help_text(chart: Path, command: list[str]):
     (run,) = json.loads(invoke(*command, chart, "-o", "sarif").stdout)["runs"]

@@ -283,12 +283,7 @@ def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path
     assert (found.exit_code, document["workloads"][1]["state"]) == (1, "stuck")
     origin = document["placements"][0]["pod"]["from"]
     assert both.read_text().splitlines()[origin.pop("line") - 1].strip() == "name: new"
-    assert origin == {
-        "file": str(both),
-        "document": 2,
-        "kind": "Deployment",
-        "name": "new",
-    }
+    assert origin == {"file": str(both), "document": 2, "kind": "Deployment", "name": "new"}
 
 
 def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) -> None:

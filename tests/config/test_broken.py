@@ -153,7 +153,7 @@ BROKEN: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
                 "profiles[0].plugins.queueSort.enabled",
                 "Invalid value: 2: only one queue sort plugin can be enabled",
                 "keep one of A or B",
-            ),
+            )
         ],
     ),
     "no queue sort plugin": (
@@ -505,12 +505,7 @@ MANIFESTS = {
         "its --config names /config.yaml",
         "pass that file: --scheduler-config /config.yaml",
     ),
-    "no --config": (
-        "--v=2",
-        "hostPath: {path: /srv/sched}",
-        "it has no --config",
-        "leave --scheduler-config out",
-    ),
+    "no --config": ("--v=2", "hostPath: {path: /srv/sched}", "it has no --config", "leave --scheduler-config out"),
 }
 
 

@@ -56,11 +56,7 @@ def everywhere(**changes: list[str | tuple[str, int]] | None) -> dict[str, list[
 
 
 MERGES = {
-    "a custom plugin follows the defaults": (
-        point_set("d1", "d2"),
-        point_set("c"),
-        point_set("d1", "d2", "c"),
-    ),
+    "a custom plugin follows the defaults": (point_set("d1", "d2"), point_set("c"), point_set("d1", "d2", "c")),
     "a default that is disabled and enabled again moves to where it is enabled": (
         point_set("d1", "d2"),
         point_set("c", "d2", disabled=("d2",)),
@@ -149,17 +145,11 @@ EXPANSIONS = {
         everywhere(pre_score=None, score=[("everything", 1), ("scorer", 1)]),
     ),
     "plugins that a point names come first, in its order; those only in multiPoint follow": (
-        {
-            "multi_point": point_set("other-scorer", "everything", "scorer"),
-            "score": point_set("scorer", "everything"),
-        },
+        {"multi_point": point_set("other-scorer", "everything", "scorer"), "score": point_set("scorer", "everything")},
         everywhere(pre_score=["everything", "scorer"], score=[("scorer", 1), ("everything", 1), ("other-scorer", 1)]),
     ),
     "a plugin that only the point names comes last, although it is named first": (
-        {
-            "multi_point": point_set("everything", "scorer"),
-            "score": point_set("other-scorer", "scorer", "everything"),
-        },
+        {"multi_point": point_set("everything", "scorer"), "score": point_set("other-scorer", "scorer", "everything")},
         everywhere(pre_score=["everything", "scorer"], score=[("scorer", 1), ("everything", 1), ("other-scorer", 1)]),
     ),
     "the weight at the point beats that of multiPoint": (

@@ -380,8 +380,7 @@ ARGS: dict[str, tuple[str, Any, PluginArgs]] = {
         {"scoringStrategy": {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 0}, {"name": "x"}]}},
         NodeResourcesFitArgs(
             scoring_strategy=ScoringStrategy(
-                type="LeastAllocated",
-                resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="x", weight=1)),
+                type="LeastAllocated", resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="x", weight=1))
             )
         ),
     ),
@@ -622,10 +621,7 @@ UNUSED_ARGUMENTS = (
             {"plugins": {"score": {"disabled": [{"name": "ImageLocalty"}]}}},
             'plugins.score disables "ImageLocalty", which is no in-tree plugin (did you mean ImageLocality?)',
         ),
-        (
-            {"pluginConfig": [{"name": "NodeResourceFit", "args": {"a": 1}}]},
-            UNUSED_ARGUMENTS,
-        ),
+        ({"pluginConfig": [{"name": "NodeResourceFit", "args": {"a": 1}}]}, UNUSED_ARGUMENTS),
         (
             {"pluginConfig": [{"name": "ImageLocality", "args": {"a": 1}}]},
             "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; what stands here is unused",

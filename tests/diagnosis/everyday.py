@@ -226,11 +226,7 @@ STORIES = (
     ),
     Story(
         "victims are still leaving",
-        [
-            node("a", cpu="1"),
-            pod("low", on="a", leaving=True),
-            web(priority=10, nominated="a"),
-        ],
+        [node("a", cpu="1"), pod("low", on="a", leaving=True), web(priority=10, nominated="a")],
         ("It is nominated to a and waits until default/low ends",),
     ),
     Story(

@@ -28,10 +28,7 @@ LABELS = st.sampled_from(LABEL_SETS)
 
 
 def _term(draw):
-    return {
-        "labelSelector": {"matchLabels": {"app": draw.choice(APPS)}},
-        "topologyKey": draw.choice(["zone", "host"]),
-    }
+    return {"labelSelector": {"matchLabels": {"app": draw.choice(APPS)}}, "topologyKey": draw.choice(["zone", "host"])}
 
 
 def _pod(draw):
@@ -80,10 +77,7 @@ SELECTORS = st.one_of(
 MATCHES = st.builds(
     lambda clauses, skip: PodMatch(tuple(clauses), skip),
     st.lists(
-        st.tuples(
-            st.one_of(st.none(), st.frozensets(st.sampled_from([*NAMESPACES, "nobody"]), max_size=3)),
-            SELECTORS,
-        ),
+        st.tuples(st.one_of(st.none(), st.frozensets(st.sampled_from([*NAMESPACES, "nobody"]), max_size=3)), SELECTORS),
         max_size=2,
     ),
     st.booleans(),

@@ -44,11 +44,7 @@ def nodes(draw):
     """Some nodes, in any order."""
     bodies = draw(st.lists(BODIES, max_size=7))
     return [
-        {
-            "metadata": {"name": f"n{number}", "labels": body["labels"]},
-            "spec": body["spec"],
-            "status": body["status"],
-        }
+        {"metadata": {"name": f"n{number}", "labels": body["labels"]}, "spec": body["spec"], "status": body["status"]}
         for number, body in draw(st.permutations(list(enumerate(bodies))))
     ]
 

@@ -44,10 +44,7 @@ def plainly(infos):
         "terminating": [info.pod.metadata.deletion_timestamp is not None for info in infos],
         "start": [NO_START_TIME if text is None else to_micros(text) for text in starts],
         "requests": {name: [info.resources.requests.get(name, 0) for info in infos] for name in RESOURCES},
-        "nonzero": [
-            [info.resources.nonzero_cpu for info in infos],
-            [info.resources.nonzero_memory for info in infos],
-        ],
+        "nonzero": [[info.resources.nonzero_cpu for info in infos], [info.resources.nonzero_memory for info in infos]],
         "ports": [len(info.host_ports) for info in infos],
         "terms": [info.affinity for info in infos],
     }

@@ -17,17 +17,7 @@ from kplan.framework.session import Session, SessionOptions
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
-POINTS = (
-    "pre_enqueue",
-    "queue_sort",
-    "pre_filter",
-    "filter",
-    "post_filter",
-    "pre_score",
-    "score",
-    "reserve",
-    "permit",
-)
+POINTS = ("pre_enqueue", "queue_sort", "pre_filter", "filter", "post_filter", "pre_score", "score", "reserve", "permit")
 METHODS = {"queue_sort": "sort_key"}
 SCHEDULER = "default-scheduler"
 

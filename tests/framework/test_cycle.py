@@ -82,11 +82,7 @@ def test_a_pod_that_fits_nowhere_is_told_why_node_by_node():
     ]
     result = decide(plugins)
 
-    assert told(result) == (
-        Outcome.UNSCHEDULABLE,
-        None,
-        "0/3 nodes are available: 1 taken, 2 far. no help",
-    )
+    assert told(result) == (Outcome.UNSCHEDULABLE, None, "0/3 nodes are available: 1 taken, 2 far. no help")
     assert result.scores is None
 
 
@@ -301,8 +297,7 @@ def test_an_error_on_the_nominated_node_alone_ends_nothing():
 
 
 @pytest.mark.parametrize(
-    ("priority", "row"),
-    [pytest.param(0, 1, id="of equal priority"), pytest.param(-1, 0, id="of lower priority")],
+    ("priority", "row"), [pytest.param(0, 1, id="of equal priority"), pytest.param(-1, 0, id="of lower priority")]
 )
 def test_pods_nominated_to_a_node_count_there_unless_their_priority_is_lower(priority, row):
     pods = [pod(), pod("x", on="a"), pod("y", nominated="a", priority=priority)]
@@ -402,8 +397,7 @@ def test_a_node_in_both_lists_of_an_extender_is_unresolvable():
 
 
 @pytest.mark.parametrize(
-    ("ignorable", "expected"),
-    [(True, (Outcome.SCHEDULED, 0, "")), (False, (Outcome.ERROR, None, "extender is away"))],
+    ("ignorable", "expected"), [(True, (Outcome.SCHEDULED, 0, "")), (False, (Outcome.ERROR, None, "extender is away"))]
 )
 def test_an_extender_that_does_not_answer(ignorable, expected):
     assert told(decide([SCORE], extenders=(FakeExtender(fails=True, is_ignorable=ignorable),))) == expected

@@ -60,10 +60,7 @@ def test_an_unresolvable_rejection_ends_it_and_the_rest_is_not_asked():
 def test_after_a_rejection_that_preemption_may_cure_the_rest_is_asked_and_the_last_one_counts():
     asked = []
     outcome = pre_filter(
-        rejected(Status.unschedulable("one")),
-        rejected(Status.unschedulable("two")),
-        lambda _: asked.append("C"),
-        SKIP,
+        rejected(Status.unschedulable("one")), rejected(Status.unschedulable("two")), lambda _: asked.append("C"), SKIP
     )
 
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE, ("two",), "B")
@@ -172,11 +169,7 @@ def test_nodes_named_for_a_shape_and_what_was_kept_with_them_are_not_asked_for_a
     assert len(states) == 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [rejected(Status.unschedulable("no")), named("a")],
-    ids=["a rejection", "nodes"],
-)
+@pytest.mark.parametrize("answer", [rejected(Status.unschedulable("no")), named("a")], ids=["a rejection", "nodes"])
 def test_a_plugin_asked_each_time_may_change_its_mind(answer):
     answers = iter([None, answer, answer, None])
     plugins = [plugin("A", Scope.NODE, pre_filter=SKIP), plugin("B", pre_filter=lambda _: next(answers))]
@@ -278,10 +271,7 @@ def test_scores_are_normalized_over_the_feasible_nodes_and_weighted(scope, keep)
 @pytest.mark.parametrize("answer", list(PreScoreResult))
 def test_a_plugin_may_leave_its_score_out(answer):
     log = []
-    plugins = [
-        plugin("A", pre_score=answer, score=counting(log, "A")),
-        plugin("B", pre_score=None, score=scoring(b=1)),
-    ]
+    plugins = [plugin("A", pre_score=answer, score=counting(log, "A")), plugin("B", pre_score=None, score=scoring(b=1))]
 
     found = scores(plugins)
 

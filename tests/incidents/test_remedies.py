@@ -85,11 +85,7 @@ def test_the_namespace_in_which_the_other_pods_run_is_named():
     first = remedies("affinity-other-namespace", WEB)[0]
 
     assert first["kind"] == "search-namespace"
-    assert first["change"] == {
-        "namespace": "data",
-        "selector": "app=redis",
-        "topologyKey": "kubernetes.io/hostname",
-    }
+    assert first["change"] == {"namespace": "data", "selector": "app=redis", "topologyKey": "kubernetes.io/hostname"}
     assert "such pods run in namespace data" in text("affinity-other-namespace", "explain", WEB)
 
 

@@ -63,11 +63,7 @@ def webhook(**replies: Any) -> Iterator[Webhook]:
 def place(hook: Webhook, objects: list[dict[str, Any]], name: str = "default/new", **fields: Any) -> kplan.Placement:
     extender = {"urlPrefix": hook.url, "httpTimeout": "1s", **fields}
     config = kplan.load_scheduler_config(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "extenders": [extender],
-        }
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "extenders": [extender]}
     )
     snapshot = kplan.load_snapshot(objects)
     return kplan.Planner(snapshot, config, extenders=http_extenders(config)).place(name)

@@ -78,10 +78,7 @@ def test_chunked_and_compressed_bodies_arrive_whole(start: Start, monkeypatch: p
 
 
 def test_a_client_certificate_signs_in(start: Start) -> None:
-    user = {
-        "client-certificate": str(CERTIFICATES / "client.pem"),
-        "client-key": str(CERTIFICATES / "client-key.pem"),
-    }
+    user = {"client-certificate": str(CERTIFICATES / "client.pem"), "client-key": str(CERTIFICATES / "client-key.pem")}
     _, options = start(Cluster(accepts_client_certificates=True), user=user)
 
     assert connect(options).get("/api/v1/nodes", {"limit": "1"}).status == 200

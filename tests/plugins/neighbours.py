@@ -221,10 +221,7 @@ def pods(draw, max_terms=2, *, is_spread=False):
     elif draw(st.booleans()):
         spec["affinity"] = draw(affinities(max_terms))
     return pod(
-        namespace=draw(NAMESPACE_NAMES),
-        labels=draw(POD_LABELS),
-        terminating=draw(st.integers(0, 4)) == 0,
-        **spec,
+        namespace=draw(NAMESPACE_NAMES), labels=draw(POD_LABELS), terminating=draw(st.integers(0, 4)) == 0, **spec
     )
 
 

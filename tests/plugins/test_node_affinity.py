@@ -184,10 +184,7 @@ def test_terms_that_contradict_themselves_leave_no_node():
 
     status = make(world).pre_filter(world.cycle(wants(required(both)))).status
 
-    assert (status.code, status.message) == (
-        StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
-        "pod affinity terms conflict",
-    )
+    assert (status.code, status.message) == (StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
 
 
 @pytest.mark.parametrize(

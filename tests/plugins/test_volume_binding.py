@@ -308,26 +308,14 @@ EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}
     ("incoming", "claims", "reason"),
     [
         (pod("p", "gone"), [], 'persistentvolumeclaim "gone" not found'),
-        (
-            EPHEMERAL,
-            [],
-            'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-volume-0"',
-        ),
+        (EPHEMERAL, [], 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-volume-0"'),
         (EPHEMERAL, [ephemeral()], "PVC default/p-volume-0 was not created for pod default/p (pod is not owner)"),
         (EPHEMERAL, [ephemeral("q")], "PVC default/p-volume-0 was not created for pod default/p (pod is not owner)"),
         (pod("p", "lost"), [LOST], 'persistentvolumeclaim "lost" bound to non-existent persistentvolume "gone"'),
         (pod("p", "dying"), [DYING], 'persistentvolumeclaim "dying" is being deleted'),
         (pod("p", "c"), [claim("c")], "pod has unbound immediate PersistentVolumeClaims"),
-        (
-            pod("p", "c"),
-            [claim("c", storageClassName="unknown")],
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
-        (
-            pod("p", "c"),
-            [claim("c", storageClassName="immediate")],
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
+        (pod("p", "c"), [claim("c", storageClassName="unknown")], "pod has unbound immediate PersistentVolumeClaims"),
+        (pod("p", "c"), [claim("c", storageClassName="immediate")], "pod has unbound immediate PersistentVolumeClaims"),
         (
             pod("p", "c"),
             [

@@ -295,11 +295,7 @@ def expression(operator, *values):
         ([budget("b", app("db"), 1)], ["p3", "p4"], 0),
         ([budget("b", app("web"))], ["p3", "p4"], 0),
         ([budget("b", expression("Exists"))], ["p3", "p4"], 1),
-        (
-            [budget("b", expression("NotIn", "web"))],
-            ["p2", "p4"],
-            0,
-        ),
+        ([budget("b", expression("NotIn", "web"))], ["p2", "p4"], 0),
         ([budget("b", app("db"), disrupted=["p3"])], ["p3", "p4"], 0),
         ([budget("b", app("db"), namespace="other")], ["p3", "p4"], 0),
         ([budget("b", {})], ["p3", "p4"], 0),
@@ -347,14 +343,7 @@ def test_each_victim_tells_its_violation_and_each_candidate_its_number():
             "owner": "ReplicaSet/web",
             "startTime": "2026-03-01T01:00:00Z",
         },
-        {
-            "namespace": "default",
-            "name": "p2",
-            "priority": 0,
-            "pdbViolation": True,
-            "owner": None,
-            "startTime": None,
-        },
+        {"namespace": "default", "name": "p2", "priority": 0, "pdbViolation": True, "owner": None, "startTime": None},
     ]
     assert found["candidates"]["a"] == {
         "victims": ["default/p1", "default/p2"],
@@ -715,10 +704,7 @@ def test_anti_affinity_of_victims_goes_with_them():
     term = {"topologyKey": HOSTNAME, "labelSelector": app("vip")}
     averse = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     found = preempt(
-        node("a"),
-        pod("averse", "a", affinity=averse),
-        pod("calm", "a"),
-        pod("vip", priority=10, labels={"app": "vip"}),
+        node("a"), pod("averse", "a", affinity=averse), pod("calm", "a"), pod("vip", priority=10, labels={"app": "vip"})
     )
 
     assert victims(found) == ["averse"]

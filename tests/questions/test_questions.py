@@ -73,10 +73,7 @@ SAME: list[tuple[Question, list[str]]] = [
     (Remedy(only=("nodes",)), ["remedy", "--only", "nodes"]),
     (WhatIf(question=Plan(), add_nodes=("2=general-a-1",)), ["plan", "--add-nodes", "2=general-a-1"]),
     (Pods((WEB,)), ["pods", WEB]),
-    (
-        Diff(Plan(), WhatIf(question=Plan(), add_nodes=("2=general-a-1",))),
-        ["diff", "--add-nodes", "2=general-a-1"],
-    ),
+    (Diff(Plan(), WhatIf(question=Plan(), add_nodes=("2=general-a-1",))), ["diff", "--add-nodes", "2=general-a-1"]),
 ]
 
 

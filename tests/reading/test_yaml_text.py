@@ -109,11 +109,7 @@ def bomb() -> str:
         ("a: {{ .Values.x }}", "a key must be a string", "render templates first"),
         ("a: [1, 2", "not valid YAML", ""),
         ("a: *b", "alias *b refers to nothing before it", ""),
-        (
-            "a: !!int x",
-            "'x' does not match its tag !!int",
-            "remove the tag",
-        ),
+        ("a: !!int x", "'x' does not match its tag !!int", "remove the tag"),
         ("a: !!binary ä", "!!binary value contains invalid base64 data", "encode it again"),
         ("a: .inf", "JSON has no number .inf", "put quotes around it"),
         ("%YAML 1.2\n---\na: 1", "YAML 1.2 is a version that Kubernetes does not read", "%YAML"),

@@ -111,11 +111,7 @@ def test_host_ports_are_those_of_containers_and_sidecars():
         ],
     }
 
-    assert info(spec=spec).host_ports == (
-        ("0.0.0.0", "TCP", 2),
-        ("127.0.0.1", "UDP", 3),
-        ("0.0.0.0", "TCP", 3),
-    )
+    assert info(spec=spec).host_ports == (("0.0.0.0", "TCP", 2), ("127.0.0.1", "UDP", 3), ("0.0.0.0", "TCP", 3))
 
 
 def test_a_pod_without_a_priority_has_priority_zero():

@@ -33,11 +33,7 @@ def pod(*volumes):
 
 @pytest.mark.parametrize(
     ("spec", "annotations", "expected"),
-    [
-        ({"storageClassName": "new"}, {}, "new"),
-        ({"storageClassName": "new"}, OLD_CLASS, "old"),
-        ({}, {}, ""),
-    ],
+    [({"storageClassName": "new"}, {}, "new"), ({"storageClassName": "new"}, OLD_CLASS, "old"), ({}, {}, "")],
 )
 def test_the_old_annotation_names_the_class_first(spec, annotations, expected):
     volume = convert({"metadata": {"name": "pv", "annotations": annotations}, "spec": spec}, PersistentVolume)

@@ -22,11 +22,7 @@ def template(name: str, image: str = "app:1", cpu: str = "500m") -> Object:
 
 def deployment(name: str, replicas: int, image: str = "app:1", **strategy: Any) -> Object:
     """Write a deployment; `strategy` is that of a rolling update."""
-    spec: Object = {
-        "replicas": replicas,
-        "selector": {"matchLabels": {"app": name}},
-        "template": template(name, image),
-    }
+    spec: Object = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name, image)}
     if strategy:
         spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": strategy}
     return head("Deployment", name=name, namespace="default", uid=f"d-{name}") | {"spec": spec}

@@ -24,11 +24,7 @@ def replica_set(name: str, replicas: int, **labels: str) -> Object:
     made = template(name)
     made["metadata"]["labels"] = {"app": name, **labels}
     return head("ReplicaSet", name=name, namespace="default", uid=f"rs-{name}", labels=made["metadata"]["labels"]) | {
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": made["metadata"]["labels"]},
-            "template": made,
-        }
+        "spec": {"replicas": replicas, "selector": {"matchLabels": made["metadata"]["labels"]}, "template": made}
     }
 
 

@@ -106,12 +106,7 @@ def test_one_pod_ends_the_whole_job_where_a_policy_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "rules", "after"),
-    [
-        (1, [], REPLACED),
-        (0, [], [(False, "n1")]),
-        (0, [IGNORE], REPLACED),
-        (5, [FAIL_INDEX], [(False, "n1")]),
-    ],
+    [(1, [], REPLACED), (0, [], [(False, "n1")]), (0, [IGNORE], REPLACED), (5, [FAIL_INDEX], [(False, "n1")])],
 )
 def test_failures_are_counted_by_index(limit: int, rules: list[Object], after: list[tuple[bool, str | None]]) -> None:
     spec = policy(*rules) if rules else {}

@@ -50,12 +50,7 @@ def _moves(steps: list[Step]) -> list[Step]:
 
 
 @_QUICK
-@given(
-    before=st.integers(1, 12),
-    after=st.integers(0, 12),
-    unavailable=_amounts,
-    surge=_amounts,
-)
+@given(before=st.integers(1, 12), after=st.integers(0, 12), unavailable=_amounts, surge=_amounts)
 def test_a_rollout_with_room_completes_within_what_its_strategy_allows(
     before: int, after: int, unavailable: int | str, surge: int | str
 ) -> None:

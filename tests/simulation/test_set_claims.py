@@ -119,10 +119,7 @@ def test_a_set_scales_up_onto_the_volumes_that_are_left() -> None:
     assert nodes_of(change) == {"db-0": "n0", "db-1": "n2", "db-2": None}
     assert claims_of(change) == {"data-db-0": "pv0", "data-db-1": "spare", "data-db-2": ""}
     created = [step.because for step in change.steps if step.event is StepEvent.CREATED]
-    assert created == [
-        "pod 1 is missing, with new claim data-db-1",
-        "pod 2 is missing, with new claim data-db-2",
-    ]
+    assert created == ["pod 1 is missing, with new claim data-db-1", "pod 2 is missing, with new claim data-db-2"]
     assert "3 node(s) didn't find available persistent volumes to bind" in change.after[2].message
 
 

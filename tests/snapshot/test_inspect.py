@@ -81,10 +81,7 @@ CLAIM_VOLUME = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
             ("UnknownPersistentVolumeClaim", "PersistentVolumeClaim/default/c"),
         ),
         ([obj("CSINode", "gone", "storage.k8s.io/v1")], ("UnknownNode", "Node/gone")),
-        (
-            [obj("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"nodeName": "gone"})],
-            ("UnknownNode", "Node/gone"),
-        ),
+        ([obj("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"nodeName": "gone"})], ("UnknownNode", "Node/gone")),
         (
             [obj("ResourceSlice", "s", "resource.k8s.io/v1", spec={"driver": "d", "nodeName": "gone"})],
             ("UnknownNode", "Node/gone"),

@@ -136,10 +136,7 @@ def test_numbers_stay_where_they_are_compared() -> None:
     affinity = {
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "weight": 1,
-                    "preference": {"matchExpressions": [{"key": "disks", "operator": "Gt", "values": ["2"]}]},
-                }
+                {"weight": 1, "preference": {"matchExpressions": [{"key": "disks", "operator": "Gt", "values": ["2"]}]}}
             ]
         }
     }

@@ -146,11 +146,7 @@ def test_runs_give_the_same_report_with_any_number_of_processes(
 
 
 @pytest.mark.parametrize(
-    "args",
-    [
-        ["drain", "--each", "--workers", "2", "--dask", "x"],
-        ["drain", "--each", "--runs", "2"],
-    ],
+    "args", [["drain", "--each", "--workers", "2", "--dask", "x"], ["drain", "--each", "--runs", "2"]]
 )
 def test_options_that_contradict_each_other_are_refused(args: list[str]) -> None:
     failed = invoke(*args)

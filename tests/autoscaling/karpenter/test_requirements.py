@@ -28,12 +28,9 @@ class Plain(NamedTuple):
         if not value.lstrip("-").isdigit():
             return False
         number, bound = int(value), int(self.values[0])
-        return {
-            "Gt": number > bound,
-            "Lt": number < bound,
-            "Gte": number >= bound,
-            "Lte": number <= bound,
-        }[self.operator]
+        return {"Gt": number > bound, "Lt": number < bound, "Gte": number >= bound, "Lte": number <= bound}[
+            self.operator
+        ]
 
 
 def requirements() -> st.SearchStrategy[Plain]:

@@ -43,13 +43,7 @@ def test_a_plugin_comes_with_its_gate() -> None:
 @pytest.mark.parametrize(
     ("minor", "gate", "is_on", "message", "hint"),
     [
-        (
-            "1.36",
-            "DRAAdminAccess",
-            False,
-            "gate DRAAdminAccess to false, feature is locked to true",
-            "",
-        ),
+        ("1.36", "DRAAdminAccess", False, "gate DRAAdminAccess to false, feature is locked to true", ""),
         ("1.36", "NodeDeclaredFeature", True, "no feature gate", "did you mean NodeDeclaredFeatures"),
         ("1.33", "NodeDeclaredFeatures", True, "in Kubernetes 1.33", ""),
     ],

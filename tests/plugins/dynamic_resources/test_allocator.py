@@ -254,11 +254,7 @@ def test_invalid_pools_are_named_only_when_nothing_else_works():
 
 
 DEVICES = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["x", "y"]),
-        "group": st.sampled_from([1, 2, None]),
-        "slots": st.sampled_from([0, 1, 3]),
-    }
+    {"kind": st.sampled_from(["x", "y"]), "group": st.sampled_from([1, 2, None]), "slots": st.sampled_from([0, 1, 3])}
 )
 
 
@@ -276,11 +272,7 @@ def problems(draw):
         each["tainted"] = has_taints and draw(st.booleans())
         each["slots"] = 0 if has_taints or rule else each["slots"]
     wanted = st.fixed_dictionaries(
-        {
-            "kind": st.sampled_from(["x", "y"]),
-            "count": st.sampled_from([1, 1, 2, 3, "all"]),
-            "tolerates": st.booleans(),
-        }
+        {"kind": st.sampled_from(["x", "y"]), "count": st.sampled_from([1, 1, 2, 3, "all"]), "tolerates": st.booleans()}
     )
     requests = draw(st.lists(st.lists(wanted, min_size=1, max_size=2), min_size=1, max_size=3))
     if rule == "distinct":

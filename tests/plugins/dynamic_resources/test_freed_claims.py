@@ -66,12 +66,9 @@ def test_a_claim_left_from_an_earlier_attempt_goes_and_its_devices_are_free():
     )
     leftover["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
     wants = {"deviceclass.resource.kubernetes.io/gpu": "1"}
-    found = planner(
-        leftover,
-        claim("c", request()),
-        pod("p", containers=[wants]),
-        pod("q", "c"),
-    ).plan(["default/p", "default/q"])
+    found = planner(leftover, claim("c", request()), pod("p", containers=[wants]), pod("q", "c")).plan(
+        ["default/p", "default/q"]
+    )
 
     assert "deletion of ResourceClaim completed" in found.placements[0].message
     assert [each.node for each in found.placements] == [None, "n"]

@@ -127,9 +127,7 @@ def test_a_search_through_unlike_devices_is_given_up_after_so_many_steps(monkeyp
     devices = [device(f"d{i}", group=i % 9, capacity={"memory": str(2**i)}) for i in range(40)]
     pools = [device_slice(name, *devices, on=name, pool=name) for name in ("n1", "n2")]
     wanted = claim(
-        "c",
-        *(request(f"r{i}") for i in range(12)),
-        constraints=[{"distinctAttribute": GROUP, "requests": []}],
+        "c", *(request(f"r{i}") for i in range(12)), constraints=[{"distinctAttribute": GROUP, "requests": []}]
     )
 
     def rejections(seconds):

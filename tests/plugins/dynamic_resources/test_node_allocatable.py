@@ -51,10 +51,7 @@ def test_an_amount_of_a_capacity_is_multiplied():
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (
-            pod("p", "c0"),
-            "claim c0: node-allocatable resource claim not referenced by any container within the pod",
-        ),
+        (pod("p", "c0"), "claim c0: node-allocatable resource claim not referenced by any container within the pod"),
         (
             using("p", "c0", resources={"requests": {"cpu": "1"}}),
             f"{SHORT} to cover the aggregated container and node-allocatable DRA requests",

@@ -2,16 +2,7 @@ import pytest
 
 from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS, REASON_NOT_ALLOCATED
 
-from .device_worlds import (
-    DeviceWorld,
-    claim,
-    counters_slice,
-    device,
-    device_slice,
-    node,
-    pod,
-    request,
-)
+from .device_worlds import DeviceWorld, claim, counters_slice, device, device_slice, node, pod, request
 
 
 def in_zone(*zones):

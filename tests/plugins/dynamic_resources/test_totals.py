@@ -1,14 +1,4 @@
-from .device_worlds import (
-    DeviceWorld,
-    allocation,
-    claim,
-    device,
-    device_class,
-    device_slice,
-    node,
-    pod,
-    request,
-)
+from .device_worlds import DeviceWorld, allocation, claim, device, device_class, device_slice, node, pod, request
 
 GPU = "example.com/gpu"
 FAST = 'device.attributes["gpu.example.com"].fast'

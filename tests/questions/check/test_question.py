@@ -118,13 +118,7 @@ def test_the_surge_of_a_deployment_needs_room() -> None:
 
 
 def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
-    objects = [
-        *TWO,
-        *workload("a", ["n1"]),
-        *workload("b", ["n2"]),
-        scaler("a", 5),
-        scaler("b", 4),
-    ]
+    objects = [*TWO, *workload("a", ["n1"]), *workload("b", ["n2"]), scaler("a", 5), scaler("b", 4)]
     assert outcome(standard("maximum alone"), *objects) == ("passed", [])
     state, names = outcome(standard("maximum together"), *objects)
     assert state == "failed"

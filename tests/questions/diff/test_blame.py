@@ -35,13 +35,7 @@ def test_what_took_the_room_is_named(tmp_path: Path) -> None:
 
     rows = {row["workload"]: row["because"] for row in document["workloads"]}
     assert rows["Deployment/default/worker"] == [
-        {
-            "workload": "Deployment/default/shopfront",
-            "pods": 1,
-            "nodes": ["c-1"],
-            "zone": "c",
-            "took": {"cpu": "8"},
-        }
+        {"workload": "Deployment/default/shopfront", "pods": 1, "nodes": ["c-1"], "zone": "c", "took": {"cpu": "8"}}
     ]
 
 

@@ -49,10 +49,7 @@ def test_what_is_certain_is_said_to_be() -> None:
     ("runs", "sentence"),
     [
         (1, "There is only one run. In so few, an outcome with a probability of up to 79.3% may not show."),
-        (
-            5,
-            "Every pod ends the same way in all 5 runs. In so few, an outcome with a probability of up to 43.4%",
-        ),
+        (5, "Every pod ends the same way in all 5 runs. In so few, an outcome with a probability of up to 43.4%"),
     ],
 )
 def test_few_runs_make_nothing_certain(runs: int, sentence: str) -> None:

@@ -63,13 +63,7 @@ def deployment(
             labels=hashed,
             annotations={"deployment.kubernetes.io/revision": "1"},
             ownerReferences=[
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "name": name,
-                    "uid": f"d-{name}",
-                    "controller": True,
-                }
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"d-{name}", "controller": True}
             ],
         )
         | {

@@ -7,9 +7,7 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 
 
 def actions(
-    wanted: WantedDaemonSet,
-    nodes: Mapping[str, Eligibility],
-    pods: Mapping[str, Sequence[ObservedPod]],
+    wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
 ) -> list[Action]:
     """Say which pods to make or to delete next; asked again, it goes on from there.
 

@@ -5,13 +5,7 @@ Upstream: pkg/controller/deployment/rolling_test.go, sync_test.go, recreate_test
 
 import pytest
 
-from kplan.simulation.controllers.deployment import (
-    RECREATE,
-    ObservedReplicaSet,
-    Scale,
-    WantedDeployment,
-    actions,
-)
+from kplan.simulation.controllers.deployment import RECREATE, ObservedReplicaSet, Scale, WantedDeployment, actions
 from tests.simulation.controllers.builders import replica_set
 
 
@@ -21,13 +15,7 @@ def sizes(found: list[Scale]) -> dict[str | None, int]:
 
 @pytest.mark.parametrize(
     ("surge", "old", "new", "expected"),
-    [
-        (0, 10, 0, None),
-        (2, 10, 0, 2),
-        (2, 5, 0, 7),
-        (2, 10, 2, None),
-        (2, 2, 11, 10),
-    ],
+    [(0, 10, 0, None), (2, 10, 0, 2), (2, 5, 0, 7), (2, 10, 2, None), (2, 2, 11, 10)],
 )
 def test_the_new_set_grows_as_far_as_the_surge_allows(surge: int, old: int, new: int, expected: int | None) -> None:
     wanted = WantedDeployment(10, max_surge=surge, max_unavailable=0 if surge else 1)
@@ -38,13 +26,7 @@ def test_the_new_set_grows_as_far_as_the_surge_allows(surge: int, old: int, new:
 
 @pytest.mark.parametrize(
     ("unavailable", "old", "new", "old_ready", "new_ready", "expected"),
-    [
-        (0, 10, 0, 10, 0, 9),
-        (2, 10, 0, 10, 0, 8),
-        (2, 10, 0, 8, 0, 8),
-        (2, 10, 0, 9, 0, 8),
-        (2, 8, 2, 8, 0, None),
-    ],
+    [(0, 10, 0, 10, 0, 9), (2, 10, 0, 10, 0, 8), (2, 10, 0, 8, 0, 8), (2, 10, 0, 9, 0, 8), (2, 8, 2, 8, 0, None)],
     ids=[
         "both fenceposts at nought mean one",
         "two may be missing",
