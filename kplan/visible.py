@@ -28,7 +28,7 @@ _COMMAND = re.compile(r"(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)", re.IGNORECA
 _COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 
 #: Characters beyond plain ASCII; most of them are letters, and stay.
-_UNUSUAL = re.compile(f"[^\n -~]+|[{_FILLERS}]")
+_UNUSUAL = re.compile("[^\n -~]+")
 _HALVES = re.compile("[\ud800-\udfff]")
 _NEEDS_A_LOOK = re.compile(rb"[^ -~]|\\[^\"\\/]|::|##\[|##vso|##team", re.IGNORECASE)
 

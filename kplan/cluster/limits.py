@@ -16,5 +16,8 @@ DEFAULT_SEED: Final = 7
 DEFAULT_HEADROOM: Final = 1_000
 """The number of further replicas of a workload at which headroom stops counting."""
 
-MOST_EXPLAINED: Final = 5_000
-"""Pods that are explained at once; every explanation holds the verdicts on all nodes."""
+MOST_EXPLAINED: Final = 4_000
+"""Pods that are explained at once."""
+
+MOST_VERDICTS: Final = 1_000_000
+"""Pods times nodes that are explained at once: every explanation holds the verdicts on all nodes."""

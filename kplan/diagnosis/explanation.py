@@ -168,9 +168,12 @@ def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[
         return {}
     position_of: RowArray = np.full(len(names), -1, np.intp)
     position_of[scored.rows] = np.arange(len(scored.rows))
+    positions = position_of[feasible]
+    plugins = scored.plugins_at(positions)
+    by_node = zip(scored.total[positions].tolist(), zip(*plugins.values(), strict=True), strict=True)
     return {
-        names[row]: NodeScore(int(scored.total[position_of[row]]), scored.plugins_at(int(position_of[row])))
-        for row in feasible
+        names[row]: NodeScore(total, dict(zip(plugins, scores, strict=True)))
+        for row, (total, scores) in zip(feasible, by_node, strict=True)
     }
 
 

@@ -54,10 +54,10 @@ class ScoreOutcome(msgspec.Struct):
     #: None for none
     drawn: BoolArray | None = None
 
-    def plugins_at(self, position: int) -> dict[str, int]:
-        """Return the weighted score of every plugin for one feasible node, in the order of the profile."""
-        row = int(self.rows[position])
+    def plugins_at(self, positions: RowArray) -> dict[str, list[int]]:
+        """Return the weighted scores of every plugin for some feasible nodes, in the order of the profile."""
+        rows = self.rows[positions]
         return {
-            part.name: int(part.scores[row if part.is_full else position]) * part.weight
+            part.name: (part.scores[rows if part.is_full else positions] * part.weight).tolist()
             for part in sorted(self.parts, key=lambda part: part.rank)
         }

@@ -53,24 +53,28 @@ class PodGroups:
         }
         self.cycle: GroupCycle | None = None  #: the cycle that runs now
         self._members: dict[Key, dict[int, None]] = {}
-        self._n_read = 0
-        self._read()
+        self._n_read = 0  # pods are read when somebody asks: most sessions have no groups
 
     def _read(self) -> None:
         """Take notice of pods that were added to the cluster since."""
         infos = self._cluster.pods.infos
         for pod in range(self._n_read, len(infos)):
-            self.add(pod)
+            self._note(pod)
         self._n_read = len(infos)
 
-    def add(self, pod: int) -> None:
-        """Add a pod that arrives."""
+    def _note(self, pod: int) -> None:
         key = group_of(self._cluster.pods.infos[pod])
         if key is not None:
             self._members.setdefault(key, {})[pod] = None
 
+    def add(self, pod: int) -> None:
+        """Add a pod that arrives."""
+        self._read()
+        self._note(pod)
+
     def remove(self, pods: Iterable[int]) -> None:
         """Remove pods that have left, or have yet to arrive."""
+        self._read()
         for pod in pods:
             key = group_of(self._cluster.pods.infos[pod])
             if key is not None:

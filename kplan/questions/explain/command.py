@@ -50,9 +50,8 @@ def explain(
     formats_of(output)
     namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.cluster.limits import MOST_EXPLAINED
     from kplan.effects.missing import missing_replicas, with_missing
-    from kplan.questions.explain.document import explain_pod, whereabouts_report
+    from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
     from kplan.subjects.names import pods_named, workloads_named
 
     with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
@@ -63,11 +62,7 @@ def explain(
             keys = pods_named(arguments, namespace, world) if what else _chosen(choice, namespace, world)
         except UsageError as error:
             raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
-        if len(keys) > MOST_EXPLAINED:
-            hint = "choose fewer with -n or -l, or ask kplan plan about all pending pods"
-            raise UsageError(
-                f"{len(keys):,} pods are more than the {MOST_EXPLAINED:,} that can be explained", hint=hint
-            )
+        refuse_many(keys, world.nodes)
         explained = []
         for key in keys:
             explained.append(explain_pod(planner, key))

@@ -11,11 +11,13 @@ from kplan.answers.answer import Answer
 from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.placement_report import placement_report
 from kplan.answers.verdict import DEFAULT_FAIL_ON
-from kplan.api.core import Pod
+from kplan.api.core import Node, Pod
 from kplan.cluster.base import Base
+from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
 from kplan.documents.placement import Current, PlacementReport
+from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.not_found import has_ended, no_pod
 from kplan.subjects.sequence import run_in_order
@@ -76,6 +78,15 @@ def whereabouts_report(
     )
     listed = zip(report.placements, whereabouts, strict=False)
     return replace(report, placements=tuple(replace(placement, current=pod.current()) for placement, pod in listed))
+
+
+def refuse_many(keys: Sequence[str], nodes: Sequence[Node]) -> None:
+    """Raise UsageError for more pods than can be explained at once."""
+    most = max(min(MOST_EXPLAINED, MOST_VERDICTS // max(len(nodes), 1)), 1)
+    if len(keys) > most:
+        hint = "choose fewer with -n or -l, or ask kplan plan about all pending pods"
+        of_nodes = f" on {len(nodes):,} nodes" if most < MOST_EXPLAINED else ""
+        raise UsageError(f"{len(keys):,} pods are more than the {most:,} that can be explained{of_nodes}", hint=hint)
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:

@@ -26,10 +26,11 @@ class Explain(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
-        from kplan.questions.explain.document import explain_pod, whereabouts_report
+        from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
         from kplan.subjects.names import pods_named
 
         keys = pods_named(self.names, self.namespace, base.world)
         if not keys:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
+        refuse_many(keys, base.world.nodes)
         return whereabouts_report([explain_pod(base, key) for key in keys], fail_on=showing.fail_on)

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import kplan
+from kplan.questions.explain.question import Explain
 from tests.cli.commands import invoke
 from tests.report.documents import node, pod
 
@@ -144,9 +146,25 @@ def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_
 
 
 def test_too_many_pods_to_explain_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.cluster.limits.MOST_EXPLAINED", 3)
+    monkeypatch.setattr("kplan.questions.explain.document.MOST_EXPLAINED", 3)
 
     refused = invoke("explain", "-A")
 
     assert refused.exit_code == 2
     assert "more than the 3 that can be explained" in refused.stderr
+
+
+def test_the_more_nodes_the_fewer_pods_are_explained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 30)
+
+    refused = invoke("explain", "-A")
+
+    assert refused.exit_code == 2
+    assert "more than the 2 that can be explained on 13 nodes" in refused.stderr
+
+
+def test_a_question_about_too_many_pods_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 1)
+
+    with pytest.raises(kplan.UsageError, match="more than the 1 that can be explained on 13 nodes"):
+        Explain(names=("Deployment/shop/storefront",)).answer(kplan.Planner(kplan.load_snapshot("demo")))
