@@ -63,6 +63,7 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
         self._least_allocatable: dict[str, int] = {}
+        self._orders: dict[str, RowArray] = {}  # shared with tables in which other nodes are cordoned or absent
         self._derived: Recent[Any] = Recent(MAX_DERIVED)
 
         taint_code: dict[tuple[Taint, ...], int] = {}
@@ -174,7 +175,7 @@ class NodeTable:
         """All rows, ascending; do not write to it."""
         return np.arange(len(self.nodes))
 
-    @cached_property
+    @property
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 
@@ -183,6 +184,11 @@ class NodeTable:
         The tree adds nodes as the scheduler's cache receives them; here that is the order of their names.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
+        if "zone order" not in self._orders:
+            self._orders["zone order"] = self._zone_order()
+        return self._orders["zone order"]
+
+    def _zone_order(self) -> RowArray:
         zones: dict[str, list[int]] = {}
         for row, node in enumerate(self.nodes):
             zones.setdefault(_zone_key(node.metadata.labels), []).append(row)
@@ -190,9 +196,14 @@ class NodeTable:
         longest = max((len(rows) for rows in lists), default=0)
         return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
 
-    @cached_property
+    @property
     def zone_places(self) -> RowArray:
         """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
+        if "zone places" not in self._orders:
+            self._orders["zone places"] = self._zone_places()
+        return self._orders["zone places"]
+
+    def _zone_places(self) -> RowArray:
         places = np.empty(len(self.nodes), np.intp)
         places[self.zone_order] = np.arange(len(self.nodes))
         return places
