@@ -58,6 +58,8 @@ class PodTopologySpread:
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._uses_system_defaults = args.defaulting_type == _SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
+        #: action -> constraints, where these are the same for all pods
+        self._compiled_defaults: dict[str, tuple[Constraint, ...]] = {}
         self._cluster = handle.cluster
         self._listers = handle.listers
         self._absent = self._cluster.nodes.absent
@@ -99,8 +101,9 @@ class PodTopologySpread:
         pod = cycle.pod
         if not self._may_have(pod, SCHEDULE_ANYWAY):
             return PreScoreResult.SKIP_SHAPE
-        if not pod.pod.spec.topology_spread_constraints and default_selector(pod, self._listers) is EVERYTHING:
-            return PreScoreResult.SKIP_SHAPE
+        has_own = bool(pod.pod.spec.topology_spread_constraints)
+        if not has_own and pod.controller is None and default_selector(pod, self._listers) is EVERYTHING:
+            return PreScoreResult.SKIP_SHAPE  # the most frequent case, without a key
         state = self._score_states.get(self._key(pod), lambda: self._score_state(pod))
         if isinstance(state, Status):
             return state
@@ -161,7 +164,11 @@ class PodTopologySpread:
         selector = default_selector(pod, self._listers)
         if selector.is_empty:
             return ()
-        defaults = compile_constraints(self._defaults, pod.labels, action, compares=self._compares)
+        defaults = self._compiled_defaults.get(action)
+        if defaults is None:
+            defaults = compile_constraints(self._defaults, pod.labels, action, compares=self._compares)
+            if not any(default.match_label_keys for default in self._defaults):
+                self._compiled_defaults[action] = defaults
         return tuple(default.with_selector(selector) for default in defaults)
 
     def _source(self, pod: PodInfo, kind: str) -> str:
