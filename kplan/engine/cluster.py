@@ -15,6 +15,7 @@ from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import HostPort, PodInfo, distinct_resources
+from kplan.rules.resources import PODS
 
 NOWHERE = -1
 """The node row of a pod that runs on no node of the table."""
@@ -38,6 +39,11 @@ class Change(NamedTuple):
     row: int
     sign: int
     is_trial: bool = False  #: the pod only counts as gone for a while, or never ran: it keeps what it holds
+
+
+class _LeastFree(msgspec.Struct):
+    amount: int
+    position: int
 
 
 class _Counts(msgspec.Struct):
@@ -74,6 +80,7 @@ class Cluster:
         #: how many pods have begun to terminate; a reader that leaves such pods out counts again when it rises
         self.n_terminations = 0
         self._requested: dict[str, Int64Array] = {}
+        self._least_free: dict[str, _LeastFree] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
         self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
 
@@ -191,6 +198,31 @@ class Cluster:
         if column is None:
             column = self._requested[resource] = np.zeros(len(self.nodes), np.int64)
         return column
+
+    def least_free(self, resource: str) -> int:
+        """Return an amount of a resource, or number of ``pods``, that every node has free, and most often not more.
+
+        Filters that compare with it first need not look at all nodes of a cluster that has room everywhere.
+        """
+        bound = self._least_free.get(resource)
+        position = len(self.log)
+        if bound is None or position - bound.position > MAX_FOLLOWED:
+            free = self._free(resource)
+            bound = self._least_free[resource] = _LeastFree(min(free.tolist(), default=0), position)
+        elif bound.position < position:
+            has = self.nodes.allowed_pods if resource == PODS else self.nodes.allocatable(resource)
+            used = self.pod_count if resource == PODS else self.requested(resource)
+            # Where a pod left, the node may have been the fullest: the amount stays true.
+            bound.amount = min(
+                bound.amount, *(has.item(change.row) - used.item(change.row) for change in self.log[bound.position :])
+            )
+            bound.position = position
+        return bound.amount
+
+    def _free(self, resource: str) -> Int64Array:
+        if resource == PODS:
+            return self.nodes.allowed_pods - self.pod_count
+        return self.nodes.allocatable(resource) - self.requested(resource)
 
     def add_pod(self, info: PodInfo) -> int:
         """Add a pod that runs on no node, and return its row."""

@@ -93,7 +93,7 @@ class NodeResourcesBalancedAllocation:
         # In place: new arrays of this size cost more than the arithmetic.
         score -= before
         score += _HALF
-        score //= 2
+        score >>= 1
         score += _HALF
         return score
 
@@ -178,7 +178,8 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then truncated.
     Upstream: balancedResourceScore.
     """
-    np.minimum(shares, 1.0, out=shares)
+    if not shares.max(initial=0.0) <= 1.0:
+        np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
         deviation = shares[0]
         deviation -= shares[1]

@@ -20,10 +20,12 @@ from kplan.engine.arrays import (
     MAX_NODE_SCORE,
     BitArray,
     BoolArray,
+    FloatArray,
     Int64Array,
     RowArray,
     round_half_away,
 )
+from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.utilization import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
@@ -111,7 +113,10 @@ class NodeResourcesFit:
         if state is None:
             return Verdicts.error(len(nodes), REASON_NO_STATE)
         row = nodes.only_row
-        bits = _bits_of_all(state, nodes) if row is None else _bits_of_row(state, nodes, row)
+        if nodes.rows is None and nodes.delta is None and _fits_everywhere(state, nodes.cluster):
+            bits: BitArray = np.zeros(len(nodes), _bit_type(state))
+        else:
+            bits = _bits_of_all(state, nodes) if row is None else _bits_of_row(state, nodes, row)
         reasons = [Reason(REASON_TOO_MANY_PODS, Code.UNSCHEDULABLE, partial(_pod_details, nodes))]
         reasons += [
             Reason(
@@ -164,8 +169,10 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
     node does not have does not count. Upstream: leastResourceScorer.
     """
     unused = capacities.allocatable - requested
+    if _is_small(unused, capacities):  # and so nothing is exceeded
+        return _average_of_floats(unused, capacities)
     np.maximum(unused, 0, out=unused)
-    return _average(_to_percent(unused, capacities), capacities)
+    return _average(unused, capacities)
 
 
 def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
@@ -176,7 +183,7 @@ def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64
     Shapes and arithmetic as in `least_allocated_score`. Upstream: mostResourceScorer.
     """
     used = np.minimum(requested, capacities.allocatable)
-    return _average(_to_percent(used, capacities), capacities)
+    return _average(used, capacities)
 
 
 def requested_to_capacity_ratio_score(
@@ -214,28 +221,56 @@ def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capaciti
 # These two overwrite their arguments: new arrays of this size cost more than the arithmetic.
 
 
-def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
-    # Floats are several times faster for many nodes, and exact. Seen as unsigned, a negative number is too large.
-    if (
-        part.shape[1] > _MANY
+def _is_small(part: Int64Array, capacities: Capacities) -> bool:
+    """Whether there are many nodes, for which floats are several times faster, and floats are exact."""
+    # Seen as unsigned, a negative number is too large.
+    return (
+        len(part) > 0
+        and part.shape[1] > _MANY
         and capacities.is_exact
-        and part.view(np.uint64).max(initial=0) <= MAX_EXACT_DIVIDEND // MAX_NODE_SCORE
-    ):
-        percent = part * np.float64(MAX_NODE_SCORE)
-        percent /= capacities.divisor
-        return percent.astype(np.int64)
+        and bool(part.view(np.uint64).max(initial=0) <= MAX_EXACT_DIVIDEND // MAX_NODE_SCORE)
+    )
+
+
+def _percent_as_float(part: Int64Array, capacities: Capacities) -> FloatArray:
+    percent = part * np.float64(MAX_NODE_SCORE)
+    percent /= capacities.divisor
+    return np.trunc(percent, out=percent)
+
+
+def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
+    if _is_small(part, capacities):
+        return _percent_as_float(part, capacities).astype(np.int64)
     allocatable = capacities.allocatable
     part *= MAX_NODE_SCORE
     part //= allocatable if capacities.is_complete else np.where(allocatable != 0, allocatable, 1)
     return part
 
 
-def _average(scores: Int64Array, capacities: Capacities) -> Int64Array:
+def _average(part: Int64Array, capacities: Capacities) -> Int64Array:
+    """Return the weighted average of percentages, int64 of shape (n_view,)."""
+    if _is_small(part, capacities):
+        return _average_of_floats(part, capacities)
+    scores = _to_percent(part, capacities)
     scores *= capacities.weights
-    # Row by row for many nodes: numpy's sum over the first axis is slower there.
-    average: Int64Array = sum(scores[1:], start=scores[0]) if len(scores) and scores.shape[1] > _MANY else scores.sum(0)
+    average: Int64Array = scores.sum(0)
     average //= capacities.weight_sum
     return average
+
+
+def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
+    return cluster.least_free(PODS) > 0 and all(
+        request.amount <= cluster.least_free(request.resource) for request in state.requests
+    )
+
+
+def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:
+    # Percentages times weights are small whole numbers, so that this, too, is exact.
+    percent = _percent_as_float(part, capacities)
+    percent *= capacities.weights
+    total: FloatArray = sum(percent[1:], start=percent[0])
+    total /= capacities.weight_sum
+    return total.astype(np.int64)
 
 
 def _bits_of_all(state: _PreFilterState, nodes: NodeView) -> BitArray:
