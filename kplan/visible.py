@@ -40,6 +40,8 @@ def visible(text: str) -> str:
     """
     if not text.isprintable() or not text.isascii():
         text = "".join(character if _is_plain(character) else _escaped(character) for character in text)
+    if "::" not in text and "##" not in text:
+        return text
     return _COMMAND.sub(lambda command: f"\\x{ord(command[0][0]):02x}{command[0][1:]}", text)
 
 
@@ -92,7 +94,12 @@ def _shown(value: Any) -> Any:
 
 def as_json(document: Any) -> str:
     """Return a document of builtins as JSON that any terminal and log can hold; reading it gives the same texts."""
-    return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
+    import msgspec
+
+    try:
+        return escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    except (TypeError, ValueError, OverflowError):  # halves of pairs, and huge numbers
+        return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def json_bytes(data: bytes) -> bytes:
@@ -108,7 +115,7 @@ def escape_json(text: str) -> str:
     Only the strings of JSON hold anything to escape.
     """
     text = _UNUSUAL.sub(_escape_run, text)
-    return _COMMAND_IN_JSON.sub(r"\\u0023#", text)
+    return _COMMAND_IN_JSON.sub(r"\\u0023#", text) if "##" in text else text
 
 
 def _escape_run(run: re.Match[str]) -> str:
