@@ -115,7 +115,7 @@ def test_a_release_without_one_of_its_archives_is_refused(archives: Path) -> Non
 
 def test_a_tag_that_is_not_the_version_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "kplan").mkdir()
-    (tmp_path / "kplan" / "__init__.py").write_text('__version__ = "0.3.0"\n')
+    (tmp_path / "kplan" / "version.py").write_text('__version__ = "0.3.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("## [Unreleased]\n## [0.2.0] - 2026-01-01\n")
     problems = script("check_version").problems
     assert problems("v0.3.0", tmp_path) == ["the newest release in CHANGELOG.md is 0.2.0, and the version is 0.3.0"]
