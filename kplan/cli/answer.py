@@ -15,7 +15,7 @@ import typer
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
-from kplan.cli.formats import check_template
+from kplan.cli.formats import check_template, has_documents
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.pipelines import (
@@ -30,30 +30,24 @@ from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base, PodLike
+    from kplan.cluster.showing import Showing
     from kplan.config.model import SchedulerConfiguration
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Report
+    from kplan.effects.subject import Subject
     from kplan.framework.extenders import Extender
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
-    from kplan.subjects.incoming import Incoming
     from kplan.workloads import Manifests
 
 _MOST_ON_PAGE = 200
 """A page explains so many nodes of each kind for a pod, folded where there are many."""
 
+_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
+"""Formats that show details of a few of many replicas, and only the nodes of the others."""
+
 _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
-
-
-class Question(msgspec.Struct, frozen=True):
-    """The planner and the pods of a command's question."""
-
-    planner: Base
-    pods: Sequence[PodLike]  #: those of manifests, then those of the arguments, in their order
-    manifests: Manifests | None = None  #: None without manifests
-    names_pods: bool = False  #: the arguments also name pods of the snapshot
-    run_cronjobs: bool = False  #: cron jobs among other manifests start a run now
 
 
 def ask(
@@ -64,8 +58,8 @@ def ask(
     manifests: ManifestFlags | None = None,
     *,
     run_cronjobs: bool = False,
-) -> Question:
-    """Load cluster, configuration and manifests, and return the question to the planner.
+) -> Subject:
+    """Load cluster, configuration and manifests, and return what the question is about.
 
     Parameters
     ----------
@@ -114,18 +108,19 @@ def ask(
 
         planner = changed(planner, changes)
     loaded = _manifests(files, manifests, cluster, planner, verbosity)
-    if loaded is not None:
-        from kplan.workloads.started import started
+    from kplan.effects.subject import Subject, loaded_subject
 
-        loaded = started(loaded, run_cronjobs=run_cronjobs)
-    incoming = None if loaded is None else _incoming(loaded, planner)
-    if incoming is not None:
-        planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
+    subject = Subject(planner)
+    if loaded is not None:
+        subject = loaded_subject(planner, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
+    if not names:
+        return subject
+    base = subject.base
     named: list[PodLike] = []
     for name in names:
-        planner, pods = _pods_of(name, planner, manifests.namespace or cluster.default_namespace(), verbosity)
+        base, pods = _pods_of(name, base, manifests.namespace or cluster.default_namespace(), verbosity)
         named += pods
-    return Question(planner, [*(incoming.pods if incoming else ()), *named], loaded, bool(names), run_cronjobs)
+    return msgspec.structs.replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
 
 
 def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
@@ -184,12 +179,6 @@ def _manifests(
     )
 
 
-def _incoming(manifests: Manifests, planner: Base) -> Incoming:
-    from kplan.subjects.incoming import admit_manifests
-
-    return admit_manifests(manifests, planner.snapshot, minor=planner.release.number)
-
-
 def _extenders(
     config: SchedulerConfiguration, scheduler: SchedulerFlags, verbosity: VerbosityFlags
 ) -> Sequence[Extender]:
@@ -217,6 +206,23 @@ def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     from kplan.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
+
+
+def showing_of(output: OutputFlags, fail_on: Sequence[Condition]) -> Showing:
+    """Return how answers are shown in the output formats; raises UsageError as `formats_of`."""
+    from kplan.cluster.showing import Showing
+
+    formats = formats_of(output)
+    return Showing(
+        fail_on=fail_on,
+        nodes=shown_nodes(output),
+        others=shown_nodes(output, with_score_details=False),
+        is_outlined=_OUTLINE_FORMATS.issuperset(formats),
+        explain=output.explain,
+        is_whole=has_documents(formats),
+        with_map=wants_map(output, formats),
+        max_listed=output.max_listed,
+    )
 
 
 def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Shown:

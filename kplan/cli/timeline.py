@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
-from kplan.cli.answer import Question, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import formats_of, showing_of, shown_nodes, wants_map
 from kplan.cli.flags import OutputFlags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.updates import decisions_for, update_of
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.plan import PlanReport
     from kplan.effects.decisions import Decisions
+    from kplan.effects.subject import Subject
     from kplan.effects.timeline import TimelinePlan
     from kplan.simulation.applying import Rollout
     from kplan.simulation.durations import Durations
@@ -189,23 +189,22 @@ def check_alone(flags: TimelineFlags, others: Mapping[str, object]) -> None:
 
 
 def timed_change(
-    question: Question,
+    question: Subject,
     command: str,
     flags: TimelineFlags,
     *,
     rollout: str,
     output: OutputFlags,
     fail_on: Sequence[Condition],
-    replicas: int | None,
     quiet: bool,
 ) -> PlanReport:
     """Return the report about manifests and pending pods, with a clock."""
+    from kplan.effects.decisions import Decisions
     from kplan.effects.timeline import Apply, carry_out_in_time
 
-    update = update_of(question, replicas, even_new=True)
-    base, written = (question.planner, []) if update is None else update
-    base.on_progress = question.planner.on_progress
-    decisions = decisions_for(question, output)
+    update = question.update(even_new=True)
+    base, written = (question.base, []) if update is None else update
+    decisions = Decisions.of(showing_of(output, fail_on), question.origins)
     plan = carry_out_in_time(
         base,
         [Apply(0.0, written)],

@@ -38,8 +38,9 @@ from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.started import not_started, with_runs
 
 if TYPE_CHECKING:
-    from kplan.documents.plan import PlanReport
-    from kplan.odds.runs import Drawn
+    from msgspec import UnsetType
+
+    from kplan.documents.plan import Luck, PlanReport
 
 
 class Again(Protocol):
@@ -57,6 +58,10 @@ class Again(Protocol):
         """
 
 
+LuckOf = Callable[["Base", "ChangePlan", Sequence[Condition]], "Luck | UnsetType"]
+"""Called with the cluster of a question, the change, and what makes its verdict a failure."""
+
+
 @dataclass(frozen=True)
 class ChangePlan:
     """A change, carried out until nothing moves."""
@@ -71,8 +76,8 @@ class ChangePlan:
     options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
     #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
     again: Again | None = field(default=None, repr=False, compare=False)
-    #: the same change as a question that is drawn many times
-    drawn: Callable[[], Drawn] | None = field(default=None, repr=False, compare=False)
+    #: tells what differs between draws of the same change; None if nobody asks
+    luck: LuckOf | None = field(default=None, repr=False, compare=False)
     command: str = "plan"  #: the command that asks this question
     question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
@@ -132,7 +137,9 @@ class ChangePlan:
         change: ChangePlan = self
         if self.decide is not None:
             decided = self.decide(decisions)
-            change = dataclasses.replace(decided, left_out=self.left_out, again=self.again, retry=self.retry)
+            change = dataclasses.replace(
+                decided, left_out=self.left_out, again=self.again, retry=self.retry, luck=self.luck
+            )
         base = self.origin if self.question_base is None else self.question_base
         return change_report(base, change, self.command, fail_on=fail_on, nodes=shown, decisions=decisions)
 
@@ -201,19 +208,7 @@ def carry_out(
 
     updates = updates_of(base, workloads, autoscalers)
     change = apply(updates, decisions)
-
-    def drawn() -> Drawn:
-        from kplan.odds.of_changes import RolledOut
-
-        return RolledOut(tuple(workloads), rollout)
-
-    return dataclasses.replace(
-        change,
-        question_base=base,
-        decide=partial(apply, updates),
-        retry=apply,
-        drawn=None if additions or to_rest else drawn,
-    )
+    return dataclasses.replace(change, question_base=base, decide=partial(apply, updates), retry=apply)
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
@@ -339,18 +334,12 @@ def drain(
             waits=waits,
         )
 
-    def drawn() -> Drawn:
-        from kplan.odds.of_changes import Drained
-
-        return Drained(tuple(nodes), lost, one_by_one, rolling, replace, options)
-
     return dataclasses.replace(
         change,
         command="drain",
         question_base=base,
         again=again,
         decide=lambda noted: again(base, decisions=noted),
-        drawn=drawn,
     )
 
 

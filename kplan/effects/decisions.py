@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import UNSET
 
 from kplan.answers.placement import NodesShown, placement_of
+from kplan.cluster.showing import Showing
 from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
 from kplan.documents.placement import Origin, Outcome, PodPlacement
@@ -27,6 +29,18 @@ class Decisions(msgspec.Struct):
     origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
     #: NAMESPACE/NAME of a pod -> the decision that placed it
     placed: dict[str, PodPlacement] = {}
+
+    @classmethod
+    def of(cls, showing: Showing, origins: Mapping[str, Origin]) -> Decisions:
+        """Return what collects the decisions that an answer shows."""
+        return cls(
+            nodes=None if showing.nodes is UNSET else showing.nodes,
+            others=showing.others,
+            explains_others=not showing.is_outlined,
+            covers_updates=showing.explain,
+            covers_all=showing.is_whole,
+            origins=origins,
+        )
 
     def watch(self, simulation: Simulation, applied: Applied) -> None:
         """Collect the decisions about the pods of a workload from now on."""

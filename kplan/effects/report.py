@@ -21,7 +21,7 @@ from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
-from kplan.documents.plan import Action, Luck, PlanReport, PodChange
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.change import ChangePlan
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
@@ -97,15 +97,9 @@ def change_report(
         obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
         refused_nodes=change.refused_nodes,
         forced=_forced(base, change),
-        luck=_luck(base, change, chosen),
+        luck=UNSET if change.luck is None else change.luck(base, change, chosen),
         timeline=UNSET if timed is None else timed.timeline,
     )
-
-
-def _luck(base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
-    from kplan.odds.luck import luck_of_change
-
-    return luck_of_change(base, change, fail_on)
 
 
 def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:

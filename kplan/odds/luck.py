@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -25,13 +27,26 @@ MOST_STEPS: Final = 40
 MOST_NODES: Final = 1_000
 
 
-def luck_of_change(base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
+C = TypeVar("C", bound=ChangePlan)
+
+
+def with_luck(change: C, drawn: Drawn) -> C:
+    """Return a change whose report says what differs between draws of it.
+
+    Parameters
+    ----------
+    drawn : the same change
+    """
+    return replace(change, luck=partial(luck_of_change, drawn))
+
+
+def luck_of_change(drawn: Drawn, base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
     """Return what differs between draws of a change; absent where nothing does, or the change is too large to draw."""
-    if change.drawn is None or len(change.steps) > MOST_STEPS or len(base.session.cluster) > MOST_NODES:
+    if len(change.steps) > MOST_STEPS or len(base.session.cluster) > MOST_NODES:
         return UNSET
     if base.extenders or not any(step.node for step in change.steps):
         return UNSET
-    return _luck(base, change.drawn(), "drain" if change.command == "drain" else "plan", fail_on)
+    return _luck(base, drawn, "drain" if change.command == "drain" else "plan", fail_on)
 
 
 def _luck(base: Base, question: Drawn, command: Command, fail_on: Sequence[Condition]) -> Luck | UnsetType:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
-
-import msgspec
-from msgspec.structs import replace
+from collections.abc import Callable, Iterator, Sequence
 
 from kplan.answers.verdict import Happened
 from kplan.cluster.base import Base
@@ -20,7 +16,6 @@ from kplan.effects.change import (
     empty,
     follow,
     lose,
-    read_manifests,
     updates_of,
 )
 from kplan.effects.replacements import Fate, Fates
@@ -31,81 +26,58 @@ from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
-from kplan.workloads.applied import Manifest, WrittenWorkload
+from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
 
-B = TypeVar("B", bound=Base)
 
+def drained(
+    base: Base,
+    *,
+    nodes: Sequence[str],
+    lost: bool = False,
+    one_by_one: bool = False,
+    rolling: bool = False,
+    replace: bool = False,
+    options: DrainOptions | None = None,
+    is_single: bool = False,
+) -> Prepared:
+    """Prepare to drain nodes, or to lose them; see `kplan.odds.runs.Drawn`, and `kplan.effects.change.drain`."""
+    check_nodes(base, nodes)
+    origin = base_without_nodes(base, nodes) if lost else base
 
-class Drained(msgspec.Struct, frozen=True):
-    """Drains nodes, or loses them; attributes as the parameters of `Planner.drain`."""
+    def carry_out(simulation: Simulation) -> ChangePlan:
+        if lost:
+            return lose(simulation, origin, nodes)
+        return empty(simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
 
-    nodes: tuple[str, ...]
-    lost: bool = False
-    one_by_one: bool = False
-    rolling: bool = False
-    replace: bool = False
-    options: DrainOptions | None = None
-
-    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
-        """See `kplan.odds.runs.Drawn`."""
-        check_nodes(base, self.nodes)
-        origin = base_without_nodes(base, self.nodes) if self.lost else base
-
-        def carry_out(simulation: Simulation) -> ChangePlan:
-            if self.lost:
-                return lose(simulation, origin, self.nodes)
-            return empty(
-                simulation,
-                base,
-                self.nodes,
-                one_by_one=self.one_by_one,
-                rolling=self.rolling,
-                replace=self.replace,
-                options=self.options,
-            )
-
-        return _prepared(base, origin, self._pods(base), carry_out, is_single=is_single)
-
-    def _pods(self, base: Base) -> list[DrawnPod]:
-        """Return the pods that leave the nodes."""
-        simulation = base.at_rest
-        leaving = Drain(simulation).leaving(self.nodes) if not self.lost else Drain(simulation).on(self.nodes)
-        return [DrawnPod(pod.key, _workload_of(simulation, pod.row), node=pod.node) for pod in leaving]
-
-
-class RolledOut(msgspec.Struct, frozen=True):
-    """Applies workloads; the planner's cluster holds the other objects of the manifests."""
-
-    workloads: tuple[WrittenWorkload, ...]
-    rollout: Rollout = "auto"
-
-    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
-        """See `kplan.odds.runs.Drawn`."""
-        updates = updates_of(base, self.workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
-
-        def carry_out(simulation: Simulation) -> ChangePlan:
-            return follow(simulation, base, updates, self.rollout)
-
-        prepared = _prepared(base, base, (), carry_out, is_single=is_single)
-        return replace(prepared, workloads=tuple(update.key for update in updates.all))
+    work = Drain(base.at_rest)
+    leaving = work.on(nodes) if lost else work.leaving(nodes)
+    pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in leaving]
+    return _prepared(base, origin, carry_out, pods, is_single=is_single)
 
 
 def rolled_out(
-    base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout, *, run_cron_jobs: bool = False
-) -> tuple[B, RolledOut]:
-    """Return the question about the workloads of manifests, and a planner whose cluster holds their other objects."""
-    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
-    other = base.with_additions(written.additions, written.warnings)
-    return other, RolledOut(tuple(written.workloads), rollout)
+    base: Base, *, workloads: Sequence[WrittenWorkload], rollout: Rollout = "auto", is_single: bool = False
+) -> Prepared:
+    """Prepare to apply workloads; the cluster holds the other objects of the manifests."""
+    updates = updates_of(base, workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
+    names = tuple(update.key for update in updates.all)
+    return _prepared(
+        base,
+        base,
+        lambda simulation: follow(simulation, base, updates, rollout),
+        workloads=names,
+        is_single=is_single,
+    )
 
 
 def _prepared(
     base: Base,
     origin: Base,
-    pods: Sequence[DrawnPod],
     carry_out: Callable[[Simulation], ChangePlan],
+    pods: Sequence[DrawnPod] = (),
     *,
+    workloads: tuple[str, ...] = (),
     is_single: bool,
 ) -> Prepared:
     n_nodes = len(origin.session.cluster)
@@ -118,7 +90,7 @@ def _prepared(
                 simulation.session.sampling.start_index = generator.draw(n_nodes)
         return _ending(base, carry_out(simulation))
 
-    return Prepared(pods, run)
+    return Prepared(pods, run, workloads)
 
 
 def _ending(base: Base, change: ChangePlan) -> Ending:

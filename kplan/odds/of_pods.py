@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
 from msgspec import structs
 
 from kplan.api.references import object_name
@@ -27,73 +26,64 @@ Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
 """Starts a run in a session; the function returned with it gives, after the run, the pods or their replacements."""
 
 
-class InOrder(msgspec.Struct, frozen=True):
-    """Places pods in the order of `pods`; see `kplan.subjects.sequence.run_in_order`."""
+def in_order(
+    base: Base, *, pods: Sequence[PodLike], settle_preemption: bool = False, is_single: bool = False
+) -> Prepared:
+    """Prepare to place pods in order; see `kplan.odds.runs.Drawn`, and `kplan.Planner.odds` for the parameters."""
+    question = base.resolve(pods)
 
-    pods: tuple[PodLike, ...]
-    settle_preemption: bool = False
+    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+        if not settle_preemption and not is_single:
+            # Which pods would be evicted does not count here, so it must not cost a draw.
+            for framework in session.frameworks.values():
+                framework.post_filter_plugins = [
+                    plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
+                ]
+        return run_in_order(session, question.rows, settle_preemption=settle_preemption), lambda: question.rows
 
-    def resolve(self, base: Base) -> QuestionPods:
-        """Return the pods as rows of the planner's sessions."""
-        return base.resolve(self.pods)
-
-    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
-        """See `kplan.odds.runs.Drawn`."""
-        question, settles = self.resolve(base), self.settle_preemption
-
-        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-            if not settles and not is_single:
-                # Which pods would be evicted does not count here, so it must not cost a draw.
-                for framework in session.frameworks.values():
-                    others = [
-                        plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
-                    ]
-                    framework.post_filter_plugins = others
-            return run_in_order(session, question.rows, settle_preemption=settles), lambda: question.rows
-
-        return _prepared(base, question, start, is_single=is_single, settles=settles)
+    return _prepared(base, question, start, is_single=is_single, settles=settle_preemption)
 
 
-class InQueue(msgspec.Struct, frozen=True):
-    """Works off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
+def in_queue(
+    base: Base,
+    *,
+    pods: Sequence[PodLike] | None,
+    with_pending: bool,
+    recreate: bool,
+    max_rounds: int,
+    is_single: bool = False,
+) -> Prepared:
+    """Prepare to work off the scheduling queue; see `kplan.Planner.odds_of_queue` for the parameters.
 
-    #: pods, with_pending, recreate, max_rounds: as for `Planner.plan_queue`
-    pods: tuple[PodLike, ...] | None
-    with_pending: bool
-    recreate: bool
-    max_rounds: int
+    For an evicted pod that is recreated, its replacement counts.
+    """
+    from kplan.effects.queue_plan import with_successors
 
-    def resolve(self, base: Base) -> QuestionPods:
-        """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
-        question = base.queue_of(self.pods, with_pending=self.with_pending)
-        queue = enqueue(base.fork(question), question.rows)
-        rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-        return structs.replace(question, rows=rows, more={})
+    question = _queued(base, base.queue_of(pods, with_pending=with_pending))
+    listers = with_successors(base, question) if recreate else None
 
-    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
-        """See `kplan.odds.runs.Drawn`."""
-        from kplan.effects.queue_plan import with_successors
+    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+        session.nominate_from_status(question.rows)
+        work = QueueRun(session, question.rows, recreate=recreate, max_rounds=max_rounds, draws_turns=not is_single)
 
-        question = self.resolve(base)
-        listers = with_successors(base, question) if self.recreate else None
+        def latest() -> Iterable[int]:
+            latest_of = {pod: pod for pod in question.rows}
+            for eviction in work.evictions:
+                first = work.origin.get(eviction.pod, eviction.pod)
+                if first in latest_of and eviction.successor is not None:
+                    latest_of[first] = eviction.successor
+            return latest_of.values()
 
-        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-            session.nominate_from_status(question.rows)
-            work = QueueRun(
-                session, question.rows, recreate=self.recreate, max_rounds=self.max_rounds, draws_turns=not is_single
-            )
+        return iter(work), latest
 
-            def latest() -> Iterable[int]:
-                latest_of = {pod: pod for pod in question.rows}
-                for eviction in work.evictions:
-                    first = work.origin.get(eviction.pod, eviction.pod)
-                    if first in latest_of and eviction.successor is not None:
-                        latest_of[first] = eviction.successor
-                return latest_of.values()
+    return _prepared(base, question, start, listers, is_single=is_single, settles=True)
 
-            return iter(work), latest
 
-        return _prepared(base, question, start, listers, is_single=is_single, settles=True)
+def _queued(base: Base, question: QuestionPods) -> QuestionPods:
+    """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
+    queue = enqueue(base.fork(question), question.rows)
+    rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+    return structs.replace(question, rows=rows, more={})
 
 
 def _prepared(
@@ -124,7 +114,7 @@ def _prepared(
             unplaced[pod.key] = messages.get(row, "")
         return Ending(ends, evicted, violates, unplaced)
 
-    return Prepared(pods, carry_out)
+    return Prepared(pods, carry_out, question=question)
 
 
 def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:

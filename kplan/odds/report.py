@@ -20,7 +20,6 @@ from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.odds.runs import Drawn, draw, zones_of
 from kplan.odds.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
-from kplan.subjects.question_pods import QuestionPods
 
 Command = Literal["place", "plan", "drain"]
 
@@ -99,7 +98,6 @@ def odds_of(
     command: Command,
     runs: int,
     seed: int,
-    pods: QuestionPods | None = None,
     ask_all: AskAll | None = None,
     progress: Count | None = None,
 ) -> Odds:
@@ -107,10 +105,9 @@ def odds_of(
 
     Parameters
     ----------
-    pods : the pods of the question; None for a change
     ask_all, progress : as for `kplan.odds.runs.draw`
     """
-    tally = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
+    tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(
         runs=runs,
         seed=seed,

@@ -15,6 +15,7 @@ from kplan.cluster.base import Base
 from kplan.errors import UsageError
 from kplan.odds.branches import Branch, BranchRandom, all_runs
 from kplan.odds.tally import DrawnPod, Ending, Tally
+from kplan.subjects.question_pods import QuestionPods
 
 MAX_RUNS: Final = 1_000_000
 """More runs make the shares no more precise, and take days."""
@@ -37,12 +38,13 @@ class Prepared(msgspec.Struct, frozen=True):
     pods: Sequence[DrawnPod]  #: the pods of the question, in order
     carry_out: Callable[[BranchRandom], Ending]  #: carries out one branch of runs
     workloads: tuple[str, ...] = ()  #: the workloads of the question, KIND/NAMESPACE/NAME
+    question: QuestionPods | None = None  #: the same pods as rows; None for a change
 
 
 class Drawn(Protocol):
-    """A question that is drawn many times; can be sent to another process."""
+    """A question that is drawn many times; can be sent to another process, such as a partial of `of_pods.in_order`."""
 
-    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+    def __call__(self, base: Base, /, *, is_single: bool) -> Prepared:
         """Do the work that is the same for all runs.
 
         Parameters
@@ -60,7 +62,7 @@ class Branches(msgspec.Struct, frozen=True):
 
     def __call__(self, base: Base) -> Tally:
         """Carry the branches out, and count their outcomes."""
-        prepared = self.question.prepare(base, is_single=False)
+        prepared = self.question(base, is_single=False)
         tally = Tally()
         for branch in self.branches:
             _carry_out(prepared, BranchRandom(branch, self.seed), tally, _in_silence)
@@ -75,8 +77,8 @@ def draw(
     seed: int,
     ask_all: AskAll | None = None,
     progress: Count | None = None,
-) -> Tally:
-    """Answer a question many times, and count the outcomes.
+) -> tuple[Tally, QuestionPods | None]:
+    """Answer a question many times; return the counted outcomes, and the pods of the question.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def draw(
     if not 1 <= runs <= MAX_RUNS:
         raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")
     notify = progress or _in_silence
-    prepared = question.prepare(base, is_single=runs == 1)
+    prepared = question(base, is_single=runs == 1)
     tally = Tally.of(prepared.pods)
     start = all_runs(runs)
     if ask_all is None or runs == 1:
@@ -109,7 +111,7 @@ def draw(
             for other in ask_all(base, questions, progress=notify_part):
                 tally.merge(other)
     tally.complete(runs, prepared.pods, prepared.workloads)
-    return tally
+    return tally, prepared.question
 
 
 def _carry_out(prepared: Prepared, generator: BranchRandom, tally: Tally, notify: Callable[[int], None]) -> None:

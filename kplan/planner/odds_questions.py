@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kplan.cluster.asking import Count, answers
@@ -67,15 +68,14 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `place`, and when the number of runs is less than 1 or too large.
         """
-        from kplan.odds.of_pods import InOrder
+        from kplan.odds.of_pods import in_order
         from kplan.odds.report import odds_of
 
-        question = InOrder(tuple(listed(pods)), settle_preemption)
+        question = partial(in_order, pods=tuple(listed(pods)), settle_preemption=settle_preemption)
         return odds_of(
             self,
             question,
             command="place",
-            pods=question.resolve(self),
             runs=runs,
             seed=seed,
             ask_all=for_any_base(self, ask_all),
@@ -107,15 +107,20 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `odds`.
         """
-        from kplan.odds.of_pods import InQueue
+        from kplan.odds.of_pods import in_queue
         from kplan.odds.report import odds_of
 
-        question = InQueue(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
+        question = partial(
+            in_queue,
+            pods=None if pods is None else tuple(listed(pods)),
+            with_pending=with_pending,
+            recreate=recreate,
+            max_rounds=max_rounds,
+        )
         return odds_of(
             self,
             question,
             command="plan",
-            pods=question.resolve(self),
             runs=runs,
             seed=seed,
             ask_all=for_any_base(self, ask_all),
@@ -146,10 +151,13 @@ class OddsQuestions(Base):
         ManifestError, UsageError
             As for `roll_out` and `odds`.
         """
+        from kplan.effects.change import read_manifests
         from kplan.odds.of_changes import rolled_out
         from kplan.odds.report import odds_of
 
-        base, question = rolled_out(self, manifests, namespace, rollout, run_cron_jobs=run_cron_jobs)
+        written = read_manifests(self, manifests, namespace, run_cron_jobs=run_cron_jobs)
+        base = self.with_additions(written.additions, written.warnings)
+        question = partial(rolled_out, workloads=tuple(written.workloads), rollout=rollout)
         return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))
 
     def odds_of_drain(
@@ -177,8 +185,16 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `drain` and `odds`.
         """
-        from kplan.odds.of_changes import Drained
+        from kplan.odds.of_changes import drained
         from kplan.odds.report import odds_of
 
-        question = Drained(tuple(listed(nodes)), lost, one_by_one, rolling, replace, options)
+        question = partial(
+            drained,
+            nodes=tuple(listed(nodes)),
+            lost=lost,
+            one_by_one=one_by_one,
+            rolling=rolling,
+            replace=replace,
+            options=options,
+        )
         return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))

@@ -6,6 +6,7 @@ Modules that only one question needs are imported when it is called, so that the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -253,10 +254,12 @@ class Planner(RoomQuestions, OddsQuestions):
             When the snapshot has no such node.
         """
         from kplan.effects.change import drain
+        from kplan.odds.luck import with_luck
+        from kplan.odds.of_changes import drained
 
-        return drain(
-            self, listed(nodes), lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
-        )
+        names = tuple(listed(nodes))
+        ways: Any = {"lost": lost, "one_by_one": one_by_one, "rolling": rolling, "replace": replace, "options": options}
+        return with_luck(drain(self, names, **ways), partial(drained, nodes=names, **ways))
 
     def drain_in_turn(
         self,

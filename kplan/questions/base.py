@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+
+from kplan.cluster.showing import PLAIN, Showing
 
 if TYPE_CHECKING:
-    from kplan.answers.placement import NodesShown
-    from kplan.cluster.asking import AskAll
-    from kplan.cluster.base import Base, Progress
-    from kplan.documents.base import Condition, Head
+    from kplan.cluster.base import Base
+    from kplan.documents.base import Head
+    from kplan.effects.subject import Subject
+
+__all__ = ["PLAIN", "AboutPods", "Manifest", "PodName", "Question", "RolloutMode", "Showing"]
 
 Manifest = str | dict[str, Any]
 """A file, a directory, or an object."""
@@ -20,37 +21,8 @@ Manifest = str | dict[str, Any]
 PodName = str | dict[str, Any]
 """NAMESPACE/NAME of a pending pod, or a pod object."""
 
-
-class Showing(msgspec.Struct, frozen=True):
-    """How an answer is computed, and how much of it its document holds; the defaults are those of Python.
-
-    Attributes
-    ----------
-    fail_on : what makes the verdict a failure; None for the default of the question
-    nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
-    others : the nodes that other decisions explain
-    is_outlined : other decisions are left out, because no format shows them
-    explain : everything that is known about each decision
-    is_whole : a format holds the whole document, with the decision about each pod
-    with_map : every node before and after
-    max_listed : the number of pods in the document; the others are counted; None for all
-    ask_all : answers what can be answered in parallel; None for one after the other
-    progress : called while the answer is computed
-    """
-
-    fail_on: Sequence[Condition] | None = None
-    nodes: NodesShown | UnsetType = UNSET
-    others: NodesShown = None
-    is_outlined: bool = False
-    explain: bool = False
-    is_whole: bool = False
-    with_map: bool = False
-    max_listed: int | None = None
-    ask_all: AskAll | None = None
-    progress: Progress | None = None
-
-
-PLAIN = Showing()
+RolloutMode = Literal["auto", "always", "never"]
+"""Whether a workload of the cluster rolls out: where its template changes, always, or never."""
 
 
 def _tag(name: str) -> str:
@@ -79,9 +51,51 @@ class Question(
         KplanError
             When the question does not fit the cluster, or its manifests are invalid.
         """
+        return self.answer_about(self.subject(base), showing)
+
+    def subject(self, base: Base) -> Subject:
+        """Return what the question is about."""
+        from kplan.effects.subject import Subject
+
+        return Subject(base)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> Head:
+        """Return the same as `answer`, about pods and manifests that are read already."""
         raise NotImplementedError(type(self).__name__)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question as a document of plain values."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         return {"apiVersion": self.api_version, **fields}
+
+
+class AboutPods(Question, frozen=True):
+    """A question about pods and manifests.
+
+    Attributes
+    ----------
+    pods : NAMESPACE/NAME of pending pods, or pod objects
+    manifests : files, directories or objects; workloads of the cluster are updated as their controllers do it
+    namespace : for objects that name none
+    replicas : the number of pods of each workload, in place of its own
+    run_cron_jobs : each cron job starts a run now
+    """
+
+    pods: tuple[PodName, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    namespace: str = ""
+    replicas: int | None = None
+    run_cron_jobs: bool = False
+
+    def subject(self, base: Base) -> Subject:
+        """Return the pods, and a cluster that holds the other objects of the manifests."""
+        from kplan.effects.subject import subject_of
+
+        return subject_of(
+            base,
+            self.manifests,
+            self.pods,
+            namespace=self.namespace,
+            replicas=self.replicas,
+            run_cron_jobs=self.run_cron_jobs,
+        )

@@ -16,11 +16,11 @@ from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, Verbosit
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
 from kplan.cli.no_effect import tell_no_effect
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.capacity.other_commands import CapacityQuestions, OtherQuestions
-from kplan.questions.plan.command import SaveOption, saving
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot

@@ -8,9 +8,12 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.wellknown import ZONE
+from kplan.cluster.base import PodLike
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
+from kplan.subjects.incoming import IncomingPod
+from kplan.workloads.manifests import Manifests, ManifestWorkload
 
 MOST_PARTS = 12
 """So many parts of a change are taken away, the first ones: each is the whole question once more."""
@@ -90,3 +93,30 @@ def _new_pods(row: WorkloadDifference | None) -> dict[str, int]:
 
 def _zone(node: Node) -> str:
     return node.metadata.labels.get(ZONE, "")
+
+
+def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
+    """Return manifests without a workload, or with it as it was in earlier ones.
+
+    Parameters
+    ----------
+    key : KIND/NAMESPACE/NAME
+    """
+
+    def is_it(workload: ManifestWorkload) -> bool:
+        return workload.key == key
+
+    gone = {id(workload.item) for workload in manifests.workloads if is_it(workload)}
+    was = () if earlier is None else tuple(filter(is_it, earlier.workloads))
+    return replace(
+        manifests,
+        workloads=(*(workload for workload in manifests.workloads if not is_it(workload)), *was),
+        items=(*(item for item in manifests.items if id(item) not in gone), *(workload.item for workload in was)),
+    )
+
+
+def pods_without(pods: Sequence[PodLike], key: str) -> list[PodLike]:
+    """Return the pods of a question without those of a workload of its manifests, KIND/NAMESPACE/NAME."""
+    return [
+        pod for pod in pods if not isinstance(pod, IncomingPod) or pod.origin.key_in(pod.pod.metadata.namespace) != key
+    ]

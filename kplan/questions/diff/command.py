@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import Question, ask, emit, formats_of, wants_map
+from kplan.cli.answer import ask, emit, formats_of, showing_of, wants_map
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
-from kplan.cli.updates import RolloutMode, change_document, has_updates, origins_of
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
-from kplan.questions.plan.command import SaveOption, saving
 
 if TYPE_CHECKING:
     from kplan.answers.plan import Plan
     from kplan.documents.base import Condition, Report
     from kplan.documents.diff import DiffReport
     from kplan.effects.queue_plan import QueuePlan
+    from kplan.effects.subject import Subject
     from kplan.questions.diff.compared import ComparedAnswer
 
 _CONDITIONS = ("regression", "warning", "none")
@@ -136,25 +136,21 @@ def diff(
             base = ask(first, earlier, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
         else:
             base = _without_manifests(ask((), earlier, scheduler, verbosity))
-        before, after = _answers((base, question), titles, manifests, output)
-        document = _with_causes(
-            diff_report(before, after, fail_on=fail_on), (base, question), titles, manifests, output
-        )
+        before, after = _answers((base, question), titles, output)
+        document = _with_causes(diff_report(before, after, fail_on=fail_on), (base, question), titles, output)
     emit(document, output, verbosity, question.manifests)
 
 
 def _with_causes(
     document: DiffReport,
-    questions: tuple[Question, Question],
+    questions: tuple[Subject, Subject],
     titles: tuple[str, str],
-    manifests: ManifestFlags,
     output: OutputFlags,
 ) -> DiffReport:
     """Return the differences with the manifests that cause that workloads wait."""
     from msgspec.structs import replace
 
-    from kplan.cli.updates import pods_without, without_workload
-    from kplan.questions.diff.blame import waiting_rows, with_causes
+    from kplan.questions.diff.blame import pods_without, waiting_rows, with_causes, without_workload
     from kplan.questions.diff.document import diff_report
 
     base, question = questions
@@ -169,12 +165,12 @@ def _with_causes(
             pods=pods_without(question.pods, part),
             manifests=without_workload(question.manifests, part, base.manifests),
         )
-        return diff_report(*_answers((base, fewer), titles, manifests, output))
+        return diff_report(*_answers((base, fewer), titles, output))
 
-    return with_causes(document, parts, ask_without, question.planner.world.node_by_name)
+    return with_causes(document, parts, ask_without, question.base.world.node_by_name)
 
 
-def _without_manifests(question: Question) -> Question:
+def _without_manifests(question: Subject) -> Subject:
     """Return the question about manifests that do not exist yet."""
     from msgspec.structs import replace
 
@@ -228,19 +224,23 @@ def _titles(
 
 
 def _answers(
-    questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
+    questions: Sequence[Subject], titles: Sequence[str], output: OutputFlags
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     from kplan.answers.plan import Plan
     from kplan.answers.utilisation import cluster_usage, largest
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Report
+    from kplan.effects.updating import has_updates
     from kplan.questions.diff.compared import ComparedAnswer
     from kplan.questions.diff.costs import requests_of
 
     # Both sides run the same course: what only one of them set in motion would look like a difference.
-    is_change = any(has_updates(question) for question in questions)
-    answers = [_ask(question, manifests, output, is_change=is_change) for question in questions]
+    is_change = any(
+        question.manifests is not None and has_updates(question.manifests, question.base.snapshot)
+        for question in questions
+    )
+    answers = [_ask(question, output, is_change=is_change) for question in questions]
     chosen: dict[str, set[str]] = {}
     for answer in answers:
         if not isinstance(answer, Report):
@@ -249,8 +249,8 @@ def _answers(
     with_map = wants_map(output, formats_of(output))
     compared: list[ComparedAnswer] = []
     for question, answer, title in zip(questions, answers, titles, strict=True):
-        names = frozenset(question.planner.world.node_by_name)
-        origins, requests = origins_of(question.manifests), requests_of(question.manifests)
+        names = frozenset(question.base.world.node_by_name)
+        origins, requests = question.origins, requests_of(question.manifests)
         if isinstance(answer, Report):
             compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
             continue
@@ -264,25 +264,16 @@ def _answers(
     return compared[0], compared[1]
 
 
-def _ask(
-    question: Question, manifests: ManifestFlags, output: OutputFlags, *, is_change: bool
-) -> Plan | QueuePlan | Report:
+def _ask(question: Subject, output: OutputFlags, *, is_change: bool) -> Plan | QueuePlan | Report:
     """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
     from kplan.cluster.in_order import place_in_order
     from kplan.effects.queued import work_off
+    from kplan.questions.updates import change_of
 
     if is_change:
-        change = change_document(
-            question,
-            "plan",
-            rollout=RolloutMode.AUTO,
-            output=output,
-            fail_on=(),
-            replicas=manifests.replicas,
-            to_rest=True,
-        )
+        change = change_of(question, "auto", "plan", showing_of(output, ()), to_rest=True)
         if change is not None:
             return change
     if question.manifests is None and not question.names_pods:
-        return work_off(question.planner)
-    return place_in_order(question.planner, question.pods)
+        return work_off(question.base)
+    return place_in_order(question.base, question.pods)

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, showing_of, shown_nodes, wants_map
 from kplan.cli.arguments import node_names
 from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.formats import has_documents
 from kplan.cli.help import MORE
 from kplan.cli.phases import busy, counted
-from kplan.cli.runs import odds_document
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone
-from kplan.cli.updates import has_documents
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
+from kplan.questions.drain.question import Drain, How
 from kplan.questions.drain.upgrading import UpgradeFlags, Way, timed_drain
-from kplan.questions.plan.command import SaveOption, saving
+from kplan.questions.running import many_runs
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -134,9 +135,10 @@ def drain(
     from kplan.effects.change import drain as drain_nodes
     from kplan.effects.decisions import Decisions
     from kplan.effects.report import change_report
+    from kplan.odds.luck import with_luck
     from kplan.simulation.draining import DrainOptions
 
-    planner = question.planner
+    planner = question.base
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     names = choice.of(planner.world, node_names(nodes or ()), or_all=is_separate)
     if runbook:
@@ -162,22 +164,15 @@ def drain(
             )
         emit(document, output, verbosity)
         return
+    how: How = "lost" if lost else "one-by-one" if one_by_one else "replace" if replace else "together"
+    drained = Drain(nodes=tuple(names), how="rolling" if rolling and not replace else how, options=options)
     if runs is not None:
-        from kplan.odds.of_changes import Drained
-
-        drained = Drained(tuple(names), lost, one_by_one, rolling, replace, options)
-        odds = odds_document(
-            planner,
-            drained,
-            None,
-            command="drain",
-            runs=runs,
-            fail_on=fail_on,
-            scheduler=scheduler,
-            sweeping=sweeping,
-            verbosity=verbosity,
+        showing = showing_of(output, fail_on)
+        emit(
+            many_runs(drained, question, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity),
+            output,
+            verbosity,
         )
-        emit(odds, output, verbosity)
         return
     if time.has_clock:
         way: Way = "replace" if replace else "rolling" if rolling else "together"
@@ -194,8 +189,7 @@ def drain(
         )
         emit(timed, output, verbosity)
         return
-    shown = shown_nodes(output)
-    decisions = Decisions(nodes=shown, others=shown_nodes(output, with_score_details=False))
+    decisions = Decisions(nodes=shown_nodes(output), others=shown_nodes(output, with_score_details=False))
     with counted("draining nodes", planner, quiet=verbosity.quiet):
         change = drain_nodes(
             planner,
@@ -211,10 +205,10 @@ def drain(
     emit(
         change_report(
             planner,
-            change,
+            with_luck(change, drained.drawn(question)[1]),
             "drain",
             fail_on=fail_on,
-            nodes=shown,
+            nodes=decisions.nodes,
             decisions=decisions,
             with_map=with_map,
             max_listed=output.max_listed,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
 
 from kplan.errors import UsageError
 from kplan.questions.base import PLAIN, Question, Showing
@@ -11,8 +12,8 @@ from kplan.simulation.draining import DrainOptions
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
+    from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
-    from kplan.subjects.question_pods import QuestionPods
 
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 
@@ -38,6 +39,8 @@ class Drain(Question, frozen=True):
     options : the flags of ``kubectl drain``
     """
 
+    command: ClassVar[Literal["drain"]] = "drain"
+
     nodes: tuple[str, ...]
     how: How = "together"
     options: DrainOptions = DrainOptions()
@@ -56,9 +59,11 @@ class Drain(Question, frozen=True):
         """Return the PlanReport."""
         from kplan.effects.change import drain
         from kplan.effects.report import change_report
+        from kplan.odds.luck import with_luck
 
         self.check()
-        change = drain(base, self.nodes, **self.ways, options=self.options)
+        _, drawn = self.drawn(self.subject(base))
+        change = with_luck(drain(base, self.nodes, **self.ways, options=self.options), drawn)
         return change_report(base, change, "drain", fail_on=showing.fail_on)
 
     def check(self) -> None:
@@ -66,9 +71,9 @@ class Drain(Question, frozen=True):
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
 
-    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
+    def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_changes import Drained
+        from kplan.odds.of_changes import drained
 
         self.check()
-        return base, Drained(self.nodes, **self.ways, options=self.options), None
+        return subject.base, partial(drained, nodes=self.nodes, **self.ways, options=self.options)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 import typer
 
-from kplan.cli.answer import Question
+from kplan.cli.answer import showing_of
 from kplan.cli.flags import OutputFlags, VerbosityFlags
 from kplan.cli.help import MORE
 from kplan.cli.phases import counted
 from kplan.cli.timeline import TimelineFlags, seconds_of, timed_report
-from kplan.cli.updates import decisions_for
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.plan import PlanReport
+    from kplan.effects.subject import Subject
     from kplan.simulation.draining import DrainOptions
     from kplan.simulation.node_upgrade import Upgrade
 
@@ -174,7 +174,7 @@ class UpgradeFlags:
 
 
 def timed_drain(
-    question: Question,
+    question: Subject,
     nodes: Sequence[str],
     options: DrainOptions,
     way: Way,
@@ -186,15 +186,16 @@ def timed_drain(
     verbosity: VerbosityFlags,
 ) -> PlanReport:
     """Return the report about a drain, or an upgrade, with a clock."""
+    from kplan.effects.decisions import Decisions
     from kplan.effects.timeline import Drained, carry_out_in_time
 
-    planner, surge = question.planner, list[str]()
+    planner, surge = question.base, list[str]()
     if way == "replace":
         on_progress = planner.on_progress
         planner, surge = flags.with_surge(planner, nodes)
         planner.on_progress = on_progress
     upgrade = None if way == "together" else flags.upgrade(surge, replace=way == "replace")
-    decisions = decisions_for(question, output)
+    decisions = Decisions.of(showing_of(output, fail_on), {})
     with counted("draining nodes", planner, quiet=verbosity.quiet):
         plan = carry_out_in_time(
             planner,

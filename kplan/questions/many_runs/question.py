@@ -13,7 +13,11 @@ from kplan.questions.plan.question import Plan
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.odds import OddsReport
-    from kplan.odds.report import Command
+    from kplan.effects.subject import Subject
+
+
+Drawable = Place | Plan | Drain
+"""Questions that can be drawn: each has `drawn`."""
 
 
 class ManyRuns(Question, frozen=True):
@@ -26,17 +30,26 @@ class ManyRuns(Question, frozen=True):
     seed : of the draws; the same seed gives the same answer
     """
 
-    question: Place | Plan | Drain
+    question: Drawable
     runs: int = DEFAULT_RUNS
     seed: int = DEFAULT_SEED
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> OddsReport:
+    def subject(self, base: Base) -> Subject:
+        """Return what the question is about that is asked many times."""
+        return self.question.subject(base)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> OddsReport:
         """Return the OddsReport."""
         from kplan.odds.report import odds_of
 
-        base, drawn, pods = self.question.drawn(base)
-        command: Command = (
-            "drain" if isinstance(self.question, Drain) else "plan" if isinstance(self.question, Plan) else "place"
+        base, drawn = self.question.drawn(subject)
+        odds = odds_of(
+            base,
+            drawn,
+            command=self.question.command,
+            runs=self.runs,
+            seed=self.seed,
+            ask_all=showing.ask_all,
+            progress=showing.progress,
         )
-        odds = odds_of(base, drawn, command=command, runs=self.runs, seed=self.seed, pods=pods, ask_all=showing.ask_all)
         return odds.report(fail_on=showing.fail_on)

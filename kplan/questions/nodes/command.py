@@ -11,9 +11,9 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.phases import busy
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
-from kplan.questions.plan.command import SaveOption, saving
 
 _NO_AUTOSCALER = (
     "name its groups with --node-groups FILE (kplan snapshot groups prints those that it finds), or choose --autoscaler"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import Question, ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, showing_of
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
     ManifestFlags,
@@ -19,21 +19,17 @@ from kplan.cli.flags import (
     with_flags,
 )
 from kplan.cli.phases import counted
-from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
-from kplan.cli.updates import RolloutMode, RolloutOption, change_document
+from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import NotFoundError, UsageError
+from kplan.questions.running import many_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from kplan.effects.subject import Subject
 
-    from kplan.answers.placement import Placement
-    from kplan.diagnosis.explanation import Shown
-
-_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that show details of a few of many replicas, and only the nodes of the others."""
+_FOLLOWING = "following what the manifests change"
 
 
 @with_flags
@@ -72,91 +68,45 @@ def place(
         raise UsageError("nothing to place", hint=hint)
     check_alone(time, {"--runs": runs})
     sweeping.check()
-    fail_on = fail_on_of(output, "place")
-    formats = formats_of(output)
-    is_outlined = _OUTLINE_FORMATS.issuperset(formats)
-    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    if is_chosen and not question.pods:
-        question = _pending(question, choice, namespace)
+    showing = showing_of(output, fail_on_of(output, "place"))
+    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    if is_chosen and not subject.pods:
+        subject = _pending(subject, choice, namespace)
     if time.has_clock:
-        if question.names_pods or question.manifests is None:
+        if subject.names_pods or subject.manifests is None:
             hint = "give manifests, or ask kplan plan --timeline for when pending pods run"
             raise UsageError("--timeline needs manifests", hint=hint)
-        with counted("following what the manifests change", question.planner, quiet=verbosity.quiet):
+        with counted(_FOLLOWING, subject.base, quiet=verbosity.quiet):
             timed = timed_change(
-                question,
+                subject,
                 "place",
                 time,
                 rollout=rollout.value,
                 output=output,
-                fail_on=fail_on,
-                replicas=manifests.replicas,
+                fail_on=showing.fail_on or (),
                 quiet=verbosity.quiet,
             )
-        emit(timed, output, verbosity, question.manifests)
+        emit(timed, output, verbosity, subject.manifests)
         return
-    if runs is not None:
-        from kplan.odds.of_pods import InOrder
+    from kplan.questions.place.question import Place
 
-        odds = odds_document(
-            *question_of_runs(question, InOrder(tuple(question.pods)), rollout, manifests.replicas),
-            command="place",
-            runs=runs,
-            fail_on=fail_on,
-            scheduler=scheduler,
-            sweeping=sweeping,
-            verbosity=verbosity,
-        )
+    question = Place(rollout=rollout.value)
+    if runs is not None:
+        odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
         emit(odds, output, verbosity)
         return
-    with counted("following what the manifests change", question.planner, quiet=verbosity.quiet):
-        change = change_document(
-            question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
-        )
-    if change is not None:
-        emit(change, output, verbosity, question.manifests)
-        return
-    from kplan.cluster.in_order import place_in_order
-
-    with counted("deciding where pods go", question.planner, quiet=verbosity.quiet):
-        plan = place_in_order(question.planner, question.pods)
-    listed = plan.placements[: output.max_listed]
-    others = shown_nodes(output, with_score_details=False)
-    nodes_of = nodes_to_show(listed, shown_nodes(output), others, is_outlined=is_outlined)
-    with_map = wants_map(output, formats)
-    document = plan.report(fail_on=fail_on, nodes_of=nodes_of, max_listed=output.max_listed, with_map=with_map)
-    emit(document, output, verbosity, question.manifests)
+    doing = _FOLLOWING if subject.has_updates else "deciding where pods go"
+    with counted(doing, subject.base, quiet=verbosity.quiet):
+        document = question.answer_about(subject, showing)
+    emit(document, output, verbosity, subject.manifests)
 
 
-def _pending(question: Question, choice: PodChoiceFlags, namespace: str) -> Question:
-    """Return the question about the chosen pending pods; raises NotFoundError where there are none."""
-    planner = question.planner
-    known = planner.world.pod_by_key
-    keys = choice.keys_of((known[key] for key in planner.pending_keys()), namespace)
+def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
+    """Return the same about the chosen pending pods; raises NotFoundError where there are none."""
+    known = subject.base.world.pod_by_key
+    keys = choice.keys_of((known[key] for key in subject.base.pending_keys()), namespace)
     if not keys:
         where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""
         hint = "name a pod as NAMESPACE/NAME, or a manifest: kplan place web.yaml"
         raise NotFoundError(f"no such pending pod{where}", hint=hint)
-    return replace(question, pods=keys, names_pods=True)
-
-
-def nodes_to_show(
-    placements: Sequence[Placement], in_full: Shown, else_shown: Shown, *, is_outlined: bool
-) -> dict[int, Shown | None]:
-    """Return the nodes to show for each placement: in full for placements that tables show in full.
-
-    Parameters
-    ----------
-    in_full : for the first of each outcome of a workload
-    is_outlined : the other replicas need no nodes
-    """
-    from kplan.questions.place.view import representatives, unplaced_daemons, workload_groups
-
-    groups = workload_groups([placement.pod for placement in placements])
-    chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
-    chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
-    return {
-        index: in_full if index in chosen else else_shown
-        for index in range(len(placements))
-        if index in chosen or not is_outlined
-    }
+    return replace(subject, pods=keys, names_pods=True)

@@ -2,78 +2,87 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from msgspec import UNSET
 
 from kplan.errors import UsageError
-from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
+from kplan.questions.base import PLAIN, AboutPods, RolloutMode, Showing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.answers.placement import Placement
+    from kplan.answers.placement_report import NodesOf
     from kplan.cluster.base import Base
     from kplan.documents.placement import PlacementReport
     from kplan.documents.plan import PlanReport
+    from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
-    from kplan.questions.subjects import Subject
-    from kplan.subjects.question_pods import QuestionPods
 
 
-class Place(Question, frozen=True):
+class Place(AboutPods, frozen=True):
     """Asks where these pods would land, one after the other.
 
     Attributes
     ----------
-    pods : NAMESPACE/NAME of pending pods, or pod objects
-    manifests : files, directories or objects; workloads of the cluster are updated as their controllers do it
-    namespace : for objects that name none
-    replicas : the number of pods of each workload, in place of its own
     rollout : whether a workload of the cluster rolls out: where its template changes, always, or never
-    run_cron_jobs : each cron job starts a run now
     settle_preemption : evict the victims of preemption, and try the pod again
     """
 
-    pods: tuple[PodName, ...] = ()
-    manifests: tuple[Manifest, ...] = ()
-    namespace: str = ""
-    replicas: int | None = None
-    rollout: Literal["auto", "always", "never"] = "auto"
-    run_cron_jobs: bool = False
+    command: ClassVar[Literal["place"]] = "place"
+
+    rollout: RolloutMode = "auto"
     settle_preemption: bool = False
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
-        """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
-        subject = self._subject(base)
-        if subject.update is not None:
-            from kplan.effects.change import carry_out
-            from kplan.effects.report import change_report
-
-            base, workloads = subject.update
-            change = carry_out(base, workloads, rollout=self.rollout)
-            return change_report(base, change, "place", fail_on=showing.fail_on)
-        from kplan.cluster.in_order import place_in_order
-
-        plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
-        return plan.report(fail_on=showing.fail_on)
-
-    def _subject(self, base: Base) -> Subject:
-        from kplan.questions.subjects import subject_of
-
+    def subject(self, base: Base) -> Subject:
+        """Return the pods, and a cluster that holds the other objects of the manifests."""
         if not self.pods and not self.manifests:
             raise UsageError("nothing to place", hint="name pods or manifests")
-        return subject_of(
-            base,
-            self.pods,
-            self.manifests,
-            namespace=self.namespace,
-            replicas=self.replicas,
-            run_cron_jobs=self.run_cron_jobs,
+        return super().subject(base)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
+        """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
+        from kplan.cluster.in_order import place_in_order
+        from kplan.questions.updates import change_of
+
+        change = change_of(subject, self.rollout, self.command, showing)
+        if change is not None:
+            return change
+        plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
+        return plan.report(
+            fail_on=showing.fail_on,
+            nodes_of=nodes_to_show(plan.placements[: showing.max_listed], showing),
+            max_listed=showing.max_listed,
+            with_map=showing.with_map,
         )
 
-    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
+    def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_changes import RolledOut
-        from kplan.odds.of_pods import InOrder
+        from kplan.odds.of_pods import in_order
+        from kplan.questions.updates import drawn_update
 
-        subject = self._subject(base)
-        if subject.update is not None:
-            return subject.update.base, RolledOut(tuple(subject.update.workloads), self.rollout), None
-        question = InOrder(tuple(subject.pods), self.settle_preemption)
-        return subject.base, question, question.resolve(subject.base)
+        update = subject.update()
+        if update is not None:
+            return update.base, drawn_update(update.workloads, self.rollout)
+        return subject.base, partial(in_order, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)
+
+
+def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf | None:
+    """Return the nodes to show for each placement: in full for the first of each outcome of a workload.
+
+    None shows all nodes for all placements.
+    """
+    if showing.nodes is UNSET:
+        return None
+    from kplan.questions.place.view import representatives, unplaced_daemons, workload_groups
+
+    groups = workload_groups([placement.pod for placement in placements])
+    chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
+    chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
+    return {
+        index: showing.nodes if index in chosen else showing.others
+        for index in range(len(placements))
+        if index in chosen or not showing.is_outlined
+    }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, showing_of
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
     ManifestFlags,
@@ -21,33 +21,20 @@ from kplan.cli.flags import (
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.phases import busy, counted
-from kplan.cli.runs import odds_document, question_of_runs
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
-from kplan.cli.updates import RolloutMode, RolloutOption, change_document
+from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
+from kplan.questions.running import many_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from kplan.answers.placement_report import NodesOf
-    from kplan.documents.base import Condition, Report
-    from kplan.documents.plan import PlanReport
-    from kplan.effects.queue_plan import QueuePlan
-
-Flags = TypeVar("Flags", bound=OutputFlags)
+    from kplan.documents.base import Report
 
 _DEFAULT_ROUNDS = 10
-_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that show pods that stay pending in full, and only the nodes of the others."""
-
-SaveOption = Annotated[
-    str,
-    typer.Option(
-        "--save", metavar="FILE", help="Also save the report as JSON, for kplan show.", rich_help_panel="Output"
-    ),
-]
 
 
 @with_flags
@@ -111,65 +98,45 @@ def plan(
     check_alone(time, {"--queue": queue, "--runs": runs, "--only-given": excludes_pending})
     sweeping.check()
     output = saving(output, save)
-    fail_on = fail_on_of(output, "plan")
-    formats = formats_of(output)
+    showing = showing_of(output, fail_on_of(output, "plan"))
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    doing, planner = "working through the scheduling queue", question.planner
-    pods, with_pending = question.pods, not excludes_pending
-    if with_pending and (choice.selector or namespace):
-        known = planner.world.pod_by_key
-        pods = [*pods, *choice.keys_of((known[key] for key in planner.pending_keys()), namespace)]
-        with_pending = False
-    runs_once = runs is None and not queue
-    with counted(doing, planner, quiet=verbosity.quiet) if runs_once else busy(doing, quiet=verbosity.quiet):
-        if queue:
-            from kplan.effects.queue_plan import queue_report
+    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    doing, base = "working through the scheduling queue", subject.base
+    only_these = excludes_pending
+    if not only_these and (choice.selector or namespace):
+        known = base.world.pod_by_key
+        chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
+        subject, only_these = replace(subject, pods=[*subject.pods, *chosen]), True
+    from kplan.questions.plan.question import Plan, Queue
 
-            queued = planner.queue_of(pods, with_pending=with_pending)
-            document: Report = queue_report(planner, queued, fail_on=fail_on)
+    question = Plan(rollout=rollout.value, only_these=only_these, recreate=recreate, max_rounds=max_rounds)
+    runs_once = runs is None and not queue
+    with counted(doing, base, quiet=verbosity.quiet) if runs_once else busy(doing, quiet=verbosity.quiet):
+        if queue:
+            document: Report = Queue(only_these=only_these).answer_about(subject, showing)
         elif time.has_clock:
             document = timed_change(
-                question,
+                subject,
                 "plan",
                 time,
                 rollout=rollout.value,
                 output=output,
-                fail_on=fail_on,
-                replicas=manifests.replicas,
+                fail_on=showing.fail_on or (),
                 quiet=verbosity.quiet,
             )
         elif runs is not None:
-            from kplan.odds.of_pods import InQueue
-
-            in_queue = InQueue(tuple(pods), with_pending, recreate, max_rounds)
-            document = odds_document(
-                *question_of_runs(question, in_queue, rollout, manifests.replicas),
-                command="plan",
-                runs=runs,
-                fail_on=fail_on,
-                scheduler=scheduler,
-                sweeping=sweeping,
-                verbosity=verbosity,
+            document = many_runs(
+                question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity
             )
-        elif (
-            change := change_document(
-                question, "plan", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
-            )
-        ) is not None:
-            document = change
-            if not verbosity.quiet:
+        else:
+            document = question.answer_about(subject, showing)
+            if subject.has_updates and not verbosity.quiet:
                 options = _passed_over(
                     choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds
                 )
                 for option in options:
                     tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
-        else:
-            from kplan.effects.queued import work_off
-
-            planned = work_off(planner, pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
-            document = plan_document(planned, "plan", output, fail_on, formats)
-    emit(document, output, verbosity, question.manifests)
+    emit(document, output, verbosity, subject.manifests)
 
 
 def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bool, max_rounds: int) -> Iterator[str]:
@@ -181,38 +148,3 @@ def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bo
         "--selector": bool(choice.selector),
     }
     return (option for option, is_set in options.items() if is_set)
-
-
-def saving(output: Flags, path: str) -> Flags:
-    """Return output flags that also save the report as JSON."""
-    return output if not path else dataclasses.replace(output, report=[*(output.report or ()), f"json={path}"])
-
-
-def plan_document(
-    planned: QueuePlan, command: str, output: OutputFlags, fail_on: Sequence[Condition], formats: Sequence[str]
-) -> PlanReport:
-    """Return the PlanReport, with as many details as the formats show."""
-    from kplan.effects.queue_plan import MOST_TIES
-
-    return planned.report(
-        fail_on=fail_on,
-        command=command,
-        nodes_of=_nodes_to_show(planned, output, formats),
-        most_ties=None if output.explain else MOST_TIES,
-        with_map=wants_map(output, formats),
-        max_listed=output.max_listed,
-    )
-
-
-def _nodes_to_show(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
-    """Return the nodes to show for each placement: none for those of which tables show none."""
-    from kplan.questions.plan.view import attempts_in_full
-
-    in_full = set(attempts_in_full(planned.changes))
-    is_outlined = _OUTLINE_FORMATS.issuperset(formats)
-    others = shown_nodes(output, with_score_details=False) if output.explain else ()
-    return {
-        index: shown_nodes(output) if index in in_full else others
-        for index in range(len(planned.placements))
-        if index in in_full or not is_outlined
-    }

@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from msgspec import UNSET
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
-from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
-from kplan.questions.subjects import Subject, subject_of
+from kplan.questions.base import PLAIN, AboutPods, Manifest, PodName, Question, RolloutMode, Showing
 
 if TYPE_CHECKING:
+    from kplan.answers.placement_report import NodesOf
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
+    from kplan.effects.queue_plan import QueuePlan
+    from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
-    from kplan.subjects.question_pods import QuestionPods
 
 
-class Plan(Question, frozen=True):
+class Plan(AboutPods, frozen=True):
     """Asks what happens to the scheduling queue and to the rollouts of manifests, to the end.
 
     Attributes
     ----------
-    pods, manifests, namespace, replicas, rollout, run_cron_jobs : as for Place; these pods join the queue
+    pods, manifests, namespace, replicas, run_cron_jobs, rollout : as for Place; these pods join the queue
     only_these : leave out the other pending pods of the cluster
     recreate : controllers create evicted pods again
     max_rounds : stop after so many rounds over the pods that are left
     """
 
-    pods: tuple[PodName, ...] = ()
-    manifests: tuple[Manifest, ...] = ()
-    namespace: str = ""
-    replicas: int | None = None
-    rollout: Literal["auto", "always", "never"] = "auto"
-    run_cron_jobs: bool = False
+    command: ClassVar[Literal["plan"]] = "plan"
+
+    rollout: RolloutMode = "auto"
     only_these: bool = False
     recreate: bool = True
     max_rounds: int = DEFAULT_MAX_ROUNDS
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PlanReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        subject = self._subject(base)
-        if subject.update is not None:
-            from kplan.effects.change import carry_out
-            from kplan.effects.report import change_report
+        from kplan.questions.updates import change_of
 
-            base, workloads = subject.update
-            return change_report(
-                base, carry_out(base, workloads, rollout=self.rollout), "plan", fail_on=showing.fail_on
-            )
+        change = change_of(subject, self.rollout, self.command, showing)
+        if change is not None:
+            return change
+        from kplan.effects.queue_plan import MOST_TIES
         from kplan.effects.queued import work_off
 
         plan = work_off(
@@ -57,27 +55,28 @@ class Plan(Question, frozen=True):
             recreate=self.recreate,
             max_rounds=self.max_rounds,
         )
-        return plan.report(fail_on=showing.fail_on)
+        return plan.report(
+            fail_on=showing.fail_on,
+            nodes_of=nodes_to_show(plan, showing),
+            most_ties=None if showing.explain else MOST_TIES,
+            with_map=showing.with_map,
+            max_listed=showing.max_listed,
+        )
 
-    def drawn(self, base: Base) -> tuple[Base, Drawn, QuestionPods | None]:
+    def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_changes import RolledOut
-        from kplan.odds.of_pods import InQueue
+        from kplan.odds.of_pods import in_queue
+        from kplan.questions.updates import drawn_update
 
-        subject = self._subject(base)
-        if subject.update is not None:
-            return subject.update.base, RolledOut(tuple(subject.update.workloads), self.rollout), None
-        question = InQueue(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)
-        return subject.base, question, question.resolve(subject.base)
-
-    def _subject(self, base: Base) -> Subject:
-        return subject_of(
-            base,
-            self.pods,
-            self.manifests,
-            namespace=self.namespace,
-            replicas=self.replicas,
-            run_cron_jobs=self.run_cron_jobs,
+        update = subject.update()
+        if update is not None:
+            return update.base, drawn_update(update.workloads, self.rollout)
+        return subject.base, partial(
+            in_queue,
+            pods=tuple(subject.pods),
+            with_pending=not self.only_these,
+            recreate=self.recreate,
+            max_rounds=self.max_rounds,
         )
 
 
@@ -95,10 +94,33 @@ class Queue(Question, frozen=True):
     namespace: str = ""
     only_these: bool = False
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> QueueReport:
+    def subject(self, base: Base) -> Subject:
+        """Return the pods, and a cluster that holds the other objects of the manifests."""
+        from kplan.effects.subject import subject_of
+
+        return subject_of(base, self.manifests, self.pods, namespace=self.namespace)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> QueueReport:
         """Return the QueueReport."""
         from kplan.effects.queue_plan import queue_report
 
-        subject = subject_of(base, self.pods, self.manifests, namespace=self.namespace)
         queued = subject.base.queue_of(subject.pods, with_pending=not self.only_these)
         return queue_report(subject.base, queued, fail_on=showing.fail_on)
+
+
+def nodes_to_show(plan: QueuePlan, showing: Showing) -> NodesOf | None:
+    """Return the nodes to show for each placement: none for those of which tables show none.
+
+    None shows no nodes for any placement.
+    """
+    if showing.nodes is UNSET:
+        return None
+    from kplan.questions.plan.view import attempts_in_full
+
+    in_full = set(attempts_in_full(plan.changes))
+    others = showing.others if showing.explain else ()
+    return {
+        index: showing.nodes if index in in_full else others
+        for index in range(len(plan.placements))
+        if index in in_full or not showing.is_outlined
+    }

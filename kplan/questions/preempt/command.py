@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, showing_of
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import busy, counted
+from kplan.cli.phases import counted
 from kplan.cli.what_if import ChangedClusterFlags
 
 
@@ -52,32 +53,19 @@ def preempt(
     the question is about every pending pod that fits nowhere. Exits with 1 if preemption helps a pod nowhere, or
     would violate a disruption budget (--fail-on).
     """
-    fail_on = fail_on_of(output, "preempt")
-    formats = formats_of(output)
+    showing = showing_of(output, fail_on_of(output, "preempt"))
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    planner, pods = question.planner, list(question.pods)
-    from kplan.cluster.in_order import place_in_order
-    from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
+    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    from kplan.questions.preempt.document import pending_in_turn
+    from kplan.questions.preempt.question import Preempt
     from kplan.report.registry import HUMAN_FORMATS
 
-    is_all = not pods
-    if is_all:
-        known = planner.world.pod_by_key
-        pods = list(choice.keys_of((known[key] for key in pending_in_turn(planner)), namespace))
-    with counted("looking for pods to evict", planner, quiet=verbosity.quiet):
-        plan = place_in_order(planner, pods, settle_preemption=settle_preemption)
-    placements = without_room(plan.placements) if is_all else plan.placements
-    is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
-    with busy("following the victims", quiet=verbosity.quiet):
-        with_map = wants_map(output, formats)
-        followed = follow_victims(planner, pods, with_map=with_map) if is_followed else None
-    document = preemption_report(
-        plan.context,
-        placements,
-        followed,
-        fail_on=fail_on,
-        nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
-        explain=output.explain,
-    )
-    emit(document, output, verbosity, question.manifests)
+    if not subject.pods:
+        known = subject.base.world.pod_by_key
+        pending = (known[key] for key in pending_in_turn(subject.base))
+        subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
+    is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(output))
+    question = Preempt(settle_preemption=settle_preemption, follow=is_followed, explain=output.explain)
+    with counted("looking for pods to evict", subject.base, quiet=verbosity.quiet):
+        document = question.answer_about(subject, showing)
+    emit(document, output, verbosity, subject.manifests)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import PLAIN, Manifest, PodName, Question, Showing
+from msgspec import UNSET
+
+from kplan.questions.base import PLAIN, AboutPods, Showing
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.preemption_report import PreemptionReport
+    from kplan.effects.subject import Subject
 
 
-class Preempt(Question, frozen=True):
+class Preempt(AboutPods, frozen=True):
     """Asks which pods would be evicted to make room, and why these.
 
     Attributes
@@ -23,32 +25,25 @@ class Preempt(Question, frozen=True):
     explain : tell for every candidate node which of its pods are spared
     """
 
-    pods: tuple[PodName, ...] = ()
-    manifests: tuple[Manifest, ...] = ()
-    namespace: str = ""
-    replicas: int | None = None
-    run_cron_jobs: bool = False
     settle_preemption: bool = False
     follow: bool = True
     explain: bool = False
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PreemptionReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         """Return the PreemptionReport."""
         from kplan.cluster.in_order import place_in_order
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
-        from kplan.questions.subjects import subject_of
 
-        subject = subject_of(
-            base,
-            self.pods,
-            self.manifests,
-            namespace=self.namespace,
-            replicas=self.replicas,
-            run_cron_jobs=self.run_cron_jobs,
-        )
-        is_all = not self.pods and not self.manifests
-        pods = pending_in_turn(base) if is_all else subject.pods
+        is_all = subject.is_choice or not (subject.pods or subject.manifests)
+        pods = subject.pods if subject.is_choice or not is_all else pending_in_turn(subject.base)
         plan = place_in_order(subject.base, pods, settle_preemption=self.settle_preemption)
         placements = without_room(plan.placements) if is_all else plan.placements
-        followed = follow_victims(subject.base, pods) if self.follow else None
-        return preemption_report(plan.context, placements, followed, fail_on=showing.fail_on, explain=self.explain)
+        followed = follow_victims(subject.base, pods, with_map=showing.with_map) if self.follow else None
+        return preemption_report(
+            plan.context,
+            placements,
+            followed,
+            fail_on=showing.fail_on,
+            nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
+            explain=self.explain,
+        )

@@ -10,8 +10,8 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of
 from kplan.cli.arguments import spelled_out
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.phases import busy
+from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
-from kplan.questions.plan.command import SaveOption, saving
 
 
 @with_flags

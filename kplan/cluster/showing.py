@@ -1,0 +1,47 @@
+"""How an answer is computed, and how much of it its document holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+if TYPE_CHECKING:
+    from kplan.answers.placement import NodesShown
+    from kplan.cluster.asking import AskAll
+    from kplan.cluster.base import Progress
+    from kplan.documents.base import Condition
+
+
+class Showing(msgspec.Struct, frozen=True):
+    """How an answer is computed, and how much of it its document holds; the defaults are those of Python.
+
+    Attributes
+    ----------
+    fail_on : what makes the verdict a failure; None for the default of the question
+    nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
+    others : the nodes that other decisions explain
+    is_outlined : other decisions are left out, because no format shows them
+    explain : everything that is known about each decision
+    is_whole : a format holds the whole document, with the decision about each pod
+    with_map : every node before and after
+    max_listed : the number of pods in the document; the others are counted; None for all
+    ask_all : answers what can be answered in parallel; None for one after the other
+    progress : called while the answer is computed
+    """
+
+    fail_on: Sequence[Condition] | None = None
+    nodes: NodesShown | UnsetType = UNSET
+    others: NodesShown = None
+    is_outlined: bool = False
+    explain: bool = False
+    is_whole: bool = False
+    with_map: bool = False
+    max_listed: int | None = None
+    ask_all: AskAll | None = None
+    progress: Progress | None = None
+
+
+PLAIN = Showing()

@@ -1,0 +1,58 @@
+"""Manifests of workloads that run already, which are changes of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.cluster.showing import Showing
+    from kplan.documents.plan import PlanReport
+    from kplan.effects.subject import Subject
+    from kplan.odds.runs import Drawn
+    from kplan.questions.base import RolloutMode
+    from kplan.workloads.applied import WrittenWorkload
+
+
+def change_of(
+    subject: Subject, rollout: RolloutMode, command: str, showing: Showing, *, to_rest: bool = False
+) -> PlanReport | None:
+    """Return the report about manifests if any of them are in the cluster already; None where all are new.
+
+    Parameters
+    ----------
+    to_rest : return the report also where all are new, and work off the queue even where the manifests change nothing,
+        as for two answers that are compared
+    """
+    update = subject.update(even_new=to_rest)
+    if update is None:
+        return None
+    from kplan.effects.change import carry_out
+    from kplan.effects.decisions import Decisions
+    from kplan.effects.report import change_report
+    from kplan.odds.luck import with_luck
+
+    base, workloads = update
+    decisions = None if showing.nodes is UNSET else Decisions.of(showing, subject.origins)
+    change = carry_out(base, workloads, rollout=rollout, decisions=decisions, to_rest=to_rest)
+    return change_report(
+        base,
+        change if to_rest else with_luck(change, drawn_update(workloads, rollout)),
+        command,
+        fail_on=showing.fail_on,
+        nodes=() if showing.nodes is UNSET else showing.nodes,
+        decisions=decisions,
+        with_map=showing.with_map,
+        max_listed=showing.max_listed,
+    )
+
+
+def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode) -> Drawn:
+    """Return the change as a question that is drawn many times."""
+    from kplan.odds.of_changes import rolled_out
+
+    return partial(rolled_out, workloads=tuple(workloads), rollout=rollout)
