@@ -21,10 +21,9 @@ from kplan.admission.validation.checks import Check, Object, field, rules
 from kplan.admission.validation.claims import claim_errors
 from kplan.admission.validation.errors import FieldError, aggregate
 from kplan.admission.validation.jobs import cron_job_errors, job_errors
-from kplan.admission.validation.limits import limit_range_errors, quota_errors
 from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.pods import template_errors
-from kplan.admission.validation.policies import budget_errors, priority_class_errors
+from kplan.admission.validation.policies import budget_errors, limit_range_errors, priority_class_errors, quota_errors
 from kplan.admission.validation.scalers import autoscaler_errors
 from kplan.admission.validation.services import service_errors
 from kplan.admission.workload_defaults import default_workload

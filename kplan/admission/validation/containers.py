@@ -1,6 +1,7 @@
-"""Containers, init containers and ephemeral containers.
+"""Containers, init containers and ephemeral containers, with their mounts, block devices, probes and hooks.
 
-Upstream: pkg/apis/core/validation validateContainers, validateInitContainers, validateEphemeralContainers.
+Upstream: pkg/apis/core/validation validateContainers, validateInitContainers, validateEphemeralContainers,
+ValidateVolumeMounts, validateProbe, validateLifecycle.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 from kplan.admission.validation.checks import (
     Object,
     at_most_items,
+    choice,
     each,
     enum,
     field,
@@ -19,6 +21,7 @@ from kplan.admission.validation.checks import (
     items,
     must,
     needed,
+    not_negative,
     one_of,
     present,
     rules,
@@ -26,12 +29,124 @@ from kplan.admission.validation.checks import (
     unique,
 )
 from kplan.admission.validation.env import env_errors, env_from_errors
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_found, required
-from kplan.admission.validation.mounts import device_errors, mount_errors
-from kplan.admission.validation.probes import lifecycle_errors, probe_errors
+from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_found, not_supported, required
 from kplan.admission.validation.resources import container_name_errors, resource_errors
 from kplan.admission.validation.security import security_errors
-from kplan.admission.validation.texts import LABEL, PORT_NUMBER, port_name
+from kplan.admission.validation.texts import LABEL, PORT, PORT_NUMBER, descending, header_name, port_name
+
+Volumes = dict[str, Object]
+_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+_mode = field("mountPropagation", one_of("Bidirectional", "HostToContainer", "None"))
+
+
+def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
+    """Return what is wrong with the mounts of a container; `volumes` are the valid ones of the pod."""
+    devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices", [])}
+    paths: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts", [])):
+        at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        yield from needed("name")(mount, at)
+        if name not in volumes:
+            yield not_found(f"{at}.name", name)
+        yield from needed("mountPath")(mount, at)
+        if target in paths:
+            yield invalid(f"{at}.mountPath", target, "must be unique")
+        paths.add(target)
+        if name in devices:
+            yield invalid(f"{at}.name", name, "must not already exist in volumeDevices")
+        if target in devices.values():
+            yield invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices")
+        yield from _mount_option_errors(mount, container, at, path)
+
+
+def _mount_option_errors(mount: Object, container: Object, at: str, path: str) -> Errors:
+    part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+    how, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly", "Disabled")
+    yield from descending(part, f"{path}.subPath")
+    if part and expression:
+        yield invalid(f"{at}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
+    yield from descending(expression, f"{path}.subPathExpr")
+    yield from _mode(mount, path)
+    if how == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
+        words = "Bidirectional mount propagation is available only to privileged containers"
+        yield forbidden(f"{path}.mountPropagation", words)
+    at = f"{path}.recursiveReadOnly"
+    if recursive not in _RECURSIVE:
+        yield not_supported(at, recursive, _RECURSIVE)
+    elif recursive != "Disabled":
+        if not mount.get("readOnly"):
+            yield forbidden(at, "may only be specified when readOnly is true")
+        if how not in (None, "None"):
+            yield forbidden(at, "may only be specified when mountPropagation is None or not specified")
+
+
+def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
+    """Return what is wrong with the block devices of a container."""
+    mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts", [])}
+    names: set[str] = set()
+    paths: set[str] = set()
+    for index, device in enumerate(container.get("volumeDevices", [])):
+        at, name, target = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
+        yield from needed("name")(device, at)
+        if name in names:
+            yield invalid(f"{at}.name", name, "must be unique")
+        if name not in volumes:
+            yield not_found(f"{at}.name", name)
+        elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
+            words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(f"{at}.name", name, words)
+        yield from needed("devicePath")(device, at)
+        if target in paths:
+            yield invalid(f"{at}.devicePath", target, "must be unique")
+        if ".." in target.split("/"):
+            yield invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')")
+        else:
+            paths.add(target)
+        if name in mounts:
+            yield invalid(f"{at}.name", name, "must not already exist in volumeMounts")
+        if target in mounts.values():
+            yield invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts")
+        names |= {name} - {""}
+
+
+def _header_errors(headers: list[Object], path: str) -> Errors:
+    for name in (header.get("name", "") for header in headers):
+        yield from (invalid(path, name, problem) for problem in header_name(name))
+
+
+_target_port = field("port", PORT, absent=0)
+_scheme = field("scheme", one_of("HTTP", "HTTPS"), absent="")
+_ACTIONS = {
+    "exec": needed("command"),
+    "httpGet": rules(needed("path"), _target_port, _scheme, field("httpHeaders", _header_errors)),
+    "tcpSocket": _target_port,
+}
+_probe = rules(
+    choice({**_ACTIONS, "grpc": _target_port}, "handler type"),
+    field("initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold", not_negative),
+    field("terminationGracePeriodSeconds", must(lambda seconds: seconds > 0, "must be greater than 0")),
+)
+_once = field("successThreshold", must(lambda number: number == 1, "must be 1"), absent=0)
+_no_grace = field("terminationGracePeriodSeconds", must(lambda _: False, "must not be set for readinessProbes"))
+probe_errors = rules(
+    field("livenessProbe", _probe, _once),
+    field("readinessProbe", _probe, _no_grace),
+    field("startupProbe", _probe, _once),
+)
+"""The check of the probes of a container or sidecar."""
+
+
+def lifecycle_errors(container: Object, grace: int | None, path: str) -> Errors:
+    """Return what is wrong with the hooks of a container; `grace` is the pod's termination grace period."""
+
+    def sleep(action: Object, at: str) -> Errors:
+        seconds = action.get("seconds", 0)
+        if grace is not None and not 0 <= seconds <= grace:
+            yield invalid(at, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")
+
+    handler = choice({**_ACTIONS, "sleep": sleep}, "handler type")
+    return field("lifecycle", field("postStart preStop", handler))(container, path)
+
 
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 _NOT_IN_EPHEMERAL = (

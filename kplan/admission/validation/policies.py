@@ -1,15 +1,25 @@
-"""Budgets and priority classes.
+"""Budgets, priority classes, resource quotas and limit ranges.
 
-Upstream: pkg/apis/policy/validation ValidatePodDisruptionBudget; pkg/apis/scheduling/validation ValidatePriorityClass.
+Upstream: pkg/apis/policy/validation ValidatePodDisruptionBudget; pkg/apis/scheduling/validation ValidatePriorityClass;
+pkg/apis/core/validation ValidateResourceQuota, ValidateLimitRange; pkg/apis/core/helper.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from kplan.admission.validation.apps import above_all_errors, share_errors
-from kplan.admission.validation.checks import Object, field, one_of, rules, stated
-from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid
+from kplan.admission.validation.checks import Object, field, one_of, rules, stated, unique
+from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid, required
 from kplan.admission.validation.metadata import metadata, selector_errors, shown_selector
-from kplan.admission.validation.texts import path_segment
+from kplan.admission.validation.resources import (
+    amount_errors,
+    can_overcommit,
+    container_name_errors,
+    standard_name_errors,
+)
+from kplan.admission.validation.texts import KEY, path_segment
+from kplan.api.quantity import parse
 
 _SYSTEM = "system-"
 _SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -59,3 +69,183 @@ def _value_errors(obj: Object, _: str) -> Errors:
 priority_class_errors = rules(
     metadata(is_namespaced=False), _value_errors, field("preemptionPolicy", stated("Never", "PreemptLowerPriority"))
 )
+
+
+_NAMES = ("cpu", "memory", "ephemeral-storage")
+_POD_COMPUTE = frozenset({*_NAMES, *(f"{side}.{name}" for side in ("requests", "limits") for name in _NAMES)})
+_CLAIMS = frozenset({"persistentvolumeclaims", "requests.storage"})
+_QUOTA = frozenset(
+    {*_POD_COMPUTE, *_CLAIMS, "pods", "resourcequotas", "services", "replicationcontrollers", "secrets"}
+    | {"configmaps", "services.nodeports", "services.loadbalancers"}
+)
+_POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
+_PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
+_SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
+_PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_MOST_MILLI = (2**63 - 1) // 1000
+
+
+def _hard_errors(hard: Object, path: str) -> Errors:
+    for name, amount in sorted(hard.items()):
+        at = f"{path}[{name}]"
+        yield from standard_name_errors(name, at)
+        if "/" not in name and not _is_for_quotas(name):
+            yield invalid(at, name, "must be a standard resource for quota")
+        yield from amount_errors(name, amount, at)
+
+
+def _is_for_quotas(name: str) -> bool:
+    return name in _QUOTA or name.startswith(("hugepages-", "requests.hugepages-"))
+
+
+def _unsuited(scope: str, spec: Object, path: str, shown: Any) -> Errors:
+    """Return errors for resources that a scope cannot be applied to (IsResourceQuotaScopeValidForResource)."""
+    for name in spec.get("hard", {}):
+        is_suited = (
+            name == "pods" or (scope != "BestEffort" and name in _POD_COMPUTE)
+            if scope in (*_POD_SCOPES, "BestEffort")
+            else scope != "VolumeAttributesClass" or name in _CLAIMS
+        )
+        if _is_for_quotas(name) and not is_suited:
+            yield invalid(path, shown, "unsupported scope applied to resource")
+
+
+def _conflicts(scopes: set[str], path: str, shown: Any) -> Errors:
+    return [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= scopes]
+
+
+def _scope_errors(spec: Object, path: str) -> Errors:
+    scopes, path = spec.get("scopes", []), f"{path}.scopes"
+    for scope in scopes:
+        if scope not in _SCOPES:
+            yield invalid(path, scopes, "unsupported scope")
+        yield from _unsuited(scope, spec, path, scopes)
+    yield from _conflicts(set(scopes), path, scopes)
+
+
+def _scope_selector_errors(spec: Object, path: str) -> Errors:
+    selector, path = spec.get("scopeSelector", {}), f"{path}.scopeSelector.matchExpressions"
+    expressions: list[Object] = selector.get("matchExpressions", [])
+    for expression in expressions:
+        scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
+        if scope not in _SCOPES:
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        yield from _unsuited(scope, spec, path, selector)
+        if scope in _PLAIN_SCOPES and operator != "Exists":
+            names = [f"ResourceQuotaScope{name}" for name in ("Terminating", "NotTerminating", *_PLAIN_SCOPES[:2])]
+            words = f"{', '.join(names)} or ResourceQuotaScopeCrossNamespacePodAffinity"
+            yield invalid(f"{path}.operator", operator, f"must be 'Exists' when scope is any of {words}")
+        yield from _operator_errors(operator, expression.get("values", []), path)
+    yield from _conflicts({expression.get("scopeName", "") for expression in expressions}, path, spec.get("scopes"))
+
+
+def _operator_errors(operator: str, values: list[str], path: str) -> Errors:
+    if operator in ("In", "NotIn"):
+        if not values:
+            words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required(f"{path}.values", words)
+    elif operator not in ("Exists", "DoesNotExist"):
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif values:
+        words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        yield invalid(f"{path}.values", values, words)
+
+
+quota_errors = rules(metadata(), field("spec", field("hard", _hard_errors), _scope_errors, _scope_selector_errors))
+"""The check of a ResourceQuota."""
+
+
+def _limits_errors(limits: list[Object], path: str) -> Errors:
+    is_new = unique()
+    for index, item in enumerate(limits):
+        at, kind = f"{path}[{index}]", item.get("type", "")
+        yield from _type_errors(kind, f"{at}.type")
+        yield from is_new(kind, f"{at}.type")
+        yield from _item_errors(_with_defaults(item), kind, at)
+
+
+limit_range_errors = rules(metadata(), field("spec", field("limits", _limits_errors)))
+"""The check of a LimitRange, its defaults filled in."""
+
+
+def _type_errors(kind: str, path: str) -> Errors:
+    errors = list(KEY(kind, path))
+    if errors or "/" in kind or kind in _TYPES:
+        return errors
+    return [invalid(path, kind, "must be a standard limit type or fully qualified")]
+
+
+def _with_defaults(item: Object) -> Object:
+    """Return an item with the defaults of containers (upstream SetDefaults_LimitRangeItem)."""
+    if item.get("type") != "Container":
+        return item
+    default = {**item.get("max", {}), **item.get("default", {})}
+    request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
+    return {**item, "default": default, "defaultRequest": request}
+
+
+def _item_errors(item: Object, kind: str, path: str) -> Errors:
+    parts = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
+    if kind == "Pod":
+        for part in ("default", "defaultRequest"):
+            parts.remove(part)
+            if item.get(part):
+                yield forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'")
+    name_errors = container_name_errors if kind in ("Pod", "Container") else standard_name_errors
+    for part in parts:
+        for name in sorted(item.get(part, {})):
+            yield from name_errors(name, f"{path}.{part}[{name}]")
+    if kind == "PersistentVolumeClaim" and not any("storage" in item.get(part, {}) for part in ("min", "max")):
+        words = "either minimum or maximum storage value is required, but neither was provided"
+        yield required(f"{path}.limits", words)
+    for name in sorted({name for part in parts for name in item.get(part, {})}):
+        amounts = {part: item[part][name] for part in parts if name in item.get(part, {})}
+        yield from _order_errors(amounts, name, path)
+        yield from _ratio_errors(amounts, name, path)
+
+
+_ORDER = (
+    ("min", "max", "min", "min value {} is greater than max value {}", 0),
+    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}", 1),
+    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}", 0),
+    (
+        "defaultRequest",
+        "default",
+        "defaultRequest",
+        "default request value {} is greater than default limit value {}",
+        0,
+    ),
+    ("min", "default", "default", "min value {} is greater than default value {}", 0),
+    ("default", "max", "default", "default value {} is greater than max value {}", 1),
+)
+"""The smaller part, the larger one, the field of the error, its words, and which of both amounts it shows."""
+
+
+def _order_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
+    for small, large, part, words, shown in _ORDER:
+        if small in amounts and large in amounts and parse(amounts[small]).nanos > parse(amounts[large]).nanos:
+            pair = amounts[small], amounts[large]
+            yield invalid(f"{path}.{part}[{name}]", pair[shown], words.format(*pair))
+    default, request = amounts.get("default"), amounts.get("defaultRequest")
+    has_both = default is not None and request is not None and not can_overcommit(name)
+    if has_both and parse(default or "").nanos != parse(request or "").nanos:
+        words = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        yield invalid(f"{path}.defaultRequest[{name}]", request, words)
+
+
+def _ratio_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
+    ratio, at = amounts.get("maxLimitRequestRatio"), f"{path}.maxLimitRequestRatio[{name}]"
+    if ratio is None:
+        return
+    if parse(ratio).nanos < 10**9:
+        yield invalid(at, ratio, f"ratio {ratio} is less than 1")
+    if "min" not in amounts or "max" not in amounts or parse(amounts["min"]).nanos == 0:
+        return
+    exact, low, high = parse(ratio), parse(amounts["min"]), parse(amounts["max"])
+    if max(exact.value(), low.value(), high.value()) < _MOST_MILLI:
+        most, stated = high.milli_value() / low.milli_value(), exact.milli_value() / 1000
+    else:
+        most, stated = high.value() / low.value(), float(exact.value())
+    if stated > most:
+        yield invalid(at, ratio, f"ratio {ratio} is greater than max/min = {most:f}")

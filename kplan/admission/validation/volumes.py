@@ -1,14 +1,21 @@
-"""Volumes of a pod: unique names, with one source each (pkg/apis/core/validation ValidateVolumes)."""
+"""Volumes of a pod: unique names, with one source each (pkg/apis/core/validation ValidateVolumes).
+
+Cluster trust bundles and pod certificates are dropped before validation while their feature gates are off.
+"""
 
 from __future__ import annotations
 
-from kplan.admission.validation import network_volumes as network
+import re
+
 from kplan.admission.validation.checks import (
     Check,
     Object,
+    at_most_bytes,
+    between,
     enum,
     field,
     filled,
+    inclusive,
     items,
     must,
     needed,
@@ -17,10 +24,196 @@ from kplan.admission.validation.checks import (
     rules,
 )
 from kplan.admission.validation.claims import claim_template_errors
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, required
-from kplan.admission.validation.projected import downward_file_errors, key_to_path_errors, projected_errors
-from kplan.admission.validation.texts import LABEL, SUBDOMAIN, dns_subdomain, file_mode, no_backsteps
+from kplan.admission.validation.env import field_selector, resource_selector_errors
+from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_supported, required
+from kplan.admission.validation.texts import (
+    LABEL,
+    SUBDOMAIN,
+    descending,
+    dns_subdomain,
+    file_mode,
+    no_backsteps,
+    unreserved,
+)
 from kplan.api.quantity import parse
+
+_LEAST_EXPIRATION, _MOST_EXPIRATION = 600, 1 << 32
+_path = field("path", unreserved, absent="")
+_mode = field("mode", file_mode)
+_key_to_path_errors = rules(needed("key path"), _path, _mode)
+"""The check of a key that is mounted as a file."""
+
+_fields = field_selector(
+    "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"
+)
+
+
+def _downward_source_errors(item: Object, path: str) -> Errors:
+    if "fieldRef" in item:
+        yield from _fields(item["fieldRef"], f"{path}.fieldRef")
+        if "resourceFieldRef" in item:
+            yield invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+    elif "resourceFieldRef" in item:
+        yield from resource_selector_errors(item["resourceFieldRef"], f"{path}.resourceFieldRef")
+    else:
+        yield required(path, "one of fieldRef and resourceFieldRef is required")
+
+
+_downward_file_errors = rules(needed("path"), _path, _downward_source_errors, _mode)
+"""The check of a file of the downward API."""
+
+_token = field(
+    "expirationSeconds",
+    must(lambda seconds: seconds >= _LEAST_EXPIRATION, "may not specify a duration less than 10 minutes"),
+    must(lambda seconds: seconds <= _MOST_EXPIRATION, "may not specify a duration larger than 2^32 seconds"),
+    absent=0,
+)
+_token_path = needed("path", unreserved)
+
+
+def _projected_errors(volume: Object, path: str) -> Errors:
+    """Return what is wrong with a projected volume."""
+    yield from field("defaultMode", file_mode)(volume, path)
+    targets: set[str] = set()
+    for index, source in enumerate(volume.get("sources", [])):
+        at = f"{path}.sources[{index}]"
+        for key in ("secret", "configMap", "downwardAPI"):
+            yield from _file_errors(key, source[key], at, path, targets) if key in source else ()
+        if "serviceAccountToken" in source:
+            yield from _token(source["serviceAccountToken"], f"{at}.serviceAccountToken")
+            yield from _token_path(source["serviceAccountToken"], path)
+        if len(source) > 1:
+            yield forbidden(at, "may not specify more than 1 volume type per source")
+
+
+def _file_errors(key: str, source: Object, at: str, path: str, targets: set[str]) -> Errors:
+    """Check the files of a source; `targets` are those of earlier ones, which none may repeat."""
+    at, is_downward = f"{at}.{key}", key == "downwardAPI"
+    yield from () if is_downward else needed("name")(source, at)
+    for index, item in enumerate(source.get("items", [])):
+        yield from _downward_file_errors(item, at) if is_downward else _key_to_path_errors(item, f"{at}.items[{index}]")
+        target = item.get("path", "")
+        if target in targets:
+            yield invalid(path, target if is_downward else source.get("name", ""), "conflicting duplicate paths")
+        targets |= {target} - {""}
+
+
+_BYTE = 255
+_NAMES = {
+    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9\-.]+)(:[^,;*&$|\s]+)$"),
+    "eui": re.compile(r"^eui.[A-Za-z0-9]{16}$"),
+    "naa": re.compile(r"^naa.[A-Za-z0-9]{32}$"),
+}
+_MANAGED = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+_BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+_byte = between(0, _BYTE)
+
+
+def _disk(name: str) -> Check:
+    """Return the check of a disk that may be partitioned."""
+    in_range = must(lambda partition: 0 <= partition <= _BYTE, inclusive(1, _BYTE))
+    return rules(needed(name), field("partition", in_range))
+
+
+_secret = field("secretRef", needed("name"))
+_git_repo = rules(needed("repository"), field("directory", descending))
+_most_driver = at_most_bytes(63)
+
+
+def _driver(name: str, path: str) -> Errors:
+    """Return what is wrong with the name of a CSI driver."""
+    yield from _most_driver(name, path)
+    yield from (invalid(path, name, problem) for problem in dns_subdomain(name.lower()))
+
+
+def _initiator_errors(name: str, path: str) -> Errors:
+    if name[:3] not in _NAMES:
+        yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
+    elif not _NAMES[name[:3]].search(name):
+        yield invalid(path, name, "must be valid format")
+
+
+def _chap_errors(source: Object, path: str) -> Errors:
+    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and "secretRef" not in source:
+        yield required(f"{path}.secretRef")
+
+
+_iscsi = rules(
+    needed("targetPortal iqn"),
+    filled("iqn", _initiator_errors),
+    field("lun", _byte),
+    _chap_errors,
+    field("initiatorName", _initiator_errors, called="initiatorname"),
+)
+
+
+def _iscsi_name_errors(source: Object, name: str, path: str) -> Errors:
+    """Return an error for a volume whose name is too long for its initiator."""
+    if len(f"{name}:{source.get('targetPortal', '')}".encode()) > 64:
+        words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
+        yield invalid(f"{path}.name", name, f"{words} iscsi.initiatorName is specified.")
+
+
+def _flocker(source: Object, path: str) -> Errors:
+    """Check a Flocker data set."""
+    name, uid = source.get("datasetName", ""), source.get("datasetUUID", "")
+    if not name and not uid:
+        yield required(path, "one of datasetName and datasetUUID is required")
+    if name and uid:
+        yield invalid(path, "resource", "datasetName and datasetUUID can not be specified simultaneously")
+    if "/" in name:
+        yield invalid(f"{path}.datasetName", name, "must not contain '/'")
+
+
+def _quobyte(source: Object, path: str) -> Errors:
+    """Check a Quobyte volume."""
+    registry, words = source.get("registry", ""), "must be a host:port pair or multiple pairs separated by commas"
+    if not registry:
+        yield required(f"{path}.registry", words)
+    elif len(source.get("tenant", "").encode()) >= 65:
+        yield required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")
+    else:
+        for pair in registry.split(","):
+            if not re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):[^:]*", pair):
+                yield invalid(f"{path}.registry", registry, words)
+    yield from needed("volume")(source, path)
+
+
+def _fibre_channel(source: Object, path: str) -> Errors:
+    """Check a fibre channel disk."""
+    names, ids = source.get("targetWWNs", []), source.get("wwids", [])
+    if not names and not ids:
+        yield required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")
+    if names and ids:
+        yield invalid(f"{path}.targetWWNs", names, "targetWWNs and wwids can not be specified simultaneously")
+    if names and "lun" not in source:
+        yield required(f"{path}.lun", "lun is required if targetWWNs is specified")
+    elif names:
+        yield from _byte(source["lun"], f"{path}.lun")
+
+
+def _flex(source: Object, path: str) -> Errors:
+    """Check a FlexVolume."""
+    yield from needed("driver")(source, path)
+    for key in sorted(source.get("options", {})):
+        if f".{key.split('/', 1)[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
+            yield invalid(f"{path}.options[{key}]", key, "kubernetes.io and k8s.io namespaces are reserved")
+
+
+def _uri_errors(source: Object, path: str) -> Errors:
+    kind, uri = source.get("kind"), source.get("diskURI", "")
+    if kind == "Managed" and not uri.startswith("/subscriptions/"):
+        yield not_supported(f"{path}.diskURI", uri, (_MANAGED,))
+    if kind not in (None, "Managed") and not uri.startswith("https://"):
+        yield not_supported(f"{path}.diskURI", uri, (_BLOB,))
+
+
+_azure_disk = rules(
+    needed("diskName diskURI"),
+    field("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
+    field("kind", one_of("Dedicated", "Managed", "Shared")),
+    _uri_errors,
+)
 
 
 def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tuple[dict[str, Object], Errors]:
@@ -62,7 +255,7 @@ def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_po
             for problem in dns_subdomain(claim) if key == "ephemeral" and pod_name and name else ():
                 yield invalid(f"{path}.name", name, f'PVC name "{claim}": {problem}')
         if key == "iscsi" and "initiatorName" in source:
-            yield from network.iscsi_name_errors(source, name, path)
+            yield from _iscsi_name_errors(source, name, path)
 
 
 def _size_errors(amount: str, path: str) -> Errors:
@@ -84,12 +277,12 @@ _default_mode = field("defaultMode", file_mode)
 
 def _files(name: str) -> Check:
     """Return the check of a secret or config map, whose name is in the field `name`."""
-    return rules(needed(name), _default_mode, items("items", key_to_path_errors))
+    return rules(needed(name), _default_mode, items("items", _key_to_path_errors))
 
 
 def _downward_items(files: list[Object], path: str) -> Errors:
     at = path.removesuffix(".items")
-    return [error for file in files for error in downward_file_errors(file, at)]
+    return [error for file in files for error in _downward_file_errors(file, at)]
 
 
 def _publish_secret_errors(reference: Object, path: str) -> Errors:
@@ -103,34 +296,34 @@ def _publish_secret_errors(reference: Object, path: str) -> Errors:
 _SOURCES: dict[str, Check] = {
     "emptyDir": field("sizeLimit", _size_errors),
     "hostPath": _host_path,
-    "gitRepo": network.git_repo,
-    "gcePersistentDisk": network.disk("pdName"),
-    "awsElasticBlockStore": network.disk("volumeID"),
+    "gitRepo": _git_repo,
+    "gcePersistentDisk": _disk("pdName"),
+    "awsElasticBlockStore": _disk("volumeID"),
     "secret": _files("secretName"),
     "nfs": rules(
         needed("server path"), field("path", must(lambda path: path[:1] == "/", "must be an absolute path"), absent="")
     ),
-    "iscsi": network.iscsi,
+    "iscsi": _iscsi,
     "glusterfs": needed("endpoints path"),
-    "flocker": network.flocker,
+    "flocker": _flocker,
     "persistentVolumeClaim": needed("claimName"),
     "rbd": needed("monitors image"),
-    "cinder": rules(needed("volumeID"), network.secret),
+    "cinder": rules(needed("volumeID"), _secret),
     "cephfs": needed("monitors"),
-    "quobyte": network.quobyte,
+    "quobyte": _quobyte,
     "downwardAPI": rules(_default_mode, field("items", _downward_items)),
-    "fc": network.fibre_channel,
-    "flexVolume": network.flex,
+    "fc": _fibre_channel,
+    "flexVolume": _flex,
     "configMap": _files("name"),
     "azureFile": needed("secretName shareName"),
     "vsphereVolume": needed("volumePath"),
     "photonPersistentDisk": needed("pdID"),
     "portworxVolume": needed("volumeID"),
-    "azureDisk": network.azure_disk,
-    "storageos": rules(needed("volumeName", LABEL), filled("volumeNamespace", LABEL), network.secret),
-    "projected": projected_errors,
+    "azureDisk": _azure_disk,
+    "storageos": rules(needed("volumeName", LABEL), filled("volumeNamespace", LABEL), _secret),
+    "projected": _projected_errors,
     "scaleIO": needed("gateway system volumeName"),
-    "csi": rules(needed("driver", network.driver), field("nodePublishSecretRef", _publish_secret_errors)),
+    "csi": rules(needed("driver", _driver), field("nodePublishSecretRef", _publish_secret_errors)),
     "ephemeral": present("volumeClaimTemplate", claim_template_errors),
     "image": enum("pullPolicy", "Always", "IfNotPresent", "Never"),
 }
