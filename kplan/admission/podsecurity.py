@@ -10,9 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kplan.admission.podsecurity_baseline import BASELINE
-from kplan.admission.podsecurity_checks import Check, Subject
-from kplan.admission.podsecurity_restricted import RESTRICTED
+from kplan.admission.podsecurity_checks import BASELINE, RESTRICTED, Check, Subject
 
 _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
@@ -65,8 +63,7 @@ def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
         overridden = {check.overrides for check in stricter.values()}
         checks = {name: check for name, check in checks.items() if name not in overridden} | stricter
     subject = Subject(pod)
-    results = [check.find(subject) for check in checks.values()]
-    details = [f"{violation.reason} ({violation.detail})" for violation in results if violation is not None]
+    details = [*filter(None, (check.find(subject) for check in checks.values()))]
     return f'violates PodSecurity "{policy}": {", ".join(details)}' if details else ""
 
 

@@ -183,10 +183,6 @@ def _update_errors(strategy: Object, path: str) -> Errors:
         yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
-def _retention_errors(policy: Object, path: str) -> Errors:
-    return [error for key in policy for error in field(key, one_of("Retain", "Delete"))(policy, path)]
-
-
 def _stateful_template_errors(spec: Object, path: str) -> Errors:
     """Check the template with volumes for the claim templates, and without the host names of its pods."""
     names = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates", [])]
@@ -208,7 +204,7 @@ stateful_set_errors = rules(
             absent="",
         ),
         field("updateStrategy", _update_errors, absent={}),
-        field("persistentVolumeClaimRetentionPolicy", _retention_errors),
+        field("persistentVolumeClaimRetentionPolicy", field("whenDeleted whenScaled", one_of("Retain", "Delete"))),
         items("volumeClaimTemplates", field("spec", claim_spec_errors, absent={})),
         field("replicas minReadySeconds", not_negative),
         field("ordinals", field("start", not_negative)),
