@@ -96,8 +96,8 @@ def complete(obj: Object, struct: str) -> Object:
 @cache
 def _ways(struct: str) -> tuple[tuple[str, str], ...]:
     """Return the fields of a type that lead to defaults, and their types."""
-    found = ((name, field.kind) for name, field in fields_of(struct).items() if field.is_struct)
-    return tuple((name, kind) for name, kind in found if kind in _STATIC or kind in _DEPENDENT or _ways(kind))
+    inner = ((name, field.kind) for name, field in fields_of(struct).items() if field.is_struct)
+    return tuple((name, kind) for name, kind in inner if kind in _STATIC or kind in _DEPENDENT or _ways(kind))
 
 
 def _pod_spec(spec: Object) -> None:

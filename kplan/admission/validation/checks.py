@@ -77,7 +77,7 @@ def enum(key: str, *allowed: str) -> Check:
     return field(key, stated(*allowed), absent="")
 
 
-def each(*checks: Check) -> Check:
+def in_list(*checks: Check) -> Check:
     """Return the checks of the items of a list."""
     inner = rules(*checks)
     return lambda items, path: [error for index, item in enumerate(items) for error in inner(item, f"{path}[{index}]")]
@@ -85,7 +85,7 @@ def each(*checks: Check) -> Check:
 
 def items(keys: str, *checks: Check) -> Check:
     """Return the checks of the items of lists in fields."""
-    return field(keys, each(*checks))
+    return field(keys, in_list(*checks))
 
 
 def one_of(*allowed: str) -> Check:
@@ -131,7 +131,7 @@ def at_most_bytes(most: int) -> Check:
 def at_most_items(most: int) -> Check:
     """Return the check that a list is not too long."""
     words = f"must have at most {most} item{'' if most == 1 else 's'}"
-    return lambda found, path: [FieldError(path, "Too many", str(len(found)), words)] if len(found) > most else ()
+    return lambda listed, path: [FieldError(path, "Too many", str(len(listed)), words)] if len(listed) > most else ()
 
 
 def unique() -> Check:

@@ -14,10 +14,10 @@ from kplan.admission.validation.checks import (
     Object,
     at_most_items,
     choice,
-    each,
     enum,
     field,
     filled,
+    in_list,
     items,
     must,
     needed,
@@ -296,7 +296,7 @@ _rule = rules(
 )
 _restarts = rules(
     field("restartPolicy", one_of("Always", "Never", "OnFailure")),
-    field("restartPolicyRules", at_most_items(20), each(_rule)),
+    field("restartPolicyRules", at_most_items(20), in_list(_rule)),
 )
 
 

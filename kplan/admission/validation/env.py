@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kplan.admission.validation.checks import Check, Object, each, field, filled, formed, needed, rules
+from kplan.admission.validation.checks import Check, Object, field, filled, formed, in_list, needed, rules
 from kplan.admission.validation.errors import Errors, invalid, not_supported, required
 from kplan.admission.validation.texts import (
     ENV_NAME,
@@ -111,7 +111,7 @@ def _source_errors(variable: Object, path: str) -> Errors:
         yield invalid(at, "", _SEVERAL)
 
 
-env_errors = each(needed("name", ENV_NAME), _source_errors)
+env_errors = in_list(needed("name", ENV_NAME), _source_errors)
 
 
 def _whole_source_errors(name: str, path: str) -> Errors:

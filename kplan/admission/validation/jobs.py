@@ -10,9 +10,9 @@ from kplan.admission.validation.checks import (
     Object,
     at_most_bytes,
     at_most_items,
-    each,
     enum,
     field,
+    in_list,
     needed,
     not_negative,
     one_of,
@@ -196,7 +196,7 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
 
 _patterns = rules(
     at_most_items(20),
-    each(field("type", KEY, absent=""), field("status", _listed("False", "True", "Unknown"), absent="")),
+    in_list(field("type", KEY, absent=""), field("status", _listed("False", "True", "Unknown"), absent="")),
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kplan.admission.validation.checks import Check, Object, each, field, filled, items, must, needed, rules
+from kplan.admission.validation.checks import Check, Object, field, filled, in_list, items, must, needed, rules
 from kplan.admission.validation.errors import Errors, FieldError, GoStruct, forbidden, invalid, required
 from kplan.admission.validation.texts import KEY, LABEL, LABEL_VALUE, as_prefix, dns_subdomain
 from kplan.api.kinds import split_api_version
@@ -86,7 +86,7 @@ def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
         yield from KEY(finalizer, path)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         yield invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
-    yield from each(
+    yield from in_list(
         must(
             lambda name: "/" in name or name in _STANDARD_FINALIZERS,
             "name is neither a standard finalizer name nor is it fully qualified",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kplan.admission.validation.checks import (
     Object,
-    each,
     field,
     filled,
+    in_list,
     items,
     must,
     needed,
@@ -39,14 +39,16 @@ def _node_field_errors(selector: Object, path: str) -> Errors:
     if key != "metadata.name":
         yield invalid(f"{path}.key", key, "not a valid field selector key")
     else:
-        yield from each(SUBDOMAIN)(values, f"{path}.values")
+        yield from in_list(SUBDOMAIN)(values, f"{path}.values")
 
 
 _expression = rules(_numeric_operator_errors, field("key", KEY, absent=""))
 _node_fields = items("matchFields", _node_field_errors)
 _preference = rules(items("matchExpressions", _expression), _node_fields)
 _node_term = rules(items("matchExpressions", _expression, items("values", LABEL_VALUE)), _node_fields)
-node_selector_errors = needed("nodeSelectorTerms", each(_node_term), words="must have at least one node selector term")
+node_selector_errors = needed(
+    "nodeSelectorTerms", in_list(_node_term), words="must have at least one node selector term"
+)
 
 
 def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("matchLabelKeys",)) -> Errors:
@@ -125,7 +127,7 @@ def _toleration_value_errors(toleration: Object, path: str) -> Errors:
         yield not_supported(at, operator, ("Equal", "Exists", *ordered))
 
 
-toleration_errors = each(
+toleration_errors = in_list(
     _toleration_key_errors,
     _toleration_value_errors,
     filled("effect", one_of("NoSchedule", "PreferNoSchedule", "NoExecute")),

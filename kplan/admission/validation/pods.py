@@ -8,11 +8,11 @@ from kplan.admission.validation.checks import (
     Object,
     at_most_bytes,
     between,
-    each,
     enum,
     field,
     filled,
     formed,
+    in_list,
     items,
     must,
     needed,
@@ -175,7 +175,7 @@ _dns_config = rules(
     field(
         "nameservers",
         must(lambda servers: len(servers) <= _MOST_SERVERS, f"must not have more than {_MOST_SERVERS} nameservers"),
-        each(ip_errors),
+        in_list(ip_errors),
     ),
     field(
         "searches",
@@ -184,7 +184,7 @@ _dns_config = rules(
             lambda searches: len(" ".join(searches).encode()) <= _MOST_CHARACTERS,
             f"must not have more than {_MOST_CHARACTERS} characters (including spaces) in the search list",
         ),
-        each(_search_errors),
+        in_list(_search_errors),
     ),
     items("options", lambda option, path: () if option.get("name") else [required(path, "must not be empty")]),
 )
