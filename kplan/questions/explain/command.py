@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.answer import ask, emit, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
@@ -46,29 +47,16 @@ def explain(
     if not what and not (choice.selector or choice.all_namespaces):
         hint = "name a pod as NAMESPACE/NAME or a workload, or choose pods with -l or -A"
         raise UsageError("nothing to explain", hint=hint)
-    fail_on = fail_on_of(output, "explain")
-    formats_of(output)
+    showing = showing_of(output, fail_on_of(output, "explain"))
     namespace = namespace or cluster.default_namespace()
-    planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.effects.missing import missing_replicas, with_missing
-    from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
-    from kplan.subjects.names import pods_named, workloads_named
+    subject = ask(None, cluster, scheduler, verbosity)
+    from kplan.questions.explain.question import Explain
 
     with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
-        world = planner.world
-        arguments = list(spelled_out(what or ()))
-        missing = missing_replicas(planner, workloads_named(arguments, namespace, world))
-        try:
-            keys = pods_named(arguments, namespace, world) if what else _chosen(choice, namespace, world)
-        except UsageError as error:
-            raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
-        refuse_many(keys, world.nodes)
-        explained = []
-        for key in keys:
-            explained.append(explain_pod(planner, key))
-            tell(f"{len(explained):,} of {len(keys):,} pods")
-        report = whereabouts_report(explained, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
-    emit(with_missing(report, missing), output, verbosity)
+        names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.world)
+        showing = replace(showing, progress=lambda n, of: tell(f"{n:,} of {of:,} pods"))
+        report = Explain(names=tuple(names), namespace=namespace).answer_about(subject, showing)
+    emit(report, output, verbosity)
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:

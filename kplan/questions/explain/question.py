@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from kplan.errors import UsageError
 from kplan.questions.base import PLAIN, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.placement import PlacementReport
+    from kplan.effects.subject import Subject
 
 
 class Explain(Question, frozen=True):
@@ -24,13 +26,26 @@ class Explain(Question, frozen=True):
     names: tuple[str, ...]
     namespace: str = ""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PlacementReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
+        from kplan.effects.missing import missing_replicas, with_missing
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
-        from kplan.subjects.names import pods_named
+        from kplan.subjects.names import pods_named, workloads_named
 
-        keys = pods_named(self.names, self.namespace, base.world)
+        base = subject.base
+        missing = missing_replicas(base, workloads_named(self.names, self.namespace, base.world))
+        try:
+            keys = pods_named(self.names, self.namespace, base.world)
+        except UsageError as error:
+            raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
         if not keys:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
         refuse_many(keys, base.world.nodes)
-        return whereabouts_report([explain_pod(base, key) for key in keys], fail_on=showing.fail_on)
+        explained = []
+        for key in keys:
+            explained.append(explain_pod(base, key))
+            if showing.progress is not None:
+                showing.progress(len(explained), len(keys))
+        nodes = None if showing.nodes is UNSET else showing.nodes
+        report = whereabouts_report(explained, fail_on=showing.fail_on, nodes=nodes, max_listed=showing.max_listed)
+        return with_missing(report, missing)

@@ -71,13 +71,12 @@ def pods(
 
     minor = nearest(snapshot.server_version).number
     loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
-    from kplan.questions.pods.created import pods_report, stored_pods
+    from kplan.questions.pods.created import pods_report
     from kplan.visible import visible
 
-    stored = stored_pods(loaded, snapshot, refuse_objects=False, minor=minor)
-    report = pods_report(stored, loaded, snapshot.source)
+    report = pods_report(loaded, snapshot, minor=minor)
     if not verbosity.quiet:
-        for warning in stored.warnings:
+        for warning in report.warnings:
             say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
     if output is PodsFormat.NAME:
         for entry in report.pods:

@@ -141,13 +141,9 @@ def _steps(
     return after, tuple(changes)
 
 
-def pods_report(stored: StoredPods, manifests: Manifests, cluster: str) -> PodsReport:
-    """Return the PodsReport.
-
-    Parameters
-    ----------
-    cluster : the cluster whose admission rules hold
-    """
+def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> PodsReport:
+    """Return the PodsReport; parameters and errors as `stored_pods`, but refused workloads are no error."""
+    stored = stored_pods(manifests, snapshot, refuse_objects=False, minor=minor)
     groups = tuple(
         PodsMade(
             source=pod.origin,
@@ -159,7 +155,7 @@ def pods_report(stored: StoredPods, manifests: Manifests, cluster: str) -> PodsR
         for pod in stored.pods
     )
     return PodsReport(
-        cluster=cluster,
+        cluster=snapshot.source,
         summary=PodsSummary(
             pods=sum(pod.count for pod in stored.pods), refused=sum(pod.count for pod in stored.pods if pod.refusal)
         ),

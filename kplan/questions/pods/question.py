@@ -28,7 +28,7 @@ class Pods(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> PodsReport:
         """Return the PodsReport."""
-        from kplan.questions.pods.created import pods_report, stored_pods
+        from kplan.questions.pods.created import pods_report
         from kplan.workloads.manifests import load_manifests
 
         if not self.manifests:
@@ -41,5 +41,4 @@ class Pods(Question, frozen=True):
             replicas=self.replicas,
             minor=minor,
         )
-        stored = stored_pods(loaded, base.world, refuse_objects=False, minor=minor)
-        return pods_report(stored, loaded, base.snapshot.source)
+        return pods_report(loaded, base.world, minor=minor)
