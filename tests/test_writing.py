@@ -212,3 +212,54 @@ def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "two reports for one file" in result.stderr
+
+
+def test_of_two_writers_at_once_the_file_is_that_of_one_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    contents = [letter * 500_000 for letter in (b"a", b"b")]
+    seen: set[bytes] = set()
+
+    def write(content: bytes) -> None:
+        for _ in range(20):
+            write_file(path, content)
+
+    write_file(path, contents[0])
+    writers = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        seen.add(path.read_bytes())
+    for writer in writers:
+        writer.join()
+
+    assert seen | {path.read_bytes()} <= set(contents)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+
+
+def test_two_snapshots_saved_under_one_name_at_once_leave_one_of_both(tmp_path: Path) -> None:
+    kinds = {"a": 3, "b": 300}
+    for name, number in kinds.items():
+        nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{index}"}} for index in range(number)]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    target = tmp_path / "saved.json"
+
+    save = [*PROGRAM, "snapshot", "save", target, "-s"]
+    running = [subprocess.Popen([*save, tmp_path / f"{name}.json"], stderr=subprocess.DEVNULL) for name in kinds]
+
+    assert [process.wait(60) for process in running] == [0, 0]
+    assert len(json.loads(target.read_bytes())["objects"]["nodes"]) in kinds.values()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.json", "b.json", "saved.json"]
+
+
+@pytest.mark.parametrize("words", [["snapshot", "save"], ["plan", "--save"], ["drain", "n1", "--save"]])
+def test_a_directory_that_is_only_read_is_refused_before_the_work_is_done(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What the rights of a directory say does not hold for root, as which tests may run.
+    monkeypatch.setattr("kplan.writing.os.access", lambda path, _mode: Path(path) != tmp_path)
+
+    result = invoke(*words, tmp_path / "x.json", "-s", tmp_path / "absent.json")
+
+    assert result.exit_code == 2
+    assert "files cannot be made in this directory" in result.stderr
+    assert "absent.json" not in result.stderr

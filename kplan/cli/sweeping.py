@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
@@ -54,4 +55,18 @@ class SweepFlags:
         """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all
 
-        return ask_all(base, questions, workers=self.workers, dask=self.dask, progress=progress)
+        with _quiet() if self.dask else nullcontext():
+            return ask_all(base, questions, workers=self.workers, dask=self.dask, progress=progress)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Dask logs about its connections from standard error; what matters of it is in kplan's own error."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)

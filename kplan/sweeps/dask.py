@@ -39,7 +39,7 @@ def ask_dask(
     UsageError
         When Dask is not installed, the cluster cannot be reached, or runs another version of kplan.
     KplanError
-        The error of a question without an answer, or an error when workers keep getting lost.
+        The error of a question without an answer, or an error when workers keep getting lost, or the scheduler.
     """
     try:
         from distributed import Client
@@ -49,14 +49,20 @@ def ask_dask(
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"no Dask cluster at {address}: {error}", hint="such as tcp://10.0.0.1:8786") from None
-    with client:
-        _check_versions(client)
-        answers: dict[int, T] = {}
-        for _ in range(1 + MAX_LOSSES):
-            remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
-            if not remaining:
-                break
-            _ask(client, planner, remaining, answers, lambda: report(len(answers), len(questions)))
+    answers: dict[int, T] = {}
+    try:
+        with client:
+            _check_versions(client)
+            for _ in range(1 + MAX_LOSSES):
+                remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
+                if not remaining:
+                    break
+                _ask(client, planner, remaining, answers, lambda: report(len(answers), len(questions)))
+    except OSError as error:
+        # What the connection raises when its other end is gone, and Dask has waited for it to come back.
+        if len(answers) < len(questions):
+            hint = "does its scheduler still run? --workers N answers on this machine"
+            raise KplanError(f"the Dask cluster at {address} is gone: {error}", hint=hint) from None
     if len(answers) < len(questions):
         raise KplanError("workers of the Dask cluster keep getting lost", hint="do they have enough memory?")
     return [answers[index] for index in range(len(questions))]

@@ -1,5 +1,6 @@
 """Sweeps on a real Dask cluster, of which a worker dies."""
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 from operator import methodcaller
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import kplan
-from kplan.errors import NotFoundError, UsageError
+from kplan.cli.sweeping import SweepFlags
+from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
 from kplan.sweeps import ask_all
 from tests.sweeps.test_sweep import Dying, plain, timeless
@@ -64,6 +66,31 @@ def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(UsageError, match="no Dask cluster at"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
+
+
+def test_a_cluster_that_is_lost_on_the_way_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise OSError("Timed out trying to connect")
+
+    monkeypatch.setattr("kplan.sweeps.dask._ask", lost)
+    planner = Planner(kplan.load_snapshot("demo"))
+
+    with pytest.raises(KplanError, match=f"the Dask cluster at {address} is gone: Timed out") as told:
+        kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask=address)
+    assert "scheduler" in told.value.hint
+
+
+def test_dask_logs_nothing_to_standard_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def chatty(*_: object, **__: object) -> list[int]:
+        logging.getLogger("distributed.client").error("Failed to reconnect to scheduler")
+        return []
+
+    monkeypatch.setattr("kplan.sweeps.ask_all", chatty)
+    SweepFlags(dask="tcp://127.0.0.1:9").ask_all(Planner(kplan.load_snapshot("demo")), [])
+
+    assert caplog.records == []
+    logging.getLogger("distributed.client").error("as before")
+    assert len(caplog.records) == 1
 
 
 def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
