@@ -20,7 +20,8 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
 
     Parameters
     ----------
-    before, after : clusters with the same nodes; pods keep their rows, and new pods come last
+    before, after : clusters with the same nodes, of which some may be absent before; pods keep their rows, and new
+        pods come last
     """
     nodes = after.nodes
     resources = _drawn(nodes)
@@ -36,6 +37,7 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
     )
     arriving, leaving = _moves(before, after)
     cordoned = nodes.unschedulable.tolist()
+    new = [False] * len(nodes) if before.nodes.absent is None else before.nodes.absent.tolist()
     return ClusterMap(
         resources=tuple(resources),
         group_label=label if any(groups) else None,
@@ -45,13 +47,14 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
                 group=groups[row],
                 zone=zones[row],
                 cordoned=cordoned[row],
+                new=new[row],
                 allocatable=room[row],
                 before=then[row],
                 after=now[row],
                 arriving=tuple(arriving[row]),
                 leaving=tuple(leaving[row]),
             )
-            for row, name in enumerate(nodes.names)
+            for name, row in sorted(nodes.row_of.items())
         ),
     )
 

@@ -44,6 +44,7 @@ class Placement:
     post_filter_message : the status message of the PostFilter plugins; None if they did not run
     findings : candidates and victims of preemption; None if it was not tried
     diagnose : returns why the pod has no node, and what would help
+    n_nodes : how many nodes there were, if an autoscaler had added some by then; None for those of the cluster
     """
 
     pod: PodRef
@@ -56,6 +57,7 @@ class Placement:
     post_filter_message: str | None = None
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
     diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
+    n_nodes: int | None = None
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:
@@ -143,6 +145,7 @@ class Placement:
             outcome=self.outcome,
             node=self.node,
             ties=explanation.ties,
+            nodes_count=UNSET if self.n_nodes is None else self.n_nodes,
             message=self.message,
             stored_message=self.stored_message or UNSET,
             feasible_count=explanation.feasible_count,
@@ -219,4 +222,5 @@ def placement_of(
         None if post_filter is None else post_filter.status.message,
         None if post_filter is None else post_filter.findings,
         diagnose_pod,
+        len(names) if session.n_joined else None,
     )

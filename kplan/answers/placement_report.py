@@ -11,6 +11,7 @@ from kplan.answers.listing import abridged, not_tried, unlisted, with_more
 from kplan.answers.placement import NodesShown, Placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.documents.base import Condition, Context
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
 
 NodesOf = Mapping[int, NodesShown]
@@ -41,6 +42,7 @@ def placement_report(
     nodes_of: NodesOf | None = None,
     more: Mapping[str, int] | None = None,
     max_listed: int | None = None,
+    nodes: NodeChanges | None = None,
 ) -> PlacementReport:
     """Return the report about placements.
 
@@ -50,10 +52,16 @@ def placement_report(
     nodes_of : None explains all nodes of all placements
     more : NAMESPACE/NAME -> number of further replicas with the outcome of this pod
     max_listed : the number of placements in the report; the others are counted; None for all
+    nodes : the nodes that an autoscaler adds; None where none is followed
     """
     others = unlisted(placements, more or {}, max_listed)
     warnings = (*context.warnings, *not_tried(others))
-    verdict = judge(placements, warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
+    verdict = judge(
+        placements,
+        warnings,
+        DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
+        new_nodes=() if nodes is None else [node.name for node in nodes.added],
+    )
     return PlacementReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
@@ -63,6 +71,7 @@ def placement_report(
         placements=placement_documents(placements[:max_listed], nodes_of),
         max_listed=UNSET if max_listed is None else max_listed,
         unlisted=others,
+        nodes=UNSET if nodes is None else nodes,
     )
 
 

@@ -9,9 +9,12 @@ from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
+from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
+from kplan.autoscaling.seam import NewNode
 from kplan.documents.base import Condition
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PlacementReport
 from kplan.engine.cluster import Cluster
 from kplan.framework.session import Session
@@ -27,12 +30,16 @@ class Plan(Answer):
     before : the cluster before the plan; not to be changed
     session : the cluster after the plan; not to be changed
     more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
+    adds : the nodes that an autoscaler adds for them
+    nodes : the document about these; None where no autoscaler is followed
     """
 
     placements: tuple[Placement, ...]
     before: Cluster = field(repr=False)
     session: Session = field(repr=False)
     more: Mapping[str, int] = field(default_factory=dict)
+    adds: Sequence[NewNode] = field(default=(), repr=False)
+    nodes: NodeChanges | None = field(default=None, repr=False)
 
     def report(
         self,
@@ -49,6 +56,17 @@ class Plan(Answer):
         with_map : list every node before and after
         """
         report = placement_report(
-            self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of, more=self.more, max_listed=max_listed
+            self.context,
+            self.placements,
+            fail_on=fail_on,
+            nodes_of=nodes_of,
+            more=self.more,
+            max_listed=max_listed,
+            nodes=self.nodes,
         )
-        return replace(report, cluster=cluster_map(self.before, self.session.cluster)) if with_map else report
+        if self.adds:
+            report = replace(report, placements=with_new_nodes(report.placements, self.adds))
+        if not with_map:
+            return report
+        after = self.session.cluster
+        return replace(report, cluster=cluster_map(before_growth(self.before, after), after))

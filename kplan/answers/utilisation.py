@@ -39,8 +39,9 @@ def requested(cluster: Cluster, resource: str) -> Any:
 
 
 def allocatable(nodes: NodeTable, resource: str) -> Any:
-    """Return the allocatable amount of a resource by node."""
-    return nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
+    """Return the allocatable amount of a resource by node; 0 of a node that is not there yet."""
+    column = nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
+    return column if nodes.absent is None else np.where(nodes.absent, 0, column)
 
 
 def amounts(cluster: Cluster, rows: RowArray) -> dict[str, Amounts]:
@@ -81,6 +82,7 @@ def largest(cluster: Cluster) -> dict[str, Largest]:
     blocked = [any(taint.effect in ("NoSchedule", "NoExecute") for taint in taints) for taints in nodes.taint_sets]
     takes = ~np.asarray(blocked, np.bool_)[nodes.taint_codes] if blocked else np.zeros(0, np.bool_)
     takes = takes & ~nodes.unschedulable & (cluster.pod_count < nodes.allowed_pods)
+    takes = takes if nodes.absent is None else takes & ~nodes.absent
     rows = np.flatnonzero(takes)
     fits = {}
     for name in resources_of(nodes):

@@ -83,6 +83,7 @@ def judge(
     *,
     accepts_preemption: bool = False,
     besides: Container[str] = (),
+    new_nodes: Iterable[str] = (),
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
 
@@ -90,6 +91,7 @@ def judge(
     ----------
     accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
     besides : pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    new_nodes : the nodes that an autoscaler adds
     """
     happened = [*_outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)]
     for placement in placements:
@@ -103,6 +105,7 @@ def judge(
             for victim in placement.victims
             if victim.pdb_violation
         ]
+    happened += [Happened(NEW_NODES, Counted(name, "NewNode")) for name in new_nodes]
     return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -27,6 +27,7 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
 
     node: Node  #: as it will register; its name is made up
     daemons: tuple[Pod, ...] = ()  #: the daemon pods that it starts with, bound to it
+    objects: tuple[msgspec.Struct, ...] = ()  #: what else is in the cluster once it is there, such as its NodeClaim
     pool: str = ""  #: the NodePool that it belongs to; empty for none
     group: str = ""  #: the node group that it belongs to; empty for none
     instance_type: str = ""  #: empty if unknown
@@ -92,8 +93,15 @@ class Autoscaler(Protocol):
     def usual_loops(self) -> Sequence[float]:
         """The `loops` that show what it does within the time that it waits before it removes a node."""
 
+    @property
+    def wait(self) -> float:
+        """How many seconds pass, by default, from a pod that fits nowhere to the look that finds it."""
+
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""
+
+    def grown(self, adds: Sequence[NewNode]) -> Self:
+        """Return the autoscaler of the cluster to which these nodes were added."""
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
         """Return all that is done.

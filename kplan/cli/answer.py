@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template, has_documents
@@ -81,6 +82,9 @@ def ask(
     release = chosen_release(scheduler.kubernetes_version, gates)
     # The configuration is checked before the cluster is read, unless its rules depend on the cluster's version.
     config = read_configuration(scheduler.scheduler_config or None, release) if release else None
+    following = cluster if isinstance(cluster, GrowingClusterFlags) else None
+    if following is not None:
+        following.check()
     live = cluster.live(
         stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
     )
@@ -102,11 +106,14 @@ def ask(
         ties=None if scheduler.ties is None else scheduler.ties.value,
         seed=scheduler.seed,
         extenders=_extenders(config, scheduler, verbosity),
+        autoscaler=None if following is None else following.settings_for(snapshot),
     )
     if changes:
         from kplan.effects.what_if import changed
 
         planner = changed(planner, changes)
+    if following is not None and planner.autoscaler is None:
+        planner.autoscaler = following.settings_for(planner.world)
     loaded = _manifests(files, manifests, cluster, planner, verbosity)
     from kplan.effects.subject import Subject, loaded_subject
 

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from kplan.cli.arguments import STANDARD_INPUT
+from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.snapshot.model import Snapshot
+
+
+_PANEL = "Autoscaler"
 
 
 class AutoscalerChoice(StrEnum):
@@ -29,13 +33,14 @@ class AutoscalerChoice(StrEnum):
 class AutoscalerFlags:
     """Options that choose the autoscaler."""
 
-    panel: ClassVar[str] = "Autoscaler"
+    panel: ClassVar[str] = _PANEL
 
     autoscaler: Annotated[
         AutoscalerChoice,
         typer.Option(
             "--autoscaler",
             help="Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
+            rich_help_panel=_PANEL,
         ),
     ] = AutoscalerChoice.AUTO
     node_groups: Annotated[
@@ -44,6 +49,7 @@ class AutoscalerFlags:
             "--node-groups",
             metavar="FILE",
             help="Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
+            rich_help_panel=_PANEL,
         ),
     ] = ""
     instance_types: Annotated[
@@ -52,6 +58,7 @@ class AutoscalerFlags:
             "--instance-types",
             metavar="FILE",
             help="Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
+            rich_help_panel=_PANEL,
         ),
     ] = ""
 
@@ -70,3 +77,10 @@ class AutoscalerFlags:
             node_groups=self.node_groups or None,
             instance_types=self.instance_types or None,
         )
+
+
+@dataclass(frozen=True)
+class GrowingClusterFlags(ChangedClusterFlags, AutoscalerFlags):
+    """Options for the source of the cluster, for changes of it on paper, and for the autoscaler of its nodes."""
+
+    panel: ClassVar[str] = ChangedClusterFlags.panel

@@ -42,6 +42,7 @@ from kplan.subjects.sequence import Replay, Run
 from kplan.subjects.workload_pods import workloads_called
 
 if TYPE_CHECKING:
+    from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
     from kplan.simulation.loop import Simulation
 
@@ -136,6 +137,18 @@ class Base:
     def now(self) -> int:
         """The moment of the question, in microseconds since 1970."""
         return moment_of(self._now, self.snapshot)
+
+    @cached_property
+    def followed(self) -> Autoscaler | None:
+        """The autoscaler that answers follow, set up for the cluster; None for none.
+
+        Raises UsageError or InputError for settings that it does not understand.
+        """
+        if self.autoscaler is None:
+            return None
+        from kplan.autoscaling.settings import set_up
+
+        return set_up(self.autoscaler, self.world)
 
     @cached_property
     def session(self) -> Session:
@@ -360,12 +373,12 @@ class Base:
         """
         session = self.fork(question, listers)
         replay = Replay(lambda: run(self.fork(question, listers)))
-        names = session.cluster.nodes.names
-        is_small = len(names) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
+        is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
         # An extender may answer differently when it is called again, so remedies are not tried.
         diagnosing = Diagnosing(replay, question, is_final=bool(self.extenders))
         placements = []
         for index, result in enumerate(run(session)):
+            names = session.cluster.nodes.names
             explanation = explain(result, names) if is_small else None
             explain_nodes = self._explainer(index, explanation, replay, names)
             diagnose = diagnosing.diagnosis_of(session, index, result)

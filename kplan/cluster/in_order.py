@@ -12,6 +12,10 @@ from kplan.subjects.sequence import run_in_order
 def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
     """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`."""
     question = base.resolve(pods)
+    if base.autoscaler is not None:
+        from kplan.cluster.growing_plan import growing_plan
+
+        return growing_plan(base, question, settle_preemption=settle_preemption)
     return base.decide(
         question, lambda session: run_in_order(session, question.rows, settle_preemption=settle_preemption)
     )

@@ -91,8 +91,8 @@ def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown 
     wants_details = isinstance(nodes, Shown) and nodes.with_score_details
     return Explanation(
         chosen=None if result.row is None else names[result.row],
-        ties=tuple(names[row] for row in result.ties),
-        feasible_nodes=tuple(names[row] for row in feasible),
+        ties=tuple(sorted(names[row] for row in result.ties)),
+        feasible_nodes=tuple(sorted(names[row] for row in feasible)),
         feasible_count=int(np.count_nonzero(outcome.feasible)),
         not_evaluated=tuple(names[row] for row in rows if ignored is not None and ignored[row]),
         not_evaluated_count=0 if ignored is None else int(np.count_nonzero(ignored)),

@@ -17,6 +17,8 @@ class StepEvent(enum.StrEnum):
 
     CREATED = "created"
     """A controller created the pod."""
+    ADDED = "added"
+    """An autoscaler added the node, which is ready for pods from now on."""
     BOUND = "bound"
     """The scheduler bound it to a node."""
     NOMINATED = "nominated"

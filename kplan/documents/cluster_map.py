@@ -13,6 +13,7 @@ class NodeLoad(Document, frozen=True, kw_only=True):
     group : value of the map's group label; empty for none
     zone : value of topology.kubernetes.io/zone; empty for none
     cordoned : takes no new pods, before or after
+    new : an autoscaler adds it
     allocatable, before, after : milliCPU for cpu, bytes or counts for all else
     arriving, leaving : NAMESPACE/NAME of pods that this answer brings here or takes away
     """
@@ -21,6 +22,7 @@ class NodeLoad(Document, frozen=True, kw_only=True):
     group: str = ""
     zone: str = ""
     cordoned: bool = False
+    new: bool = False
     allocatable: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]

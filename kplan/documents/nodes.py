@@ -102,6 +102,47 @@ class NodePrices(Document, frozen=True, kw_only=True):
     after: float | None
 
 
+class NewNodeRef(Document, frozen=True, kw_only=True):
+    """The node on which a pod is placed, where an autoscaler adds it.
+
+    Attributes
+    ----------
+    pool : the NodePool that it belongs to; absent for a node of a group
+    group : the node group that it belongs to; absent for a node of a NodePool
+    instance_type, zone, capacity_type : empty if unknown
+    """
+
+    pool: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+
+class NodeChanges(Document, frozen=True, kw_only=True):
+    """The nodes that an autoscaler adds in the course of an answer.
+
+    Attributes
+    ----------
+    autoscaler : which one is followed
+    added : in the order in which it decides; their pods are those that it adds them for
+    unhelped : NAMESPACE/NAME of a pod that fits nowhere -> pool or group -> why it cannot help, in its words
+    events : NAMESPACE/NAME of such a pod -> what the autoscaler writes about it
+    existing : node -> pods that fit nowhere, NAMESPACE/NAME, though the autoscaler finds room for them there; a node on
+        its way has a made-up name
+    elsewhere : NAMESPACE/NAME of a pod for which a node was added -> where kube-scheduler puts it instead; or null
+    price : of the nodes whose price is known, without and with those that are added
+    """
+
+    autoscaler: AutoscalerRef
+    added: tuple[AddedNode, ...]
+    unhelped: dict[str, dict[str, tuple[str, ...]]] = {}
+    events: dict[str, str] = {}
+    existing: dict[str, tuple[str, ...]] = {}
+    elsewhere: dict[str, str | None] = {}
+    price: NodePrices
+
+
 class NodesReport(Report, frozen=True, kw_only=True):
     """The answer of kplan nodes: what an autoscaler does with the nodes of a cluster.
 

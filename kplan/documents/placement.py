@@ -11,6 +11,7 @@ from kplan.api.references import PodKey, object_name
 from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
+from kplan.documents.nodes import NewNodeRef, NodeChanges
 from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
 
@@ -154,6 +155,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     node : null unless Scheduled
+    new_node : where an autoscaler adds the node, what it is; its name is made up; absent for other nodes
+    nodes_count : how many nodes there were, where an autoscaler had added some by then; else absent
     ties : every node with the best total score, by name
     ties_count : where ties names the first of them only
     message : what kube-scheduler writes, for a gated pod the text of PreEnqueue; empty when Scheduled
@@ -175,6 +178,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     pod: PodRef
     outcome: Outcome
     node: str | None
+    new_node: NewNodeRef | UnsetType = UNSET
+    nodes_count: Count | UnsetType = UNSET
     ties: tuple[str, ...] = ()
     ties_count: Count | UnsetType = UNSET
     message: str
@@ -231,6 +236,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     Attributes
     ----------
     cluster : every node before and after; where --explain or a picture asks for it
+    nodes : what an autoscaler adds; absent where none is followed
     placements : in the order in which they were decided; at most maxListed
     max_listed : so many are listed one by one at most; absent for all
     unlisted : the others
@@ -240,5 +246,6 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     summary: Summary
     placements: tuple[PodPlacement, ...]
     cluster: ClusterMap | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()

@@ -11,6 +11,7 @@ from kplan.api.references import PodKey, WorkloadRef
 from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
 from kplan.documents.timeline import Timeline
@@ -177,6 +178,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     placements : every decision, in order; a pod may be tried several times
     largest_fit : per resource, the most that one further pod can get
     cluster : every node before and after; where --explain or a picture asks for it
+    nodes : what an autoscaler adds; absent where none is followed
     max_listed : queue, changes and their placements list so many pods at most; absent for all
     unlisted : the other changes
     steps : everything that happens, in order, where controllers were followed
@@ -199,6 +201,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     utilisation: Utilisation
     largest_fit: tuple[LargestFit, ...]
     cluster: ClusterMap | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()
     steps: tuple[Step, ...] = ()

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Document, Report
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary
 
 
@@ -40,6 +41,7 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     placements : in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
     aftermath : where the victims go, when all the pods are scheduled in queue order; null unless followed
     cluster : every node before and after these pods; where --explain or a picture asks for it, if followed
+    nodes : what an autoscaler adds for pods that neither fit nor preempt; absent where none is followed
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"
@@ -47,3 +49,4 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     placements: tuple[PodPlacement, ...]
     aftermath: tuple[Aftermath, ...] | None
     cluster: ClusterMap | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET

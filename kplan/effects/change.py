@@ -16,10 +16,12 @@ from kplan.answers.placement import Placement, last_placement
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth, growth_of
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.effects.decisions import Decisions
+from kplan.effects.provisioning import Growing
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
@@ -31,6 +33,7 @@ from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, 
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
 from kplan.subjects.not_found import meant, no_node
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
@@ -89,6 +92,12 @@ class ChangePlan:
     def started_from(self) -> Cluster:
         """The cluster before the change, without lost nodes; not to be changed."""
         return self.origin.session.cluster
+
+    @property
+    def growth(self) -> Growth | None:
+        """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
+        provisioner = self.simulation.provisioner
+        return provisioner.growth if isinstance(provisioner, Growing) else None
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
@@ -202,7 +211,7 @@ def carry_out(
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
 
     def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
-        simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
+        simulation = watched(start(base.session_for(world), world), base, world) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions, to_rest=to_rest)
 
@@ -418,8 +427,16 @@ def begin(base: Base, random: Random | None = None) -> Simulation:
     return watched(fork(base.at_rest, base.world, random), base)
 
 
-def watched(simulation: Simulation, base: Base) -> Simulation:
-    """Return the simulation, with its steps reported to the planner's progress callback."""
+def watched(simulation: Simulation, base: Base, world: Snapshot | None = None) -> Simulation:
+    """Return the simulation, with its steps reported to the planner's progress callback, and its autoscaler's nodes.
+
+    Parameters
+    ----------
+    world : the cluster of the simulation; None for the planner's
+    """
+    growth = growth_of(base)
+    if growth is not None:
+        simulation.provisioner = Growing(growth, base.world if world is None else world, base.now)
     report = base.on_progress
     if report is not None:
         simulation.on_step = lambda done: report(done, None)

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.listing import abridged, listed
+from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.utilisation import largest_fits, utilisation
-from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, UNAVAILABLE, counted_warnings
 from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
+from kplan.cluster.growth import node_changes
 from kplan.cluster.siblings import with_siblings
 from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
@@ -66,13 +68,18 @@ def change_report(
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
     unchanged = {applied.update.key for applied in change.applied if applied.change is Change.NONE}
-    warnings = (*context.warnings, *change_warnings(change), *missing_replicas(base, unchanged))
+    growth = change.growth
+    node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
+    grown = () if growth is None else growth.all_warnings
+    adds = () if growth is None else growth.adds
+    warnings = (*context.warnings, *change_warnings(change), *missing_replicas(base, unchanged), *grown)
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
     timed = change if isinstance(change, TimelinePlan) else None
     unavailable = timed.unavailable if timed is not None and UNAVAILABLE in chosen else ()
     counted = [*pods.fates.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
+    counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
     return PlanReport(
@@ -84,7 +91,7 @@ def change_report(
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, enqueue(session, pending))[:max_listed],
         changes=shown.changes,
-        placements=shown.placements,
+        placements=with_new_nodes(shown.placements, adds),
         max_listed=UNSET if max_listed is None else max_listed,
         unlisted=shown.unlisted,
         utilisation=utilisation(before, after),
@@ -99,6 +106,7 @@ def change_report(
         forced=_forced(base, change),
         luck=UNSET if change.luck is None else change.luck(base, change, chosen),
         timeline=UNSET if timed is None else timed.timeline,
+        nodes=UNSET if growth is None else node_changes(growth, node_of),
     )
 
 
@@ -130,7 +138,8 @@ def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
     """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
     after = change.simulation.session.cluster
     before = base.session.cluster
-    return (before if len(before) == len(after) else change.started_from, after)
+    n_before = len(after) - len(change.simulation.joined)
+    return before_growth(before if len(before) == n_before else change.started_from, after), after
 
 
 def change_warnings(change: ChangePlan) -> tuple[InputWarning, ...]:

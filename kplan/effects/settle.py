@@ -224,7 +224,13 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
     known = {(claim.metadata.namespace, claim.metadata.name) for claim in world.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
-    added += [claim for claim in listers.device_claims if _has_its_pod(claim, uids)]
+    device_claims = (*listers.snapshot.resource_claims, *listers.device_claims)
+    there = {(claim.metadata.namespace, claim.metadata.name) for claim in world.resource_claims}
+    added += [
+        claim
+        for claim in device_claims
+        if (claim.metadata.namespace, claim.metadata.name) not in there and _has_its_pod(claim, uids)
+    ]
     left = _without_deleted_claims(world, listers.persistent_volume_claims)
     after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(

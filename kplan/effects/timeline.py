@@ -189,7 +189,7 @@ class _Course:
         additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
         self._world = with_objects(base.world, additions)
         session = base.session_for(self._world)
-        self._simulation = watched(start_simulation(session, self._world, durations), base)
+        self._simulation = watched(start_simulation(session, self._world, durations), base, self._world)
         self._decisions = decisions
         if decisions is not None and decisions.covers_all:
             decisions.watch_all(self._simulation)

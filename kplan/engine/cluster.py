@@ -183,6 +183,28 @@ class Cluster:
         narrowed._requested = {name: column[old_rows] for name, column in self._requested.items()}
         return narrowed
 
+    def grown(self, nodes: NodeTable) -> Cluster:
+        """Return the cluster with further nodes, on which no pod runs; it takes the place of this one.
+
+        Parameters
+        ----------
+        nodes : those of this cluster in the same rows, then further ones
+        """
+        more = len(nodes) - len(self)
+
+        def longer(column: Int64Array) -> Int64Array:
+            return np.append(column, np.zeros(more, np.int64))
+
+        grown = Cluster(nodes, self.pods, [*self.pods_on, *([] for _ in range(more))])
+        grown.node_of, grown._node_rows = self.node_of, self._node_rows
+        if self._own_lists is not None:
+            grown._own_lists = self._own_lists | set(range(len(self), len(nodes)))
+        grown.pod_count = longer(self.pod_count)
+        grown.nonzero_cpu, grown.nonzero_memory = longer(self.nonzero_cpu), longer(self.nonzero_memory)
+        grown.used_ports, grown.terms = self.used_ports, self.terms
+        grown._requested = {name: longer(column) for name, column in self._requested.items()}
+        return grown
+
     def derive_pod_columns(self) -> None:
         """Build the pod columns that preemption reads, so that later copies of this cluster share them."""
         for resource in list(self._requested):

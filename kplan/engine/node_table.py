@@ -54,10 +54,16 @@ class LabelColumn:
 
 
 class NodeTable:
-    """All nodes of a cluster, one row each, ordered by name."""
+    """All nodes of a cluster, one row each, ordered by name.
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = sorted(nodes, key=lambda node: node.metadata.name)  #: the objects, by row
+    Parameters
+    ----------
+    keeps_order : keep the order of `nodes`, as nodes that join later come last whatever their names
+    """
+
+    def __init__(self, nodes: Sequence[Node], *, keeps_order: bool = False) -> None:
+        #: the objects, by row
+        self.nodes = list(nodes) if keeps_order else sorted(nodes, key=lambda node: node.metadata.name)
         self.names = [node.metadata.name for node in self.nodes]  #: their names, by row
         self.row_of = {name: row for row, name in enumerate(self.names)}  #: name -> row
         self._labels: dict[str, LabelColumn] = {}
@@ -96,6 +102,13 @@ class NodeTable:
             changed.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
             changed.unschedulable[row] = not schedulable
         return changed
+
+    def grown(self, nodes: Sequence[Node]) -> NodeTable:
+        """Return the table with further nodes, which come last; the others keep their rows."""
+        grown = NodeTable([*self.nodes, *nodes], keeps_order=True)
+        if self.absent is not None:
+            grown.absent = np.append(self.absent, np.zeros(len(nodes), np.bool_))
+        return grown
 
     def with_absent(self, absent: BoolArray) -> NodeTable:
         """Return the table with other nodes absent; everything else is shared."""
@@ -181,7 +194,8 @@ class NodeTable:
 
         Notes
         -----
-        The tree adds nodes as the scheduler's cache receives them; here that is the order of their names.
+        The tree adds nodes as the scheduler's cache receives them; here that is the order of their names, and nodes
+        that join later are the last of their zones.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
         if "zone order" not in self._orders:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import operator
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
+import msgspec
+
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
+from kplan.api.kinds import by_kind_and_name
 from kplan.api.policy import PodDisruptionBudget
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
 from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
@@ -49,6 +53,26 @@ class Listers:
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
             forked.__dict__[name] = getattr(self, name).copy()
         return forked
+
+    def store(self, objects: Iterable[msgspec.Struct]) -> None:
+        """Replace claims and volumes by what they are now; only for a fork.
+
+        Resource claims that controllers created since the snapshot belong to it from now on.
+        """
+        newer = by_kind_and_name([*self.device_claims, *objects])
+        self.device_claims = []
+        self.catalogues = {}
+        for attribute in ("persistent_volumes", "resource_claims"):
+            own = newer.get(attribute, {})
+            there: tuple[Any, ...] = getattr(self.snapshot, attribute)
+            names = [(obj.metadata.namespace, obj.metadata.name) for obj in there]
+            fresh = (obj for name, obj in own.items() if name not in set(names))
+            if own:
+                held = (*(own.get(name, obj) for name, obj in zip(names, there, strict=True)), *fresh)
+                changes: dict[str, Any] = {attribute: held}
+                self.snapshot = dataclasses.replace(self.snapshot, **changes)
+        self.__dict__.pop("persistent_volumes", None)
+        self.persistent_volume_claims |= newer.get("persistent_volume_claims", {})
 
     def catalogue(self, kind: Callable[..., T], *inputs: object) -> T:
         """Return ``kind(*inputs, listers)``: what plugins derive from the objects, shared by all sessions with them.

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.core import PersistentVolumeClaim
+from kplan.api.core import Node, PersistentVolumeClaim
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.extenders import Extender
-from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin
+from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin, ReservedObjects, ReservedObjectsPlugin
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.framework.pod_groups import PodGroups
@@ -60,6 +60,10 @@ class Session:
         if self.random is None and self.options.seed is not None:
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
+        self.n_joined = 0  #: how many nodes have joined since
+        self._build_frameworks()
+
+    def _build_frameworks(self) -> None:
         shared: dict[type, Any] = {}
         for profile in self.config.profiles:
             handle = Handle(
@@ -117,6 +121,36 @@ class Session:
             random,
             self.cordoned.copy(),
         )
+
+    @property
+    def _reserved(self) -> list[ReservedObjects]:
+        return [
+            plugin.reserved_objects()
+            for framework in self.frameworks.values()
+            for plugin in framework.reserve_plugins
+            if isinstance(plugin, ReservedObjectsPlugin)
+        ]
+
+    def reserved_objects(self) -> list[msgspec.Struct]:
+        """Return the claims and volumes that plugins have reserved, as they are once everything reserved is bound."""
+        return [obj for reserved in self._reserved for obj in reserved.objects]
+
+    def grow(self, nodes: Sequence[Node]) -> frozenset[str]:
+        """Add nodes, on which no pod runs yet.
+
+        What plugins have reserved is written to the listers, as the API server would have it by then, and all plugins
+        start anew.
+
+        Returns
+        -------
+        unnamed : identities of pods whose reservation no object records; it is forgotten
+        """
+        reserved = self._reserved
+        self.listers.store(self.reserved_objects())
+        self.cluster = self.cluster.grown(self.cluster.nodes.grown(nodes))
+        self.n_joined += len(nodes)
+        self._build_frameworks()
+        return frozenset().union(*(objects.unnamed for objects in reserved))
 
     @property
     def pod_groups(self) -> PodGroups:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kplan.cli.answer import ask
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.what_if import ChangedClusterFlags
 
 
 @with_flags
-def mcp(*, cluster: ChangedClusterFlags, scheduler: SchedulerFlags, verbosity: VerbosityFlags) -> None:
+def mcp(*, cluster: GrowingClusterFlags, scheduler: SchedulerFlags, verbosity: VerbosityFlags) -> None:
     """Serve the questions as tools of the Model Context Protocol, on standard input and output.
 
     The cluster is read once, when the server starts. Tools only read: nothing is changed, no file is opened for an

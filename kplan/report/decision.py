@@ -8,6 +8,7 @@ from kplan.documents.placement import Current, Failure, Outcome, PodPlacement, R
 from kplan.documents.preemption import Preemption, WhyNot
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines, listing
+from kplan.report.new_nodes import new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import count, left_out, points, scored_by
@@ -48,7 +49,8 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     if placement.current:
         return _current_decision(name, placement.current)
     if placement.node is not None:
-        return (f"{name} -> ", Span(placement.node, style))
+        new = f", a new node: {new_node_text(placement.new_node)}" if placement.new_node else ""
+        return (f"{name} -> ", Span(placement.node, style), *([new] if new else []))
     return (f"{name}: ", Span(outcome_text(placement), style))
 
 
@@ -65,6 +67,7 @@ def decision_blocks(
 ) -> Iterator[Block]:
     """Yield what stands below the heading of a pod; the brief form leaves single nodes out."""
     outcome = placement.outcome
+    n_nodes = placement.nodes_count or n_nodes
     if placement.current:
         yield from _current(placement, placement.current)
     yield from diagnosis_blocks(placement, options)

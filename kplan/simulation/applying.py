@@ -58,17 +58,21 @@ class Applying:
 
     Parameters
     ----------
-    nodes : nodes that daemon sets may have pods on
+    nodes : nodes that daemon sets may have pods on, besides those that join later
     """
 
     def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:
         self._simulation = simulation
         self._workloads = simulation.workloads
-        self._nodes = nodes
+        self._own_nodes = nodes
         self._rollout = rollout
         self._known: dict[str, bytes] = {}
         self._before_of: dict[str, bytes] = {}
         self._revisions: dict[tuple[str, bytes], str] = {}
+
+    @property
+    def _nodes(self) -> tuple[Node, ...]:
+        return (*self._own_nodes, *self._simulation.joined)
 
     def apply(self, update: Update) -> Applied:
         """Update the wanted state of a workload and enqueue it for its controller; nothing moves yet."""

@@ -6,7 +6,7 @@ nothing else moves any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -37,6 +37,20 @@ def bounds_of(scalers: Iterable[HorizontalPodAutoscaler]) -> Bounds | None:
         return None
     spec = only[0].spec
     return Bounds(only[0].metadata.name, 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas)
+
+
+def keep_all(
+    find: Callable[[str], Owner | DeploymentState | None], bounds: Mapping[str, Bounds]
+) -> list[Owner | DeploymentState]:
+    """Scale the workloads that are beyond their bounds, and return them.
+
+    Parameters
+    ----------
+    find : looks up a workload by its key
+    bounds : key of a workload -> its bounds
+    """
+    owners = ((find(key), limits) for key, limits in bounds.items())
+    return [owner for owner, limits in owners if owner is not None and keep(owner, limits)]
 
 
 def keep(owner: Owner | DeploymentState | None, bounds: Bounds) -> bool:

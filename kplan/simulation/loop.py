@@ -15,15 +15,16 @@ from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
 from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
+from kplan.api.core import Node
 from kplan.api.meta import OwnerReference, controller_of
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of, turned_down_by
 from kplan.framework.session import Session
-from kplan.preemption import DefaultPreemption, PreemptionResult
+from kplan.preemption import PreemptionResult
 from kplan.simulation.adoption import claim_pods, claim_sets
-from kplan.simulation.bounds import Bounds, keep
+from kplan.simulation.bounds import Bounds, keep_all
 from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
@@ -31,6 +32,7 @@ from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.job_sync import sync
 from kplan.simulation.jobs import JobState
+from kplan.simulation.joining import Provisioner, preemptors_of
 from kplan.simulation.lives import Lives
 from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner, StatefulSetState
@@ -61,14 +63,12 @@ class Simulation(Lives):
         self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over, with a clock
         #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
         self.bounds: dict[str, Bounds] = {}
+        self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
+        self.joined: list[Node] = []  #: the nodes that have joined, as they were then
+        self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
-        self._preemptors = [
-            plugin
-            for framework in session.frameworks.values()
-            for plugin in framework.post_filter_plugins
-            if isinstance(plugin, DefaultPreemption)
-        ]
+        self._preemptors = preemptors_of(session)
 
     def fork(self, session: Session, maker: PodMaker) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
@@ -144,7 +144,7 @@ class Simulation(Lives):
                 self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
-            elif not self._advance(end) and not self._keep_bounds():
+            elif not self._goes_on(end):
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
@@ -153,16 +153,29 @@ class Simulation(Lives):
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
         self._queue.retry_all()
 
-    def _keep_bounds(self) -> bool:
-        """Have autoscalers scale the workloads that are beyond their bounds; tell whether there is one."""
-        beyond = [
-            owner
-            for key, bounds in self.bounds.items()
-            if (owner := self.workloads.find(key)) is not None and keep(owner, bounds)
-        ]
+    def _goes_on(self, end: float) -> bool:
+        """Have something happen where nothing moves by itself; tell whether there is something."""
+        if self._is_news:
+            self._is_news = False
+            self.retry_pending()
+            return True
+        if self._advance(end):
+            return True
+        beyond = keep_all(self.workloads.find, self.bounds)
         for owner in beyond:
             self.enqueue(owner)
-        return bool(beyond)
+        if beyond or self.provisioner is None or self.durations is not None:
+            return bool(beyond)
+        return self.provisioner.look(self)
+
+    def note_joined(self, nodes: Iterable[Node]) -> None:
+        """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
+        self.joined += nodes
+        self._is_news = True
+        fresh = preemptors_of(self.session)
+        for plugin, former in zip(fresh, self._preemptors, strict=True):
+            plugin.budgets = former.budgets
+        self._preemptors = fresh
 
     def draw_turns(self, draws: Random) -> None:
         """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
@@ -318,6 +331,7 @@ class Simulation(Lives):
             return  # a real scheduler tries again, with the same result
         rejectors = result.filter.rejectors() if result.filter is not None else frozenset()
         self._queue.add_rejected(row, rejectors)
+        self._tell_provisioner()
         post_filter = result.post_filter
         if post_filter is None:
             return
@@ -331,6 +345,11 @@ class Simulation(Lives):
                 self._preempt(row, post_filter.nominated_row, detail)
             elif detail.eligible:
                 self._clear_nomination(row)
+
+    def _tell_provisioner(self) -> None:
+        """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
+        if self.provisioner is not None and self.durations is not None:
+            self.provisioner.note_pending(self)
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
         infos = self.session.cluster.pods.infos

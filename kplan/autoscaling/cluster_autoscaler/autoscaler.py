@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
+
+from msgspec.structs import replace
 
 from kplan.autoscaling.cluster_autoscaler.advice import advice_of
 from kplan.autoscaling.cluster_autoscaler.loop import Loops
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
-from kplan.autoscaling.seam import Advice, PreparedCluster
+from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
 from kplan.snapshot.model import Snapshot
@@ -37,9 +40,29 @@ class ClusterAutoscalerEngine:
         wait = max(option.scale_down_unneeded_time for option in options) / 1_000_000 + 1
         return (0, *(wait + number * _INTERVAL for number in range(_N_LATER)))
 
+    @property
+    def wait(self) -> float:
+        """The time from loop to loop."""
+        return _INTERVAL
+
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods, in a single loop."""
         return self.look(cluster, full=False, loops=(0,))
+
+    def grown(self, adds: Sequence[NewNode]) -> Self:
+        """Return the autoscaler of the cluster to which these nodes were added: their groups are larger."""
+        names: dict[str, list[str]] = {}
+        for new in adds:
+            names.setdefault(new.group, []).append(new.node.metadata.name)
+        groups = tuple(
+            replace(
+                group,
+                target=group.target + len(names.get(group.name, ())),
+                nodes=(*group.nodes, *names.get(group.name, ())),
+            )
+            for group in self._setup.groups
+        )
+        return type(self)(replace(self._setup, groups=groups))
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
         """Return what is added and removed in some loops."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer, rounded
@@ -33,6 +33,8 @@ from kplan.documents.nodes import AutoscalerName
 from kplan.snapshot.model import Snapshot
 
 _FAILED = "Failed to schedule pod, "
+_BATCH_SECONDS = 1.0
+"""Karpenter gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default."""
 
 
 class KarpenterAutoscaler:
@@ -60,6 +62,16 @@ class KarpenterAutoscaler:
         """Now: Karpenter does not look in loops of a fixed time."""
         return (0.0,)
 
+    @property
+    def wait(self) -> float:
+        """The time in which no further pod may come."""
+        return _BATCH_SECONDS
+
+    def grown(self, adds: Sequence[NewNode]) -> Self:
+        """Return the same: it reads its nodes from the cluster."""
+        del adds
+        return self
+
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""
         prepared = self._prepared(cluster)
@@ -85,7 +97,7 @@ class KarpenterAutoscaler:
             detail["provisioning"] = provisioning_answer(prepared, provisioned)
             detail["disruption"] = answer_of(conditions, outcomes)
         prices = self._prices(prepared)
-        before = rounded(sum(prices.values())) if prices else None
+        before = advice.price_before
         new = [*advice.adds, *(replacement for removal in removes for replacement in removal.replacements)]
         added = [node.price for node in new if node.price is not None]
         gone = sum(prices.get(node, 0.0) for removal in removes for node in removal.nodes)
@@ -109,8 +121,13 @@ class KarpenterAutoscaler:
         namer = Namer(prepared.snapshot.node_by_name)
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
+        prices = self._prices(prepared)
+        added = [new.price for new in adds if new.price is not None]
+        before = rounded(sum(prices.values())) if prices else None
         return Advice(
             adds=adds,
+            price_before=before,
+            price_after=rounded((before or 0.0) + sum(added)) if prices or added else None,
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped={
                 pod: {
@@ -133,7 +150,9 @@ class KarpenterAutoscaler:
     def _new(self, nodes: Iterable[Planned], prepared: Prepared, namer: Namer) -> list[NewNode]:
         daemon_sets = prepared.snapshot.daemon_sets
         return [
-            new_node(planned, namer.name(planned.template.name), daemon_sets, has_prices=self._has_prices)
+            new_node(
+                planned, namer.name(planned.template.name), daemon_sets, has_prices=self._has_prices, now=prepared.now
+            )
             for planned in nodes
         ]
 

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
-from kplan.api.meta import OwnerReference
+from kplan.api.karpenter import NodeClaim, NodeClaimCondition, NodeClaimSpec, NodeClaimStatus
+from kplan.api.meta import ObjectMeta, OwnerReference
 from kplan.api.pod import PodMeta
+from kplan.api.time import from_micros
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.autoscaling.karpenter.amounts import texts_of
 from kplan.autoscaling.karpenter.daemons import with_limits_as_requests
@@ -24,6 +26,8 @@ from kplan.autoscaling.seam import NewNode
 from kplan.workloads.daemons import eligibilities, pinned, with_tolerations
 
 _NO_NUMBER = "0"
+_PROVIDER = "kplan://"
+_CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
 
 
 class Namer:
@@ -42,14 +46,20 @@ class Namer:
                 return name
 
 
-def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool) -> NewNode:
-    """Return what becomes of a planned node: the cheapest machine; of several the first zone by name."""
+def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool, now: int) -> NewNode:
+    """Return what becomes of a planned node: the cheapest machine; of several the first zone by name.
+
+    Parameters
+    ----------
+    now : when it is made, in microseconds since 1970
+    """
     choice = _choice(planned)
     instance_type, offering = choice if choice is not None else (None, None)
     node = _node(planned, name, instance_type, offering)
     return NewNode(
         node=node,
         daemons=tuple(_daemons(node, daemon_sets)),
+        objects=(_claim_of(planned, node, now),),
         pool=planned.template.name,
         instance_type="" if instance_type is None else instance_type.name,
         zone="" if offering is None else offering.zone,
@@ -82,11 +92,36 @@ def _node(planned: Planned, name: str, instance_type: InstanceType | None, offer
     allocatable = planned.requests if instance_type is None else instance_type.allocatable
     return Node(
         metadata=NodeMeta(name=name, uid=f"new-{name}", labels=labels),
-        spec=NodeSpec(taints=template.taints),
+        spec=NodeSpec(taints=template.taints, provider_id=f"{_PROVIDER}{name}"),
         status=NodeStatus(
             capacity=dict(texts_of(capacity)),
             allocatable=dict(texts_of(allocatable)),
             conditions=(NodeCondition(type="Ready", status="True"),),
+        ),
+    )
+
+
+def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
+    """Return the NodeClaim of a node, once that is ready."""
+    own, spec = node.metadata, planned.template.pool.spec.template.spec
+    return NodeClaim(
+        metadata=ObjectMeta(
+            name=own.name, uid=f"claim-{own.name}", labels=own.labels, creation_timestamp=from_micros(now)
+        ),
+        spec=NodeClaimSpec(
+            taints=spec.taints,
+            startup_taints=spec.startup_taints,
+            requirements=spec.requirements,
+            node_class_ref=spec.node_class_ref,
+            termination_grace_period=spec.termination_grace_period,
+            expire_after=spec.expire_after,
+        ),
+        status=NodeClaimStatus(
+            node_name=own.name,
+            provider_id=node.spec.provider_id,
+            capacity=node.status.capacity,
+            allocatable=node.status.allocatable,
+            conditions=tuple(NodeClaimCondition(type=name, status="True") for name in _CONDITIONS),
         ),
     )
 

@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, showing_of, shown_nodes, wants_map
 from kplan.cli.arguments import node_names
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import has_documents
@@ -17,7 +18,6 @@ from kplan.cli.phases import busy, counted
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.drain.question import Drain, How
 from kplan.questions.drain.upgrading import UpgradeFlags, Way, timed_drain
@@ -102,7 +102,7 @@ def drain(
     time: TimelineFlags,
     upgrading: UpgradeFlags,
     sweeping: SweepFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

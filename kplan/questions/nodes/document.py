@@ -11,13 +11,14 @@ from typing import TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.answers.new_nodes import added_node
 from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, counted_warnings
 from kplan.api.core import Pod
-from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster
+from kplan.autoscaling.seam import Advice, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
-from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
+from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
 from kplan.errors import UsageError
 from kplan.snapshot.objects import decode_pod
 from kplan.subjects.incoming import IncomingPod
@@ -60,7 +61,7 @@ def nodes_report(
         verdict=Verdict.of(fail_on, [*_counted(advice, fail_on), *counted_warnings(warnings, fail_on)]),
         warnings=warnings,
         autoscaler=AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source),
-        adds=tuple(map(_added, advice.adds)),
+        adds=tuple(map(added_node, advice.adds)),
         existing=dict(advice.existing),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
         events=dict(advice.events),
@@ -125,26 +126,12 @@ def prepared(base: Base) -> PreparedCluster:
     return PreparedCluster(base.world, base.session, base.now)
 
 
-def _added(new: NewNode) -> AddedNode:
-    return AddedNode(
-        name=new.node.metadata.name,
-        pool=new.pool or UNSET,
-        group=new.group or UNSET,
-        instance_type=new.instance_type,
-        zone=new.zone,
-        capacity_type=new.capacity_type,
-        price=new.price,
-        pods=new.pods,
-        options=new.options,
-    )
-
-
 def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:
     return tuple(
         RemovedNodes(
             nodes=removal.nodes,
             reason=removal.reason,
-            replacements=tuple(map(_added, removal.replacements)),
+            replacements=tuple(map(added_node, removal.replacements)),
             moves=dict(removal.moves),
             saves=removal.saves,
             after=removal.after,

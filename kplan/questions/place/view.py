@@ -14,6 +14,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
+from kplan.report.new_nodes import growth_blocks, new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.placement_cases import placement_cases
@@ -45,6 +46,8 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
             yield line(Span(_TELLS_MORE, "hint"))
             yield from _that_need_attention(groups, n_nodes, options)
     yield from unlisted_blocks(document.unlisted, options)
+    if document.nodes:
+        yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
@@ -76,6 +79,8 @@ def _answer(document: PlacementReport) -> Cell | Heading:
     parts += [f"{number} {words}" for number, words in others if number]
     if summary.victims:
         parts.append(f"{count(summary.victims, 'victim')} of preemption")
+    if document.nodes and document.nodes.added:
+        parts.append(f"{count(len(document.nodes.added), 'node')} added")
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     of = f" of {count(workloads, 'workload')}" if workloads else ""
@@ -308,11 +313,15 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
+    new = {member.node: new_node_text(member.new_node) for member in members if member.new_node}
     rows: list[tuple[Cell, ...]] = [(node or "", str(len(names)), name_ranges(names)) for node, names in shown]
+    if new:
+        rows = [(*row, new.get(node, "")) for row, (node, _) in zip(rows, shown, strict=True)]
     if nowhere:
-        rows.append((Span(_NOWHERE, "bad"), str(len(nowhere)), name_ranges(nowhere)))
+        rows.append((Span(_NOWHERE, "bad"), str(len(nowhere)), name_ranges(nowhere), *([""] if new else [])))
     note = left_out(len(ordered) - len(shown), "node")
-    return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
+    header = ("NODE", "REPLICAS", "PODS", *(["NEW NODE"] if new else []))
+    return Table(header, tuple(rows), "<><<"[: len(header)], note=note)
 
 
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:

@@ -8,6 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
     ManifestFlags,
@@ -25,7 +26,6 @@ from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
 from kplan.cli.updates import RolloutMode, RolloutOption
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.running import many_runs
 
@@ -78,7 +78,7 @@ def plan(
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

@@ -152,6 +152,10 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
         parts.append(f"rollout, {first.because}" if _is_rolled_out(document, first) else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
+    new = {node.name for node in document.nodes.added} if document.nodes else set()
+    n_new = sum(change.to_node in new for change in group)
+    if n_new:
+        parts.append("on a new node" if len(group) == 1 else f"{n_new} on new nodes")
     if first.caused_by == "waiting" and first.from_node is None and _tells_apart(document):
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]

@@ -27,6 +27,7 @@ from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.head import opening_blocks
+from kplan.report.new_nodes import added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -54,6 +55,8 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield from fullness_blocks(document.utilisation, document.largest_fit)
     if is_change(document):
         yield from obstacles_blocks(document)
+    if document.nodes:
+        yield from growth_blocks(document.nodes, is_whole=tells_all)
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
@@ -67,7 +70,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 def _sentence(document: PlanReport) -> str:
     """Return in one sentence how many pods end in which way."""
     if is_change(document):
-        return change_sentence(document)
+        return change_sentence(document) + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
         missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
@@ -88,7 +91,8 @@ def _sentence(document: PlanReport) -> str:
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further
-    return f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside_text(document) if is_apart else ''}"
+    beside = beside_text(document) if is_apart else ""
+    return f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
 
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:

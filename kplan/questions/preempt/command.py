@@ -8,10 +8,10 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, showing_of
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.phases import counted
-from kplan.cli.what_if import ChangedClusterFlags
 
 
 @with_flags
@@ -42,7 +42,7 @@ def preempt(
     run_cronjobs: RunCronJobsOption = False,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

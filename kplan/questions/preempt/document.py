@@ -15,6 +15,7 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.base import Condition, Context
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Outcome, PodPlacement, Rejection
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
@@ -57,6 +58,7 @@ def preemption_report(
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
     explain: bool = False,
+    nodes: NodeChanges | None = None,
 ) -> PreemptionReport:
     """Return the PreemptionReport.
 
@@ -66,13 +68,20 @@ def preemption_report(
     fail_on : what makes the verdict a failure; None for the defaults of `preempt`
     nodes_of : as for `placement_report`
     explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
+    nodes : the nodes that an autoscaler adds; None where none is followed
     """
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = placement_documents(placements, nodes_of)
     return PreemptionReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
-        verdict=judge(placements, context.warnings, chosen, accepts_preemption=True),
+        verdict=judge(
+            placements,
+            context.warnings,
+            chosen,
+            accepts_preemption=True,
+            new_nodes=() if nodes is None else [node.name for node in nodes.added],
+        ),
         summary=summary(placements),
         warnings=context.warnings,
         placements=tuple(
@@ -81,6 +90,7 @@ def preemption_report(
         ),
         aftermath=None if followed is None else followed.aftermath,
         cluster=UNSET if followed is None else followed.cluster,
+        nodes=UNSET if nodes is None else nodes,
     )
 
 

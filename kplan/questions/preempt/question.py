@@ -46,4 +46,5 @@ class Preempt(AboutPods, frozen=True):
             fail_on=showing.fail_on,
             nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
             explain=self.explain,
+            nodes=plan.nodes,
         )

@@ -16,6 +16,7 @@ from kplan.questions.preempt.tries import tries_blocks, tries_of
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
+from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
 from kplan.report.remedies import diagnosis_blocks
@@ -62,6 +63,8 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
             yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
         yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
+    if document.nodes:
+        yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
 
 
 def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:

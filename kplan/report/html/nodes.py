@@ -46,7 +46,7 @@ def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[
 
 def _row(cluster: ClusterMap, index: int, placed: set[str], marks: Mapping[str, Span], *, has_groups: bool) -> str:
     node = cluster.nodes[index]
-    name = escape(node.name) + (" (cordoned)" if node.cordoned else "")
+    name = escape(node.name) + (" (cordoned)" if node.cordoned else "") + (" (new)" if node.new else "")
     cells = [f"<td>{name}</td>", f"<td>{escape(node.group)}</td>"] if has_groups else [f"<td>{name}</td>"]
     cells += [_share(node, position) for position in range(len(cluster.resources))]
     mark = marks.get(node.name)

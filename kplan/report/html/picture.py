@@ -57,7 +57,8 @@ def _colours(cluster: ClusterMap) -> Mapping[str, int]:
 
 
 def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]) -> str:
-    cards = "".join(_card(cluster, index, moment, colours, marks) for index in range(len(cluster.nodes)))
+    there = (index for index, node in enumerate(cluster.nodes) if moment == "after" or not node.new)
+    cards = "".join(_card(cluster, index, moment, colours, marks) for index in there)
     return f'<ul class="cards">{cards}</ul>'
 
 
@@ -82,6 +83,7 @@ def _card(
 def _labels(node: NodeLoad, moment: Moment, mark: Span | None) -> str:
     labels = f'<span class="mark {mark.style}">{escape(mark.text)}</span>' if mark is not None else ""
     labels += '<span class="mark">cordoned</span>' if node.cordoned else ""
+    labels += '<span class="mark good">new node</span>' if node.new else ""
     if moment == "after" and node.arriving:
         labels += f'<span class="mark" title="{len(node.arriving)} new">+{len(node.arriving)}</span>'
     if moment == "before" and node.leaving:
@@ -148,7 +150,7 @@ def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Momen
     verdict = marks.get(node.name)
     marked = node.arriving if moment == "after" else node.leaving or (verdict is not None and verdict.style == "bad")
     mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>' if marked else ""
-    off = " off" if node.cordoned else ""
+    off = " off" if node.cordoned or (node.new and moment == "before") else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
     title = node.name if verdict is None else f"{node.name}: {verdict.text}"
     # Only cells where something happens are links; the table below leads to all others.

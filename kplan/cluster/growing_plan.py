@@ -1,0 +1,176 @@
+"""Pods placed one after another in a cluster whose autoscaler makes nodes for those that fit nowhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.answers.placement import Placement
+from kplan.answers.plan import Plan
+from kplan.api.core import Pod, PodCondition
+from kplan.autoscaling.seam import NewNode
+from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth, as_waiting, growth_of, node_changes
+from kplan.documents.base import Context, InputWarning
+from kplan.documents.placement import Outcome
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import with_objects
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Run, nominates, run_in_order
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool) -> Plan:
+    """Place pods in their order; those that fit nowhere once more when the autoscaler has made nodes for them.
+
+    A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
+    the cluster that are pending do not take part, as they do not without an autoscaler.
+    """
+    growth = growth_of(base)
+    if growth is None:
+        raise RuntimeError("the cluster has no autoscaler")
+    course = _Course(base, question, growth, settle_preemption=settle_preemption)
+    plan = base.decide(question, course.run)
+    placements = tuple(course.last_tries(plan.placements))
+    node_of = {placement.pod.key: placement.node or "" for placement in placements}
+    return dataclasses.replace(
+        plan,
+        placements=placements,
+        adds=tuple(growth.adds),
+        nodes=node_changes(growth, node_of),
+        make_context=partial(_with_warnings, plan.make_context, tuple(growth.all_warnings)),
+    )
+
+
+def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[InputWarning]) -> Context:
+    context = make_context()
+    return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
+
+
+class _Round(msgspec.Struct, frozen=True):
+    """What an autoscaler adds, and the pods that are tried again then."""
+
+    adds: Sequence[NewNode]
+    rows: Sequence[int]
+
+
+class _Course:
+    """The tries of all pods; the first run asks the autoscaler, and runs after it repeat what it said."""
+
+    def __init__(self, base: Base, question: QuestionPods, growth: Growth, *, settle_preemption: bool) -> None:
+        self._base, self._question, self._growth = base, question, growth
+        self._settles = settle_preemption
+        self._rounds: list[_Round] = []
+        self._tries: list[tuple[int, int]] = []  # round and pod of each decision
+        self._is_known = False
+
+    def run(self, session: Session) -> Run:
+        """Schedule the pods, and again those that fit nowhere, as long as nodes come for them."""
+        rows: Sequence[int] = self._question.rows
+        is_first, self._is_known = not self._is_known, True
+        for number in itertools.count():
+            results: dict[int, CycleResult] = {}
+            for result in run_in_order(session, rows, settle_preemption=self._settles):
+                if is_first:
+                    self._tries.append((number, result.pod))
+                results[result.pod] = result
+                yield result
+            if is_first and not self._growth.is_stopped:
+                self._look(session, results)
+            if number >= len(self._rounds):
+                return
+            _join(session, self._rounds[number].adds)
+            rows = self._rounds[number].rows
+
+    def _look(self, session: Session, results: dict[int, CycleResult]) -> None:
+        """Have the autoscaler look, once the scheduler has evicted what it can for these pods."""
+        if not self._settles and any(map(nominates, results.values())):
+            session, results = self._settled()
+        rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
+        if not rows:
+            return
+        world = _world_after(self._base.world, session, self._question, results)
+        there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
+        world = as_waiting(with_objects(world, there), session.cluster.nodes.nodes)
+        adds = self._growth.look(world, session, self._base.now)
+        if adds:
+            self._rounds.append(_Round(adds, rows))
+
+    def _settled(self) -> tuple[Session, dict[int, CycleResult]]:
+        """Return a session in which preemption was carried out so far, and the last results of its last round."""
+        session = self._base.fork(self._question)
+        results = {result.pod: result for result in self._settle(session, self._question.rows)}
+        for past in self._rounds:
+            _join(session, past.adds)
+            waiting = [row for row in past.rows if session.cluster.node_of[row] == NOWHERE]
+            results = {result.pod: result for result in self._settle(session, waiting)}
+        return session, results
+
+    def _settle(self, session: Session, rows: Sequence[int]) -> Run:
+        return run_in_order(session, rows, settle_preemption=True)
+
+    def last_tries(self, placements: Sequence[Placement]) -> list[Placement]:
+        """Return the decisions of each pod's last round, at the place of its first."""
+        last: dict[int, tuple[int, list[Placement]]] = {}
+        for (number, pod), placement in zip(self._tries, placements, strict=True):
+            if pod in last and last[pod][0] == number:
+                last[pod][1].append(placement)
+            else:
+                last[pod] = (number, [placement])
+        return [placement for _, tries in last.values() for placement in tries]
+
+
+def _join(session: Session, adds: Sequence[NewNode]) -> None:
+    """Add nodes with the daemon pods that they start with."""
+    session.listers = session.listers.fork()
+    session.grow([new.node for new in adds])
+    for new in adds:
+        place = session.cluster.nodes.row_of[new.node.metadata.name]
+        for pod in new.daemons:
+            info = PodInfo(pod)
+            if info.key not in session.pod_ids:
+                session.bind(session.add_pod(info), place)
+
+
+def _world_after(
+    world: Snapshot, session: Session, question: QuestionPods, results: dict[int, CycleResult]
+) -> Snapshot:
+    """Return the cluster after the pods of a question were tried, without other pending pods."""
+    cluster, names = session.cluster, session.cluster.nodes.names
+    infos = cluster.pods.infos
+    tried = [row for row in question.rows if row not in session.refused]
+    own = {infos[row].key for row in tried}
+    pods: list[Pod] = []
+    for pod in world.pods:
+        row = session.find(pod.metadata.key)
+        if pod.metadata.key in own or (not pod.spec.node_name and pod.status.phase not in _ENDED):
+            continue
+        is_gone = row is not None and cluster.node_of[row] == NOWHERE and pod.spec.node_name in cluster.nodes.row_of
+        if not is_gone or pod.status.phase in _ENDED:
+            pods.append(pod)
+    pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
+    after = dataclasses.replace(world, pods=tuple(pods))
+    return with_objects(after, session.reserved_objects())
+
+
+def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | None) -> Pod:
+    """Return a pod as the API server has it after its last try."""
+    if place != NOWHERE:
+        return replace(pod, spec=replace(pod.spec, node_name=names[place]), status=replace(pod.status, phase="Running"))
+    if result is None or result.outcome is not Outcome.UNSCHEDULABLE:
+        return pod
+    nominated = None if result.post_filter is None else result.post_filter.nominated_row
+    promise = "" if nominated is None else names[nominated]
+    condition = PodCondition("PodScheduled", "False", "Unschedulable", result.message)
+    others = tuple(other for other in pod.status.conditions if other.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, condition)))

@@ -1,0 +1,144 @@
+"""What an autoscaler adds to a cluster, look by look.
+
+kube-scheduler decides first. For the pods that then fit nowhere the autoscaler makes nodes, as it decides by itself,
+and kube-scheduler binds pods to them, which may come out differently: the scheduler has the last word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.answers.new_nodes import added_node
+from kplan.api.core import Node, Pod
+from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
+from kplan.cluster.base import Base
+from kplan.documents.base import InputWarning
+from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
+from kplan.framework.session import Session
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import with_objects
+
+MOST_LOOKS = 1_000
+"""So often an autoscaler looks at most; one that adds nodes without end is stopped."""
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+
+
+class Growth(msgspec.Struct):
+    """What an autoscaler has added so far."""
+
+    autoscaler: Autoscaler  #: as it is by now
+    adds: list[NewNode] = []  #: in the order in which it decided
+    advice: Advice = msgspec.field(default_factory=Advice)  #: what it decided last
+    warnings: dict[InputWarning, None] = {}
+    price_before: float | None = None  #: of the nodes that were there at first; None if none is known
+    n_looks: int = 0
+
+    @property
+    def price_after(self) -> float | None:
+        """The price of all nodes whose price is known; None if none is."""
+        prices = [new.price for new in self.adds if new.price is not None]
+        if not prices and self.price_before is None:
+            return None
+        return round((self.price_before or 0.0) + sum(prices), 9)
+
+    def look(self, world: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
+        """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
+
+        Parameters
+        ----------
+        now : microseconds since 1970, at the start of the question
+        """
+        self.n_looks += 1
+        waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
+        advice = self.advice = self.autoscaler.provision(PreparedCluster(world, session, now + waited))
+        if self.n_looks == 1:
+            self.price_before = advice.price_before
+        self.warnings |= dict.fromkeys(advice.warnings)
+        self.adds += advice.adds
+        self.autoscaler = self.autoscaler.grown(advice.adds)
+        return advice.adds
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it looks no more, because it has looked too often."""
+        return self.n_looks >= MOST_LOOKS
+
+    @property
+    def all_warnings(self) -> Iterator[InputWarning]:
+        """The warnings of the whole course."""
+        yield from self.warnings
+        if self.is_stopped:
+            message = f"it was still adding nodes after {MOST_LOOKS} looks; what it does then is not followed"
+            yield InputWarning("AutoscalerStopped", self.autoscaler.name, message)
+
+
+def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
+    """Return the document about the nodes that an autoscaler has added.
+
+    Parameters
+    ----------
+    node_of : NAMESPACE/NAME of a pod at the end -> its node; empty for none
+    """
+    ref, advice = growth.autoscaler, growth.advice
+    elsewhere = {
+        pod: node_of[pod] or None
+        for new in growth.adds
+        for pod in new.pods
+        if node_of.get(pod, new.node.metadata.name) != new.node.metadata.name
+    }
+    waiting = {node: tuple(pod for pod in pods if not node_of.get(pod, node)) for node, pods in advice.existing.items()}
+    existing = {node: pods for node, pods in waiting.items() if pods}
+    return NodeChanges(
+        autoscaler=AutoscalerRef(name=ref.name, version=ref.version, source=ref.source),
+        added=tuple(map(added_node, growth.adds)),
+        unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
+        events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
+        existing=existing,
+        elsewhere=elsewhere,
+        price=NodePrices(before=growth.price_before, after=growth.price_after),
+    )
+
+
+def growth_of(base: Base) -> Growth | None:
+    """Return the growth of a cluster that has an autoscaler, before it has looked; None without one."""
+    followed = base.followed
+    return None if followed is None else Growth(followed)
+
+
+def as_waiting(world: Snapshot, nodes: Sequence[Node]) -> Snapshot:
+    """Return a cluster as an autoscaler finds it once the scheduler is done.
+
+    Parameters
+    ----------
+    nodes : the nodes as they are by now
+    """
+    pods = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in world.pods)
+    now = {node.metadata.name: node for node in nodes}
+    there = {node.metadata.name for node in world.nodes}
+    held = [now[node.metadata.name] for node in world.nodes if node.metadata.name in now]
+    held += [node for node in nodes if node.metadata.name not in there]
+    return dataclasses.replace(world, pods=pods, nodes=tuple(map(_with_cordon, held)))
+
+
+def with_new(world: Snapshot, adds: Iterable[NewNode]) -> Snapshot:
+    """Return a cluster that also holds new nodes, with all that comes with them."""
+    return with_objects(world, [obj for new in adds for obj in (new.node, *new.daemons, *new.objects)])
+
+
+def _with_cordon(node: Node) -> Node:
+    """Return a node with the taint that the node controller gives a cordoned one."""
+    taints = node.spec.taints
+    if not node.spec.unschedulable or any(taint.key == _UNSCHEDULABLE for taint in taints):
+        return node
+    return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=_UNSCHEDULABLE, effect=NO_SCHEDULE))))
+
+
+def _without_condition(pod: Pod) -> Pod:
+    conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, conditions=conditions))

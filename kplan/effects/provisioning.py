@@ -1,0 +1,97 @@
+"""Nodes that an autoscaler makes in the course of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from kplan.autoscaling.seam import NewNode
+from kplan.cluster.growth import Growth, as_waiting, with_new
+from kplan.simulation.joining import Joining, join
+from kplan.simulation.loop import Simulation
+from kplan.snapshot.model import Snapshot
+from kplan.subjects.incoming import with_objects
+
+ASSUMED_NODE_START = 60.0
+"""Seconds from the decision to add a node until it is ready, where nobody says how long."""
+
+NodeStart = Mapping[str, float]
+"""Pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named."""
+
+
+class Growing:
+    """The nodes that an autoscaler makes in the course of a simulation.
+
+    Parameters
+    ----------
+    growth : receives what is added
+    world : the cluster of the simulation at the start, with all applied objects other than workloads
+    now : its moment, in microseconds since 1970
+    starts : how long new nodes take to be ready, where there is a clock
+    """
+
+    def __init__(self, growth: Growth, world: Snapshot, now: int, starts: NodeStart | None = None) -> None:
+        self.growth = growth
+        self.starts = starts or {}
+        self._world, self._now = world, now
+        self._coming: list[NewNode] = []
+        self._seen: object = None
+
+    def look(self, simulation: Simulation) -> bool:
+        """Have nodes join a cluster at rest, at once; tell whether any do."""
+        adds = self._adds(simulation)
+        if adds:
+            join(simulation, [*map(_joining, adds)])
+        return bool(adds)
+
+    def note_pending(self, simulation: Simulation) -> None:
+        """Have the autoscaler look some time from now."""
+        if not simulation.timers.has(_LOOK):
+            at = simulation.now + self.growth.autoscaler.wait
+            simulation.timers.post(at, partial(self._look_in_time, simulation), _LOOK)
+
+    def _look_in_time(self, simulation: Simulation) -> None:
+        adds = self._adds(simulation)
+        for seconds, nodes in _by_start(adds, self.starts).items():
+            simulation.timers.post(simulation.now + seconds, partial(self._arrive, simulation, nodes))
+        self._coming += adds
+        if adds:
+            self.note_pending(simulation)
+
+    def _arrive(self, simulation: Simulation, nodes: Sequence[NewNode]) -> None:
+        self._coming = [new for new in self._coming if new not in nodes]
+        join(simulation, [*map(_joining, nodes)])
+
+    def _adds(self, simulation: Simulation) -> Sequence[NewNode]:
+        if self.growth.is_stopped or not any(not pod.node for pod in simulation.pods.values()):
+            return ()
+        pending = frozenset((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)
+        state = (len(simulation.steps), pending, len(self._coming))
+        if state == self._seen:
+            return ()
+        self._seen = state
+        from kplan.effects.settle import snapshot_of
+
+        world = snapshot_of(simulation, self._world)
+        nodes = simulation.session.cluster.nodes.nodes
+        world = with_new(as_waiting(world, nodes), self._coming)
+        adds = self.growth.look(world, simulation.session, self._now)
+        self._world = with_objects(self._world, [obj for new in adds for obj in new.objects])
+        return adds
+
+
+_LOOK = "look of the autoscaler"
+
+
+def _by_start(adds: Iterable[NewNode], starts: NodeStart) -> dict[float, list[NewNode]]:
+    """Return new nodes by the seconds until they are ready."""
+    by_start: dict[float, list[NewNode]] = {}
+    for new in adds:
+        seconds = starts.get(new.pool or new.group, starts.get("*", ASSUMED_NODE_START))
+        by_start.setdefault(seconds, []).append(new)
+    return by_start
+
+
+def _joining(new: NewNode) -> Joining:
+    home = f"pool {new.pool}" if new.pool else f"group {new.group}"
+    return Joining(new.node, new.daemons, ", ".join(text for text in (home, new.instance_type, new.zone) if text))

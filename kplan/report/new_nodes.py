@@ -1,0 +1,144 @@
+"""Nodes that an autoscaler adds, and the pods that it does not help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import UnsetType
+
+from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices
+from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
+from kplan.report.details import listing
+from kplan.report.words import count, left_out, name_ranges
+
+_MOST_ROWS = 20
+_MOST_NAMES = 3
+_NONE = "-"
+
+
+def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
+    """Yield what an autoscaler adds in the course of an answer."""
+    if not (changes.added or changes.unhelped or changes.existing):
+        return
+    yield from added_blocks(changes.added, changes.autoscaler, is_whole=is_whole)
+    yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=is_whole)
+    yield followed_line(changes.autoscaler)
+    for node, pods in changes.existing.items():
+        names = name_ranges(pods, most=None if is_whole else _MOST_NAMES)
+        yield line(f"It adds no node for {names}: it finds room on {node}, where kube-scheduler puts no pod of these.")
+    if changes.elsewhere:
+        places = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
+        names = listing(places, most=len(places) if is_whole else _MOST_NAMES)
+        yield line(f"kube-scheduler has the last word: it puts {names}.")
+    if changes.added:
+        yield from price_blocks(changes.price)
+
+
+def new_node_text(node: NewNodeRef | AddedNode) -> str:
+    """Return in a few words what a new node is."""
+    home = f"pool {node.pool}" if node.pool else f"group {node.group or '?'}"
+    return ", ".join(text for text in (home, node.instance_type, node.zone) if text)
+
+
+def added_text(changes: NodeChanges | UnsetType) -> str:
+    """Return how many nodes are added, to follow other numbers; empty for none."""
+    return f", {count(len(changes.added), 'node')} added" if changes and changes.added else ""
+
+
+def followed_line(ref: AutoscalerRef) -> Line:
+    """Return the line that says which autoscaler is followed, and where it is known from what it may add."""
+    known = "instance types" if ref.name == "karpenter" else "node groups"
+    return line(f"Decided as {ref.name} {ref.version} does; {known} from {ref.source}.")
+
+
+def price_blocks(price: NodePrices) -> Iterator[Block]:
+    """Yield the price of the nodes before and after, where both are known."""
+    if price.before is not None and price.after is not None:
+        yield line(f"Price of the nodes whose price is known: {price_text(price.before)} -> {price_text(price.after)}.")
+
+
+def price_text(price: float | None) -> str:
+    """Return a price as text; a dash for none."""
+    return _NONE if price is None else f"{price:.4f}".rstrip("0").rstrip(".")
+
+
+def home_of(node: AddedNode) -> str:
+    """Return the pool or group of a new node."""
+    return node.pool or node.group or _NONE
+
+
+def _kind(node: AddedNode) -> tuple[str, ...]:
+    """Return what nodes that share a row have in common."""
+    return (home_of(node), node.instance_type, node.zone, node.capacity_type, price_text(node.price), *node.options)
+
+
+def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: bool) -> Iterator[Block]:
+    """Yield a table of new nodes, and what they may become instead."""
+    if not adds:
+        return
+    home = "POOL" if ref.name == "karpenter" else "GROUP"
+    yield Heading((f"{count(len(adds), 'node')} added",))
+    rows: list[tuple[Cell, ...]] = []
+    for _, alike in groupby(adds, key=lambda node: (node.name,) if is_whole else _kind(node)):
+        nodes = list(alike)
+        first, names = nodes[0], name_ranges([node.name for node in nodes])
+        pods = [pod for node in nodes for pod in node.pods]
+        rows.append(
+            (
+                Span(names, "good"),
+                home_of(first),
+                first.instance_type or _NONE,
+                first.zone or _NONE,
+                first.capacity_type or _NONE,
+                price_text(first.price),
+                name_ranges(pods, most=None if is_whole else _MOST_NAMES) or _NONE,
+            )
+        )
+    header = ["NEW NODE", home, "TYPE", "ZONE", "CAPACITY", "PRICE", "FOR PODS"]
+    yield node_table(header, rows, is_whole=is_whole)
+    for home_name, alike in groupby(adds, key=home_of):
+        first = next(alike)
+        others = [name for name in first.options if name != first.instance_type]
+        names = name_ranges(others, most=None if is_whole else _MOST_NAMES)
+        if others and ref.name == "karpenter":
+            choice = f"{home_name}: the cheapest type is shown; the cloud may choose {names} instead."
+            yield line(choice, is_item=True)
+        elif others:
+            choice = f"{home_name} is one of several equally good choices"
+            yield line(f"{choice}; {ref.name} may take {names} as well.", is_item=True)
+
+
+def unhelped_blocks(
+    unhelped: Mapping[str, Mapping[str, tuple[str, ...]]], events: Mapping[str, str], *, is_whole: bool
+) -> Iterator[Block]:
+    """Yield why the autoscaler has no node for pods, once for all that share a reason."""
+    if not unhelped:
+        return
+    yield Heading((Span(f"{count(len(unhelped), 'pending pod')} not helped", "bad"),))
+    together: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
+    for pod, reasons in unhelped.items():
+        together.setdefault(tuple(reasons.items()), []).append(pod)
+    shown = list(together.items())
+    limit = len(shown) if is_whole else _MOST_ROWS
+    for reasons_of, pods in shown[:limit]:
+        yield line(Span(name_ranges(pods, most=_MOST_NAMES), "strong"), is_item=True)
+        if not reasons_of:
+            event = events.get(pods[0], "")
+            yield Line((event or "no reason is told",), 2)
+        by_reason: dict[tuple[str, ...], list[str]] = {}
+        for home, why in reasons_of:
+            by_reason.setdefault(why, []).append(home)
+        for why, homes in by_reason.items():
+            names = name_ranges(homes, most=None if is_whole else _MOST_NAMES)
+            yield Line((f"{names}: {', '.join(why)}" if names else ", ".join(why),), 2, is_item=True)
+    note = left_out(sum(len(pods) for _, pods in shown[limit:]), "pod")
+    if note:
+        yield line(*note)
+
+
+def node_table(header: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, is_whole: bool) -> Table:
+    """Return a table of nodes, shortened unless it is whole."""
+    columns = tuple(header)
+    shown = rows if is_whole else rows[:_MOST_ROWS]
+    return Table(columns, tuple(shown), "<" * len(columns), note=left_out(len(rows) - len(shown)))

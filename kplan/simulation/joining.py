@@ -1,0 +1,95 @@
+"""Nodes that join a cluster in motion, as an autoscaler makes them.
+
+A node joins when it is ready for all pods. Pods of daemon sets tolerate a node that is not ready yet, so they are there
+before the scheduler gives the node other pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from kplan.api.core import Node, Pod
+from kplan.api.meta import controller_of
+from kplan.documents.change import StepEvent
+from kplan.framework.session import Session
+from kplan.preemption import DefaultPreemption
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.objects import eligible_nodes
+from kplan.simulation.owners import DaemonSetState
+from kplan.snapshot.model import Warning as InputWarning
+
+if TYPE_CHECKING:
+    from kplan.simulation.loop import Simulation
+
+_FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
+
+
+class Joining(msgspec.Struct, frozen=True):
+    """A node that joins."""
+
+    node: Node  #: as it is once it is ready
+    pods: tuple[Pod, ...] = ()  #: the pods that it starts with, bound to it; those of known daemon sets are made anew
+    because: str = ""  #: why it joins
+
+
+class Provisioner(Protocol):
+    """Makes nodes for pods that fit nowhere."""
+
+    def look(self, simulation: Simulation) -> bool:
+        """Have nodes join a cluster at rest, at once; tell whether any do."""
+
+    def note_pending(self, simulation: Simulation) -> None:
+        """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
+
+
+def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
+    """Have nodes join."""
+    session, nodes = simulation.session, [one.node for one in joining]
+    for identity in sorted(session.grow(nodes)):
+        simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
+    simulation.note_joined(nodes)
+    for one in joining:
+        name = one.node.metadata.name
+        simulation.log(StepEvent.ADDED, node=name, workload=f"Node/{name}", because=one.because)
+    for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
+        owner = simulation.workloads.owner(key) if key.startswith("DaemonSet/") else None
+        if isinstance(owner, DaemonSetState):
+            template = owner.templates[owner.wanted.revision]
+            eligible = eligible_nodes(template, nodes)
+            owner.nodes = {**owner.nodes, **eligible}
+            if any(node.should_run for node in eligible.values()):
+                simulation.enqueue(owner)
+    for one in joining:
+        for pod in one.pods:
+            reference = controller_of(pod.metadata)
+            name = "" if reference is None else f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
+            if not isinstance(simulation.workloads.owner(name), DaemonSetState):
+                _start(simulation, pod)
+
+
+def _start(simulation: Simulation, pod: Pod) -> None:
+    """Have a pod run that no controller of the simulation makes, such as a static pod."""
+    info = PodInfo(pod)
+    if info.key in simulation.session.pod_ids:
+        return
+    row = simulation.session.add_pod(info)
+    observed = ObservedPod(
+        row, info.namespace, info.name, info.uid, "", "Pending", simulation.now, None, is_new=True, order=row
+    )
+    simulation.pods[row] = observed
+    simulation.disruptions.join(observed, info, None)
+    simulation.bind(row, simulation.session.cluster.nodes.row_of[info.pod.spec.node_name])
+
+
+def preemptors_of(session: Session) -> list[DefaultPreemption]:
+    """Return the plugins that look for victims."""
+    return [
+        plugin
+        for framework in session.frameworks.values()
+        for plugin in framework.post_filter_plugins
+        if isinstance(plugin, DefaultPreemption)
+    ]
