@@ -1,8 +1,10 @@
 """What the API server forbids to change in objects other than workloads.
 
 Upstream: pkg/apis/scheduling/validation ValidatePriorityClassUpdate; pkg/apis/core/validation
-ValidateResourceQuotaUpdate, ValidatePersistentVolumeClaimUpdate. Budgets, autoscalers and limit ranges may change in
-every field; of services only fields that the snapshot does not hold may not.
+ValidateResourceQuotaUpdate, ValidatePersistentVolumeClaimUpdate; pkg/apis/storage/validation
+ValidateStorageClassUpdate, ValidateCSIDriverUpdate. Budgets, autoscalers and limit ranges may change in every field; of
+services only fields that the snapshot does not hold may not: their addresses, and the class of a load balancer. Claims
+for devices, whose spec may not change either, are not compared.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from kplan.admission.validation.errors import Errors, FieldError, forbidden, inv
 from kplan.api.core import PersistentVolumeClaim, ResourceQuota
 from kplan.api.quantity import parse
 from kplan.api.scheduling import PriorityClass
+from kplan.api.storage import CSIDriver, StorageClass
 from kplan.rules.volume_claims import STORAGE
 
 _IMMUTABLE = "field is immutable"
@@ -44,6 +47,21 @@ def _errors(before: Any, after: Any) -> Errors:
         yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
     if isinstance(before, PersistentVolumeClaim):
         yield from _claim(before, after)
+    if isinstance(before, StorageClass):
+        yield from _storage_class(before, after)
+    if isinstance(before, CSIDriver) and before.spec.attach_required and after.spec.attach_required is False:
+        yield invalid("spec.attachedRequired", value=False, detail=_IMMUTABLE)
+
+
+def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
+    named = (
+        ("provisioner", before.provisioner, after.provisioner, ""),
+        ("reclaimPolicy", before.reclaim_policy, after.reclaim_policy, "Delete"),
+        ("volumeBindingMode", before.volume_binding_mode, after.volume_binding_mode, "Immediate"),
+    )
+    for field, old, new, default in named:
+        if new not in (old, default, None):
+            yield invalid(field, new, _IMMUTABLE)
 
 
 def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:
