@@ -1,7 +1,5 @@
 """Pods that are placed one after another where an autoscaler makes nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ import pytest
 
 import kplan
 from kplan.cluster.in_order import place_in_order
+from tests.objects import head
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -22,12 +21,7 @@ def planner() -> kplan.Planner:
 
 def pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"containers": [container], **spec},
-    }
+    return head("Pod", name=name, namespace="shop") | {"spec": {"containers": [container], **spec}}
 
 
 def test_a_pod_that_fits_nowhere_goes_to_a_new_node(planner: kplan.Planner) -> None:

@@ -1,7 +1,5 @@
 """Replicas that are placed without a cycle each land where their cycles would put them, one after another."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Hostile documents: questions, checks, configurations, kubeconfigs and saved reports."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any
