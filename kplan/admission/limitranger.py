@@ -80,15 +80,9 @@ def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]
 
 def _claim_problems(item: LimitRangeItem, requests: Amounts) -> Iterator[str]:
     for name, bound in sorted(parsed(item.min).items()):
-        if problem := _below(item.type, name, bound, requests, {}):
-            yield problem
+        yield from _outside(item.type, name, bound, -1, [("request", requests)])
     for name, bound in sorted(parsed(item.max).items()):
-        request, _, most = _comparable(requests.get(name, _ABSENT), _ABSENT, bound)
-        what = f"maximum {name} usage per {item.type} is {bound}"
-        if name not in requests:
-            yield f"{what}.  No request is specified"
-        elif request > most:
-            yield f"{what}, but request is {requests[name]}"
+        yield from _outside(item.type, name, bound, 1, [("request", requests)])
 
 
 def _refuse(problems: Iterable[str]) -> None:
@@ -118,38 +112,30 @@ def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
 def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     """Yield what is outside the bounds; resources by name, as upstream iterates over them in random order."""
     for name, bound in sorted(parsed(item.min).items()):
-        if problem := _below(item.type, name, bound, requests, limits):
-            yield problem
+        yield from _outside(item.type, name, bound, -1, [("request", requests), ("limit", limits)])
     for name, bound in sorted(parsed(item.max).items()):
-        if problem := _above(item.type, name, bound, requests, limits):
-            yield problem
+        yield from _outside(item.type, name, bound, 1, [("limit", limits), ("request", requests)])
     for name, bound in sorted(parsed(item.max_limit_request_ratio).items()):
         if problem := _ratio_above(item.type, name, bound, requests, limits):
             yield problem
 
 
-def _below(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
-    request, limit, least = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
-    what = f"minimum {name} usage per {kind} is {bound}"
-    if name not in requests:
-        return f"{what}.  No request is specified"
-    if request < least:
-        return f"{what}, but request is {requests[name]}"
-    if name in limits and limit < least:
-        return f"{what}, but limit is {limits[name]}"
-    return None
+def _outside(kind: str, name: str, bound: Quantity, sign: int, sides: list[tuple[str, Amounts]]) -> list[str]:
+    """Return how an amount violates a bound: a maximum where `sign` is 1, a minimum where it is -1.
 
-
-def _above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
-    request, limit, most = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
-    what = f"maximum {name} usage per {kind} is {bound}"
-    if name not in limits:
-        return f"{what}.  No limit is specified"
-    if limit > most:
-        return f"{what}, but limit is {limits[name]}"
-    if name in requests and request > most:
-        return f"{what}, but request is {requests[name]}"
-    return None
+    Parameters
+    ----------
+    sides : ``request`` or ``limit``, with the amounts; the first has to state the resource
+    """
+    what = f"{'maximum' if sign > 0 else 'minimum'} {name} usage per {kind} is {bound}"
+    amounts = dict(sides)
+    of_side = [amounts.get(side, {}).get(name, _ABSENT) for side in ("request", "limit")]
+    request, limit, most = _comparable(of_side[0], of_side[1], bound)
+    comparable = {"request": request, "limit": limit}
+    if name not in sides[0][1]:
+        return [f"{what}.  No {sides[0][0]} is specified"]
+    outside = [side for side, stated in sides if name in stated and comparable[side] * sign > most * sign]
+    return [f"{what}, but {outside[0]} is {amounts[outside[0]][name]}"] if outside else []
 
 
 def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:

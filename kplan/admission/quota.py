@@ -261,11 +261,6 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     """Return the usage of a snapshot's objects, for a quota without status."""
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
-    for pod in snapshot.pods:
-        if pod.metadata.namespace == namespace and _matches(quota, pod):
-            for name, amount in pod_usage(pod).items():
-                if name in used:
-                    used[name] = used[name].plus(amount)
     for kind in KINDS:
         names = {f"count/{kind.resource}.{kind.group}" if kind.group else f"count/{kind.resource}"}
         names |= {kind.resource} & _COUNTED
@@ -273,17 +268,12 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
-    _measure_claims(used, quota, snapshot)
+    for item in (*snapshot.pods, *snapshot.persistent_volume_claims):
+        if item.metadata.namespace == namespace and _matches(quota, item):
+            usage = pod_usage(item) if isinstance(item, Pod) else _whole_claim_usage(item)
+            for name in usage.keys() & used.keys():
+                used[name] = used[name].plus(usage[name])
     return used
-
-
-def _measure_claims(used: Usage, quota: ResourceQuota, snapshot: Snapshot) -> None:
-    numbers = {"count/persistentvolumeclaims": _ONE}
-    for claim in snapshot.persistent_volume_claims:
-        if claim.metadata.namespace == quota.metadata.namespace and _matches(quota, claim):
-            for name, amount in {**numbers, **claim_usage(claim)}.items():
-                if name in used:
-                    used[name] = used[name].plus(amount)
 
 
 def _show(amounts: Usage, names: Iterable[str]) -> str:

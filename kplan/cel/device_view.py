@@ -32,14 +32,11 @@ Reader: TypeAlias = Callable[[DeviceView], Value]
 
 def reader_of(access: str, field: str, *path: str) -> Reader:
     """Return a reader of a field, of a domain of it, or (``value``, ``optional``, ``has``) of an entry."""
-    match access, path:
-        case "field", ():
-            return _FIELDS[field]
-        case "domain", (domain,):
-            return lambda device: dict(device.cel_domains(field).get(domain, {}))
-        case _, (domain, key):
-            return _VALUES[access](field, domain, key)
-    raise AssertionError(access)
+    if access == "field":
+        return _FIELDS[field]
+    if access == "domain":
+        return lambda device: dict(device.cel_domains(field).get(path[0], {}))
+    return lambda device: _entry(access, path[1], device.cel_value(field, *path))
 
 
 _FIELDS: dict[str, Reader] = {
@@ -50,26 +47,12 @@ _FIELDS: dict[str, Reader] = {
 }
 
 
-def _value(field: str, domain: str, key: str) -> Reader:
-    def read(device: DeviceView) -> Value:
-        value = device.cel_value(field, domain, key)
-        if value is ABSENT:
-            raise CelError(f"no such key: {key}")
-        return value
-
-    return read
-
-
-def _optional_value(field: str, domain: str, key: str) -> Reader:
-    def read(device: DeviceView) -> OptionalValue:
-        value = device.cel_value(field, domain, key)
-        return OptionalValue() if value is ABSENT else OptionalValue(value, is_present=True)
-
-    return read
-
-
-_VALUES: dict[str, Callable[[str, str, str], Reader]] = {
-    "value": _value,
-    "optional": _optional_value,
-    "has": lambda field, domain, key: lambda device: device.cel_value(field, domain, key) is not ABSENT,
-}
+def _entry(access: str, key: str, value: Value) -> Value:
+    is_present = value is not ABSENT
+    if access == "has":
+        return is_present
+    if access == "optional":
+        return OptionalValue(value, is_present=True) if is_present else OptionalValue()
+    if not is_present:
+        raise CelError(f"no such key: {key}")
+    return value
