@@ -268,7 +268,8 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
-    for item in (*snapshot.pods, *snapshot.persistent_volume_claims):
+    items: tuple[Pod | PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
+    for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
             usage = pod_usage(item) if isinstance(item, Pod) else _whole_claim_usage(item)
             for name in usage.keys() & used.keys():

@@ -96,6 +96,10 @@ AT = "spec.containers[0]"
         ),
         ({"securityContext": {"appArmorProfile": {}}}, "type is required when appArmorProfile is set"),
         (
+            {"securityContext": {"appArmorProfile": {"type": "Localhost", "localhostProfile": ""}}},
+            "localhostProfile: Required value: must be set when AppArmor type is Localhost",
+        ),
+        (
             {"securityContext": {"windowsOptions": {"runAsUserName": "a\\b\\c"}}},
             "runAsUserName cannot contain more than one backslash",
         ),

@@ -63,6 +63,10 @@ AT = "spec.volumes[0]"
             f"{AT}.ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set",
         ),
         (
+            {"ephemeral": {"volumeClaimTemplate": {"spec": {"dataSource": {"apiGroup": "g", "name": "a"}}}}},
+            f"{AT}.ephemeral.volumeClaimTemplate.spec.dataSource.kind: Required value",
+        ),
+        (
             {"ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["Alone"]}}}},
             f'{AT}.ephemeral.volumeClaimTemplate.spec.accessModes: Unsupported value: "Alone"',
         ),

@@ -105,6 +105,16 @@ def test_a_plain_one_is_valid(kind: str) -> None:
         ),
         (
             "Job",
+            {"completionMode": "Indexed", "completions": 1, "parallelism": 100_001},
+            "spec.parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is",
+        ),
+        (
+            "Job",
+            {"manualSelector": True, "selector": {"matchLabels": {"app": "w"}}},
+            "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`",
+        ),
+        (
+            "Job",
             {"completionMode": "Indexed", "parallelism": 2},
             "spec.completions: Required value: when completion mode is Indexed",
         ),
@@ -196,3 +206,12 @@ def test_good_schedules(schedule: str) -> None:
 )
 def test_bad_schedules(schedule: str, problem: str) -> None:
     assert schedule_problem(schedule) == problem
+
+
+def test_retention_policies_are_told_in_the_order_of_the_type_and_not_of_the_manifest() -> None:
+    policy = {"whenScaled": "Never", "whenDeleted": "Soon"}
+    at = "spec.persistentVolumeClaimRetentionPolicy"
+
+    errors = errors_of("StatefulSet", persistentVolumeClaimRetentionPolicy=policy)
+
+    assert [error.partition(":")[0] for error in errors] == [f"{at}.whenDeleted", f"{at}.whenScaled"]
