@@ -9,6 +9,7 @@
     │   └── ConfigError         a KubeSchedulerConfiguration
     ├── NotFoundError           a pod, node or profile that is not in the snapshot
     ├── UsageError              a question that makes no sense
+    │   └── ParameterError      because of two of its parameters
     └── LiveClusterError        the API server
         ├── KubeconfigError     no usable way in
         ├── UnreachableError    no answer, or none in time
@@ -21,6 +22,7 @@ A pod that fits nowhere is never an exception: it is a Placement with its reason
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -34,6 +36,7 @@ __all__ = [
     "LiveClusterError",
     "ManifestError",
     "NotFoundError",
+    "ParameterError",
     "Problem",
     "SnapshotError",
     "UnauthorizedError",
@@ -69,6 +72,8 @@ class KplanError(Exception):
         self.message = message
         self.hint = hint
 
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
 
 #: After so many problems no further object of an input is checked, but only counted.
 ENOUGH_PROBLEMS = 100
@@ -107,6 +112,24 @@ class NotFoundError(KplanError):
 
 class UsageError(KplanError):
     """A question that makes no sense."""
+
+
+class ParameterError(UsageError):
+    """Parameters of a question that do not go together; its texts name them in braces, such as ``{one_by_one}``."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        self._texts = message, hint
+        named, named_hint = self._named(lambda name: name)
+        super().__init__(named, hint=named_hint)
+
+    def naming(self, name_of: Callable[[str], str]) -> UsageError:
+        """Return the error for who calls the parameters otherwise, such as by the options of a command."""
+        message, hint = self._named(name_of)
+        return UsageError(message, hint=hint)
+
+    def _named(self, name_of: Callable[[str], str]) -> tuple[str, str]:
+        message, hint = (_PARAMETER.sub(lambda match: name_of(match[1]), text) for text in self._texts)
+        return message, hint
 
 
 class LiveClusterError(KplanError):

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
-from kplan.cli.answer import formats_of, showing_of, shown_nodes, wants_map
+from kplan.cli.answer import showing_of
 from kplan.cli.flags import OutputFlags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.plan import PlanReport
-    from kplan.effects.decisions import Decisions
+    from kplan.effects.clock import Clock
     from kplan.effects.subject import Subject
-    from kplan.effects.timeline import TimelinePlan
     from kplan.simulation.applying import Rollout
-    from kplan.simulation.durations import Durations
 
 _WHICH = "[WORKLOAD=]DURATION"
 _LONGEST = 366 * 24 * 3600.0
-_DEFAULT_LOOK = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -107,34 +103,22 @@ class TimelineFlags:
         """Whether the question has a clock."""
         return self.timeline or bool(self.runs_for)
 
-    @property
-    def schedule_seconds(self) -> float:
-        """For how many seconds cron jobs run by their schedule."""
-        return seconds_of(self.runs_for, "--for") if self.runs_for else 0.0
+    def clock(self) -> Clock | None:
+        """Return the clock; None for none. Raises UsageError for what is no duration, workload or number of pods."""
+        from kplan.effects.clock import Clock
 
-    def durations(self, base: Base) -> Durations:
-        """Return the durations of pods: given here, learned from the cluster, or assumed."""
-        from kplan.effects.timeline import durations_for
+        if not self.has_clock:
+            return None
+        return Clock(
+            start=_read("--start", self.start or ()),
+            stop=_read("--stop", self.stop or ()),
+            run=_read("--run", self.run or ()),
+            until=seconds_of(self.until, "--until") if self.until else None,
+            runs_for=seconds_of(self.runs_for, "--for") if self.runs_for else 0.0,
+            min_ready=self._least_ready(),
+        )
 
-        return durations_for(base, *(_read(*option) for option in self._options()))
-
-    def _options(self) -> list[tuple[str, Sequence[str]]]:
-        return [("--start", self.start or ()), ("--stop", self.stop or ()), ("--run", self.run or ())]
-
-    def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
-        """Yield the options about single workloads that had no effect, with the workload."""
-        used = {} if plan.simulation.durations is None else plan.simulation.durations.used
-        for option, values in self._options():
-            yield from ((option, which) for which in _read(option, values) if which != "*" and which not in used)
-
-    @property
-    def look(self) -> float:
-        """How many seconds to look ahead."""
-        return seconds_of(self.until, "--until") if self.until else self.schedule_seconds or _DEFAULT_LOOK
-
-    @property
-    def least_ready(self) -> int | str:
-        """How many pods of a workload must stay ready."""
+    def _least_ready(self) -> int | str:
         text = self.min_ready.strip() or "1"
         digits = text.removesuffix("%")
         if not digits.isdecimal() or not digits.isascii() or len(digits) > len("1000000"):
@@ -199,49 +183,26 @@ def timed_change(
     quiet: bool,
 ) -> PlanReport:
     """Return the report about manifests and pending pods, with a clock."""
+    from kplan.effects.clock import Clock
     from kplan.effects.decisions import Decisions
+    from kplan.effects.report import change_report
     from kplan.effects.timeline import Apply, carry_out_in_time
 
     update = question.update(even_new=True)
     base, written = (question.base, []) if update is None else update
-    decisions = Decisions.of(showing_of(output, fail_on), question.origins)
+    showing, clock = showing_of(output, fail_on), flags.clock() or Clock()
+    decisions = Decisions.of(showing, question.origins)
     plan = carry_out_in_time(
         base,
         [Apply(0.0, written)],
-        flags.durations(base),
-        until=flags.look,
+        clock.durations(base),
+        until=clock.look,
         rollout=cast("Rollout", rollout),
         decisions=decisions,
         retries_pending=command == "plan",
-        runs_for=flags.schedule_seconds,
+        runs_for=clock.runs_for,
     )
-    return timed_report(base, plan, command, flags, output=output, fail_on=fail_on, decisions=decisions, quiet=quiet)
-
-
-def timed_report(
-    base: Base,
-    plan: TimelinePlan,
-    command: str,
-    flags: TimelineFlags,
-    *,
-    output: OutputFlags,
-    fail_on: Sequence[Condition],
-    decisions: Decisions,
-    quiet: bool,
-) -> PlanReport:
-    """Return the report about a change with a clock."""
-    from kplan.effects.report import change_report
-
     if not quiet:
-        for option, which in flags.unused(plan):
-            tell_no_effect(option, f"no pod of {which} comes, goes or ends")
-    return change_report(
-        base,
-        replace(plan, min_ready=flags.least_ready),
-        command,
-        fail_on=fail_on,
-        nodes=shown_nodes(output),
-        decisions=decisions,
-        with_map=wants_map(output, formats_of(output)),
-        max_listed=output.max_listed,
-    )
+        for option, which in clock.unused(plan):
+            tell_no_effect(f"--{option}", f"no pod of {which} comes, goes or ends")
+    return change_report(base, replace(plan, min_ready=clock.min_ready), command, showing, decisions)

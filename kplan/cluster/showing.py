@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +30,7 @@ class Showing(msgspec.Struct, frozen=True):
     max_listed : the number of pods in the document; the others are counted; None for all
     ask_all : answers what can be answered in parallel; None for one after the other
     progress : called while the answer is computed
+    on_no_effect : called with a parameter that has no effect, and the reason
     """
 
     fail_on: Sequence[Condition] | None = None
@@ -42,6 +43,12 @@ class Showing(msgspec.Struct, frozen=True):
     max_listed: int | None = None
     ask_all: AskAll | None = None
     progress: Progress | None = None
+    on_no_effect: Callable[[str, str], None] | None = None
+
+    def tell_no_effect(self, parameter: str, because: str) -> None:
+        """Tell that a parameter of the question has no effect, to who wants to know."""
+        if self.on_no_effect is not None:
+            self.on_no_effect(parameter, because)
 
 
 PLAIN = Showing()

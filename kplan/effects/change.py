@@ -17,6 +17,7 @@ from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, growth_of
+from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
@@ -27,7 +28,7 @@ from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.bounds import bounds_of
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, workload_changes
 from kplan.simulation.start import elsewhere, fork, start
@@ -150,7 +151,7 @@ class ChangePlan:
                 decided, left_out=self.left_out, again=self.again, retry=self.retry, luck=self.luck
             )
         base = self.origin if self.question_base is None else self.question_base
-        return change_report(base, change, self.command, fail_on=fail_on, nodes=shown, decisions=decisions)
+        return change_report(base, change, self.command, Showing(fail_on=fail_on, nodes=shown), decisions)
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
         """Return the JSON form of `report`, the document that the command prints with ``-o json``."""
@@ -295,53 +296,31 @@ def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
 def drain(
     base: Base,
     nodes: Sequence[str],
+    how: How = "together",
     *,
-    lost: bool = False,
-    one_by_one: bool = False,
-    rolling: bool = False,
-    replace: bool = False,
     options: DrainOptions | None = None,
     decisions: Decisions | None = None,
     waits: bool = False,
 ) -> ChangePlan:
-    """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`.
+    """Cordon nodes and evict their pods, or let nodes fail.
 
     Parameters
     ----------
     decisions : collects the decisions about all pods
-    waits : with `one_by_one`, wait in the end for jobs that back off before they recreate their pods
+    waits : one by one, wait in the end for jobs that back off before they recreate their pods
     """
     check_nodes(base, nodes)
-    origin = base_without_nodes(base, nodes) if lost else base
+    origin = base_without_nodes(base, nodes) if how == "lost" else base
     simulation = begin(origin)
     if decisions is not None:
         decisions.watch_all(simulation)
-    if lost:
+    if how == "lost":
         change = lose(simulation, origin, nodes)
     else:
-        change = empty(
-            simulation,
-            base,
-            nodes,
-            one_by_one=one_by_one,
-            rolling=rolling,
-            replace=replace,
-            options=options,
-            waits=waits,
-        )
+        change = empty(simulation, base, nodes, how, options=options, waits=waits)
 
     def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
-        return drain(
-            other,
-            nodes,
-            lost=lost,
-            one_by_one=one_by_one,
-            rolling=rolling,
-            replace=replace,
-            options=options or change.options,
-            decisions=decisions,
-            waits=waits,
-        )
+        return drain(other, nodes, how, options=options or change.options, decisions=decisions, waits=waits)
 
     return dataclasses.replace(
         change,
@@ -363,21 +342,19 @@ def empty(
     simulation: Simulation,
     base: Base,
     nodes: Sequence[str],
+    how: How = "together",
     *,
-    one_by_one: bool = False,
-    rolling: bool = False,
-    replace: bool = False,
     options: DrainOptions | None = None,
     waits: bool = False,
 ) -> ChangePlan:
     """Drain nodes in a fresh simulation; parameters as for `drain`."""
     work = Drain(simulation, options or DrainOptions())
-    if rolling or replace:
-        work.node_by_node(nodes, replaced=replace)
+    if how in ("rolling", "replace"):
+        work.node_by_node(nodes, replaced=how == "replace")
     else:
         simulation.cordon(nodes)
         pods = work.leaving(nodes)
-        if one_by_one:
+        if how == "one-by-one":
             work.one_by_one(pods, waits=waits)
         else:
             work.together(pods)

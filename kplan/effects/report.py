@@ -18,9 +18,10 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, UNAVAILABLE, count
 from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.cluster.siblings import with_siblings
 from kplan.diagnosis.replicas import pending_replicas
-from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -46,26 +47,19 @@ def change_report(
     base: Base,
     change: ChangePlan,
     command: str,
-    *,
-    fail_on: Sequence[Condition] | None = None,
-    nodes: NodesShown = (),
+    showing: Showing = PLAIN,
     decisions: Decisions | None = None,
-    with_map: bool = False,
-    max_listed: int | None = None,
 ) -> PlanReport:
     """Return the PlanReport.
 
     Parameters
     ----------
     command : place, plan or drain
-    fail_on : what makes the verdict a failure; None for the defaults of `command`
-    nodes : the nodes to explain for pods that stay pending
+    showing : how much of it the report holds; without nodes none are explained for pods that stay pending
     decisions : the decisions about the pods of new workloads
-    with_map : list every node before and after
-    max_listed : the number of pods in the report; the others are counted; None for all
     """
-    pods = ChangedPods(base, change, nodes, decisions)
-    chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
+    pods = ChangedPods(base, change, () if showing.nodes is UNSET else showing.nodes, decisions)
+    chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
     context = base.context()
     unchanged = {applied.update.key for applied in change.applied if applied.change is Change.NONE}
     growth = change.growth
@@ -96,7 +90,7 @@ def change_report(
         unlisted=shown.unlisted,
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),
-        cluster=cluster_map(before, after) if with_map else UNSET,
+        cluster=cluster_map(before, after) if showing.with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
         workloads=_with_origins(change.workloads, pods.origins),

@@ -24,7 +24,7 @@ from kplan.odds.branches import BranchRandom
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.simulation.applying import Rollout
-from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
@@ -34,24 +34,21 @@ def drained(
     base: Base,
     *,
     nodes: Sequence[str],
-    lost: bool = False,
-    one_by_one: bool = False,
-    rolling: bool = False,
-    replace: bool = False,
+    how: How = "together",
     options: DrainOptions | None = None,
     is_single: bool = False,
 ) -> Prepared:
     """Prepare to drain nodes, or to lose them; see `kplan.odds.runs.Drawn`, and `kplan.effects.change.drain`."""
     check_nodes(base, nodes)
-    origin = base_without_nodes(base, nodes) if lost else base
+    origin = base_without_nodes(base, nodes) if how == "lost" else base
 
     def carry_out(simulation: Simulation) -> ChangePlan:
-        if lost:
+        if how == "lost":
             return lose(simulation, origin, nodes)
-        return empty(simulation, base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+        return empty(simulation, base, nodes, how, options=options)
 
     work = Drain(base.at_rest)
-    leaving = work.on(nodes) if lost else work.leaving(nodes)
+    leaving = work.on(nodes) if how == "lost" else work.leaving(nodes)
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in leaving]
     return _prepared(base, origin, carry_out, pods, is_single=is_single)
 

@@ -187,14 +187,8 @@ class OddsQuestions(Base):
         """
         from kplan.odds.of_changes import drained
         from kplan.odds.report import odds_of
+        from kplan.questions.drain.question import how_of
 
-        question = partial(
-            drained,
-            nodes=tuple(listed(nodes)),
-            lost=lost,
-            one_by_one=one_by_one,
-            rolling=rolling,
-            replace=replace,
-            options=options,
-        )
+        how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+        question = partial(drained, nodes=tuple(listed(nodes)), how=how, options=options)
         return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))

@@ -252,14 +252,18 @@ class Planner(RoomQuestions, OddsQuestions):
         ------
         NotFoundError
             When the snapshot has no such node.
+        UsageError
+            For two ways to empty nodes.
         """
         from kplan.effects.change import drain
         from kplan.odds.luck import with_luck
         from kplan.odds.of_changes import drained
+        from kplan.questions.drain.question import how_of
 
+        how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
         names = tuple(listed(nodes))
-        ways: Any = {"lost": lost, "one_by_one": one_by_one, "rolling": rolling, "replace": replace, "options": options}
-        return with_luck(drain(self, names, **ways), partial(drained, nodes=names, **ways))
+        change = drain(self, names, how, options=options)
+        return with_luck(change, partial(drained, nodes=names, how=how, options=options))
 
     def drain_in_turn(
         self,
@@ -283,14 +287,17 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
-        from kplan.effects.change import check_nodes
-        from kplan.questions.in_turn.drains import drains_report, label_of, together
+        from kplan.questions.drain.question import Drain, how_of
+        from kplan.questions.in_turn.question import InTurn
+        from kplan.simulation.draining import DrainOptions
 
-        label = None if by is None else label_of(self, by)
-        chosen = sorted(self.world.node_by_name) if nodes is None else listed(nodes)
-        check_nodes(self, chosen)
-        groups = together(self, chosen, label)
-        return drains_report(self, groups, label=label, lost=lost, one_by_one=one_by_one, options=options)
+        drain = Drain(
+            nodes=tuple(sorted(self.world.node_by_name) if nodes is None else listed(nodes)),
+            how=how_of(lost=lost, one_by_one=one_by_one),
+            options=options or DrainOptions(),
+        )
+        question = InTurn(question=drain, by=by or "node")
+        return question.answer_about(question.subject(self))
 
     def changed(
         self,

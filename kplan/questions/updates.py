@@ -43,11 +43,8 @@ def change_of(
         base,
         change if to_rest else with_luck(change, drawn_update(workloads, rollout)),
         command,
-        fail_on=showing.fail_on,
-        nodes=() if showing.nodes is UNSET else showing.nodes,
-        decisions=decisions,
-        with_map=showing.with_map,
-        max_listed=showing.max_listed,
+        showing,
+        decisions,
     )
 
 

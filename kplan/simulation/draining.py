@@ -6,6 +6,7 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +22,10 @@ DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --f
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
 _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
+
+
+How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
+"""How nodes are emptied: all at once, one pod at a time, one node after another and back or replaced, or they fail."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from kplan.errors import UsageError
+import msgspec
+
+from kplan.effects.clock import Clock, Seconds
+from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
-from kplan.simulation.draining import DrainOptions
+from kplan.questions.drain.upgrades import MOST_SURGE, Profile
+from kplan.simulation.draining import DrainOptions, How
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
+    from kplan.effects.decisions import Decisions
     from kplan.effects.subject import Subject
+    from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
-
-How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
-
-
-class Ways(TypedDict):
-    """How nodes are emptied, as the keywords of `Base.drain`."""
-
-    lost: bool
-    one_by_one: bool
-    rolling: bool
-    replace: bool
 
 
 class Drain(Question, frozen=True):
@@ -37,6 +33,12 @@ class Drain(Question, frozen=True):
         another, each uncordoned when it is empty; ``replace``: one node after another, each replaced by an empty one
         like it; ``lost``: the nodes fail at once
     options : the flags of ``kubectl drain``
+    timeline : a clock, so that the answer says when everything happens
+    timeout : with a clock, seconds after which a drain is given up; 0 for never
+    surge : replacing: so many more nodes like the first join before, and so many are drained at a time
+    max_unavailable : rolling or replacing: so many (more) nodes are drained at a time
+    node_start : seconds that a new node takes until it takes pods
+    profile : upgrade a node pool as this cloud does by default
     """
 
     command: ClassVar[Literal["drain"]] = "drain"
@@ -44,36 +46,90 @@ class Drain(Question, frozen=True):
     nodes: tuple[str, ...]
     how: How = "together"
     options: DrainOptions = DrainOptions()
+    timeline: Clock | None = None
+    timeout: Seconds | None = None
+    surge: Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None = None
+    max_unavailable: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    node_start: Seconds | None = None
+    profile: Profile | None = None
 
-    @property
-    def ways(self) -> Ways:
-        """How the nodes are emptied, as keywords."""
-        return Ways(
-            lost=self.how == "lost",
-            one_by_one=self.how == "one-by-one",
-            rolling=self.how == "rolling",
-            replace=self.how == "replace",
-        )
+    def check(self, *, is_drawn: bool = False) -> None:
+        """Raise ParameterError for parameters that do not go together, and for a clock where the question is drawn."""
+        if self.timeline is not None and is_drawn:
+            raise ParameterError("{timeline} and {runs} do not go together", hint="leave one of them out")
+        if self.timeline is not None and self.how in ("lost", "one-by-one"):
+            how = self.how.replace("-", "_")
+            raise ParameterError(f"{{timeline}} and {{{how}}} do not go together", hint="leave one of them out")
+        upgrade = [name for name in ("surge", "max_unavailable", "node_start") if getattr(self, name) is not None]
+        options = [*upgrade, *(name for name in ("timeout", "profile") if getattr(self, name) is not None)]
+        if options and self.timeline is None:
+            [name, *_] = options
+            hint = f"add {{timeline}}, or leave {{{name}}} out"
+            raise ParameterError(f"{{{name}}} needs {{timeline}}", hint=hint)
+        if upgrade and self.how not in ("rolling", "replace"):
+            hint = f"add {{replace}}, or leave {{{upgrade[0]}}} out"
+            raise ParameterError(f"{{{upgrade[0]}}} needs {{rolling}} or {{replace}}", hint=hint)
+        for name in ("surge", "profile"):
+            if getattr(self, name) and self.how != "replace":
+                hint = "nodes that are not replaced have no others beside them"
+                raise ParameterError(f"{{{name}}} needs {{replace}}", hint=hint)
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> PlanReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
         from kplan.effects.change import drain
+        from kplan.effects.decisions import Decisions
         from kplan.effects.report import change_report
         from kplan.odds.luck import with_luck
 
         self.check()
-        _, drawn = self.drawn(self.subject(base))
-        change = with_luck(drain(base, self.nodes, **self.ways, options=self.options), drawn)
-        return change_report(base, change, "drain", fail_on=showing.fail_on)
-
-    def check(self) -> None:
-        """Raise UsageError where no node is named."""
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
+        base, decisions = subject.base, Decisions.of(showing, {})
+        if self.timeline is None:
+            noted = decisions if showing.is_whole else None
+            change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)
+            change = with_luck(change, self.drawn(subject)[1])
+        else:
+            base, change = self._in_time(base, self.timeline, decisions)
+            for name, which in self.timeline.unused(change):
+                showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+        return change_report(base, change, "drain", showing, decisions)
+
+    def _in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
+        """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""
+        from kplan.effects.timeline import Drained, carry_out_in_time
+        from kplan.questions.drain.upgrades import timeout_of, upgrade_of, with_surge
+
+        upgrade = None
+        if self.how != "together":
+            base, surge = with_surge(self, base)
+            upgrade = upgrade_of(self, surge)
+        drained = Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
+        plan = carry_out_in_time(
+            base,
+            [drained],
+            clock.durations(base),
+            until=clock.look,
+            runs_for=clock.runs_for,
+            decisions=decisions,
+        )
+        return base, dataclasses.replace(plan, min_ready=clock.min_ready)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.odds.of_changes import drained
 
-        self.check()
-        return subject.base, partial(drained, nodes=self.nodes, **self.ways, options=self.options)
+        self.check(is_drawn=True)
+        return subject.base, partial(drained, nodes=self.nodes, how=self.how, options=self.options)
+
+
+def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = False, replace: bool = False) -> How:
+    """Return how nodes are emptied; raises ParameterError for two ways."""
+    ways: dict[str, How] = {}
+    ways |= {"lost": "lost"} if lost else {}
+    ways |= {"one_by_one": "one-by-one"} if one_by_one else {}
+    ways |= {"rolling": "replace" if replace else "rolling"} if rolling or replace else {}
+    if len(ways) > 1:
+        first, second = list(ways)[:2]
+        raise ParameterError(f"{{{first}}} and {{{second}}} are two ways to empty nodes", hint="choose one of them")
+    return next(iter(ways.values()), "together")

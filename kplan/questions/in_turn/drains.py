@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.api.wellknown import ZONE
-from kplan.cluster.asking import AskAll, Count, answers
+from kplan.cluster.asking import answers
 from kplan.cluster.base import Base
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
-from kplan.effects.change import ChangePlan, drain
+from kplan.effects.change import drain
 from kplan.effects.replacements import Fates
 from kplan.errors import NotFoundError
-from kplan.simulation.draining import DrainOptions
+from kplan.questions.drain.question import Drain
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -45,50 +47,22 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
     return dict(sorted(groups.items()))
 
 
-class DrainQuestion(msgspec.Struct, frozen=True):
-    """Asks a planner whether some nodes can be drained together; picklable."""
-
-    name: str
-    nodes: tuple[str, ...]
-    lost: bool
-    one_by_one: bool
-    options: DrainOptions | None
-    fail_on: tuple[Condition, ...]
-
-    def __call__(self, base: Base) -> DrainOutcome:
-        """Drain the nodes and return the outcome."""
-        change = drain(base, self.nodes, lost=self.lost, one_by_one=self.one_by_one, options=self.options, waits=True)
-        return _outcome(base, self.name, self.nodes, change, self.fail_on)
-
-
 def drains_report(
-    base: Base,
-    groups: Groups,
-    *,
-    label: str | None = None,
-    lost: bool = False,
-    one_by_one: bool = False,
-    options: DrainOptions | None = None,
-    fail_on: Sequence[Condition] | None = None,
-    ask_all: AskAll | None = None,
-    progress: Count | None = None,
-    with_map: bool = False,
+    base: Base, groups: Groups, question: Drain, showing: Showing = PLAIN, *, label: str | None = None
 ) -> DrainsReport:
     """Return the DrainsReport.
 
     Parameters
     ----------
+    question : how each group is drained
     label : the label that defines the groups
-    fail_on : what makes the verdict a failure; None for the defaults of drain
-    ask_all : answers the questions; None answers one after the other
-    progress : called while they are answered
-    with_map : hold every node as it is, too
     """
-    chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
+    chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     questions = [
-        DrainQuestion(name, tuple(nodes), lost, one_by_one, options, tuple(chosen)) for name, nodes in groups.items()
+        partial(_outcome, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
+        for name, nodes in groups.items()
     ]
-    outcomes = answers(base, questions, ask_all, progress=progress)
+    outcomes = answers(base, questions, showing.ask_all, progress=showing.progress)
     outcomes.sort(
         key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
     )
@@ -105,13 +79,12 @@ def drains_report(
         warnings=context.warnings,
         label=label,
         drains=tuple(outcomes),
-        cluster=cluster_map(cluster, cluster) if with_map else UNSET,
+        cluster=cluster_map(cluster, cluster) if showing.with_map else UNSET,
     )
 
 
-def _outcome(
-    base: Base, name: str, nodes: tuple[str, ...], change: ChangePlan, fail_on: Sequence[Condition]
-) -> DrainOutcome:
+def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
+    change = drain(base, question.nodes, question.how, options=question.options, waits=True)
     fates = Fates(base, change)
     counted = fates.counted(fail_on)
     summary = fates.summary()
@@ -127,7 +100,7 @@ def _outcome(
         pod = because = ""
     return DrainOutcome(
         name=name,
-        nodes=nodes,
+        nodes=question.nodes,
         may_go=not counted,
         placed=summary.placed + summary.moved,
         pending=len(own),

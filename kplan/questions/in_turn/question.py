@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from kplan.errors import UsageError
+from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.drain.question import Drain
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.drains import DrainsReport
-
-_SEPARATE = ("together", "one-by-one", "lost")
+    from kplan.effects.subject import Subject
 
 
 class InTurn(Question, frozen=True):
@@ -29,26 +25,25 @@ class InTurn(Question, frozen=True):
     question: Drain = Drain(nodes=())
     by: str = "node"
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> DrainsReport:
+    def check(self, *, is_drawn: bool = False) -> None:
+        """Raise ParameterError for a drain that is not asked in turn."""
+        self.question.check(is_drawn=is_drawn)
+        if self.question.timeline is not None:
+            separately = "each" if self.by == "node" else "by"
+            raise ParameterError(f"{{timeline}} and {{{separately}}} do not go together", hint="leave one of them out")
+        if self.question.how in ("rolling", "replace"):
+            raise ParameterError("{each} does not go with {rolling} or {replace}", hint="leave one of them out")
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
         """Return the DrainsReport."""
         from kplan.effects.change import check_nodes
         from kplan.questions.in_turn.drains import drains_report, label_of, together
 
-        drain = self.question
-        if drain.how not in _SEPARATE:
-            hint = f"choose one of {', '.join(_SEPARATE)}"
-            raise UsageError(f"nodes cannot be drained both in turn and {drain.how}", hint=hint)
-        drain = drain if drain.nodes else replace(drain, nodes=tuple(sorted(base.world.node_by_name)))
-        drain.check()
-        check_nodes(base, drain.nodes)
+        self.check()
+        base = subject.base
+        nodes = self.question.nodes or tuple(sorted(base.world.node_by_name))
+        if not nodes:
+            raise UsageError("no node to drain", hint="name one")
+        check_nodes(base, nodes)
         label = None if self.by == "node" else label_of(base, self.by)
-        return drains_report(
-            base,
-            together(base, drain.nodes, label),
-            label=label,
-            lost=drain.how == "lost",
-            one_by_one=drain.how == "one-by-one",
-            options=drain.options,
-            fail_on=showing.fail_on,
-            ask_all=showing.ask_all,
-        )
+        return drains_report(base, together(base, nodes, label), self.question, showing, label=label)

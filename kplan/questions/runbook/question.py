@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.effects.clock import Clock
 from kplan.errors import UsageError
 from kplan.questions.base import PLAIN, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.runbook import RunbookReport
+    from kplan.effects.subject import Subject
 
 
 class Runbook(Question, frozen=True):
@@ -21,16 +22,25 @@ class Runbook(Question, frozen=True):
     nodes : names of nodes
     rolling : uncordon each node when it is empty; else all are cordoned first and stay so
     options : the flags of ``kubectl drain``
+    timeline : a clock, so that the answer says how long each drain takes
     """
 
     nodes: tuple[str, ...]
     rolling: bool = False
     options: DrainOptions = DrainOptions()
+    timeline: Clock | None = None
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> RunbookReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RunbookReport:
         """Return the RunbookReport."""
         from kplan.questions.runbook.steps import runbook_report
 
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        return runbook_report(base, self.nodes, rolling=self.rolling, options=self.options, fail_on=showing.fail_on)
+        return runbook_report(
+            subject.base,
+            self.nodes,
+            rolling=self.rolling,
+            options=self.options,
+            clock=self.timeline,
+            showing=showing,
+        )

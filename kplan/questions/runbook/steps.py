@@ -19,14 +19,17 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, count
 from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import PodKey
 from kplan.cluster.base import Base
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents import remedy as r
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Counted, Verdict
 from kplan.documents.change import StepEvent
 from kplan.documents.remedies import Place
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
 from kplan.effects.change import ChangePlan, begin, check_nodes, drain
+from kplan.effects.clock import Clock
 from kplan.effects.settle import snapshot_of
+from kplan.effects.timeline import Drained, carry_out_in_time
 from kplan.effects.unblocking import ways
 from kplan.effects.what_if import changed
 from kplan.simulation.draining import DrainOptions
@@ -39,9 +42,6 @@ _MOST_PREPARED = 3
 _MOST_ADDED = 3
 _MOST_SHAPES = 4
 
-SecondsOf = Callable[[Base, str], float | None]
-"""Tells how many seconds the drain of a node takes; None where it does not come to rest."""
-
 
 def runbook_report(
     base: Base,
@@ -49,9 +49,8 @@ def runbook_report(
     *,
     rolling: bool = False,
     options: DrainOptions | None = None,
-    seconds_of: SecondsOf | None = None,
-    fail_on: Sequence[Condition] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    clock: Clock | None = None,
+    showing: Showing = PLAIN,
 ) -> RunbookReport:
     """Return the RunbookReport.
 
@@ -59,14 +58,12 @@ def runbook_report(
     ----------
     rolling : uncordon each node when it is empty; else all are cordoned first and stay so
     options : the drain's options; None for those of `kubectl drain`
-    seconds_of : None for a runbook without a clock
-    fail_on : what makes the verdict a failure; None for a node that is stuck
-    progress : called with the number of nodes that are done, and of all
+    clock : None for a runbook that does not tell how long drains take
     """
     check_nodes(base, nodes)
-    book = _Runbook(base, list(dict.fromkeys(nodes)), options or DrainOptions(), seconds_of, rolling=rolling)
-    book.write(progress or (lambda _done, _all: None))
-    chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
+    book = _Runbook(base, list(dict.fromkeys(nodes)), options or DrainOptions(), clock, rolling=rolling)
+    book.write(showing.progress or (lambda _done, _all: None))
+    chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
     counted = [Counted(node.name, "Blocked", node=node.name) for node in book.stuck] if counts else []
     context = base.context()
@@ -80,7 +77,7 @@ def runbook_report(
         rolling=rolling,
         steps=tuple(book.steps),
         stuck=tuple(book.stuck),
-        seconds=sum(times) if seconds_of is not None else UNSET,
+        seconds=sum(times) if clock is not None else UNSET,
         tried=book.n_tried,
     )
 
@@ -98,10 +95,10 @@ class _Tried(msgspec.Struct, frozen=True):
 
 class _Runbook:
     def __init__(
-        self, base: Base, nodes: list[str], options: DrainOptions, seconds_of: SecondsOf | None, *, rolling: bool
+        self, base: Base, nodes: list[str], options: DrainOptions, clock: Clock | None, *, rolling: bool
     ) -> None:
         self._base, self._left, self._options, self._rolling = base, nodes, options, rolling
-        self._seconds_of = seconds_of
+        self._clock = clock
         self._known: tuple[Base, Mapping[str, int]] | None = None
         self._undoing: list[RunbookStep] = []
         self.steps: list[RunbookStep] = []
@@ -142,7 +139,7 @@ class _Runbook:
 
     def _try(self, base: Base, name: str) -> _Tried:
         self.n_tried += 1
-        change = drain(base, [name], rolling=self._rolling, options=self._options, waits=not self._rolling)
+        change = drain(base, [name], "rolling" if self._rolling else "together", options=self._options)
         if change.obstacles:
             return _Tried(change, change.obstacles[0].pod, change.obstacles[0].words)
         simulation, allowed = change.simulation, self._waiting_anyway(base)
@@ -167,9 +164,15 @@ class _Runbook:
             self._known = base, allowed
         return self._known[1]
 
+    def _seconds_of(self, name: str, clock: Clock) -> float | None:
+        """Return how many seconds the drain of a node takes; None where it does not come to rest."""
+        steps = [Drained(0.0, [name], self._options)]
+        plan = carry_out_in_time(self._base, steps, clock.durations(self._base), until=clock.look)
+        return plan.timeline.end if plan.is_over else None
+
     def _go(self, name: str, drained: _Tried) -> None:
         """Drain a node, and go on from there."""
-        seconds = None if self._seconds_of is None else self._seconds_of(self._base, name)
+        seconds = None if self._clock is None else self._seconds_of(name, self._clock)
         moved, gone = _moved(drained.change)
         self.steps.append(
             RunbookStep(

@@ -1,0 +1,59 @@
+"""A clock in a question: how long pods take, and how far to look ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from kplan.simulation.durations import EACH, Durations
+
+if TYPE_CHECKING:
+    from kplan.cluster.base import Base
+    from kplan.effects.timeline import TimelinePlan
+
+LONGEST = 366 * 24 * 3600.0
+_DEFAULT_LOOK = 24 * 3600.0
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
+SecondsOf = dict[str, Annotated[float, msgspec.Meta(ge=0)]]
+"""KIND/NAMESPACE/NAME of a workload, or ``*`` for all that are not named -> seconds."""
+
+
+class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How long pods take, and how far to look ahead; what is not given is learned from the cluster, or assumed.
+
+    Attributes
+    ----------
+    start : seconds from the binding of pods to being ready, by KIND/NAMESPACE/NAME; ``*`` for all others
+    stop : seconds until pods that are told to go are gone; at most their grace period
+    run : seconds until the pods of jobs have succeeded
+    until : how many seconds to look ahead; by default as long as cron jobs run, or a day
+    runs_for : for how many seconds cron jobs run by their schedule
+    min_ready : how many pods of each workload must stay ready, for the verdict: a number, or a share such as 80%
+    """
+
+    start: SecondsOf = {}
+    stop: SecondsOf = {}
+    run: SecondsOf = {}
+    until: Seconds | None = None
+    runs_for: Seconds = 0.0
+    min_ready: Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern="^[0-9]{1,6}%$")] = 1
+
+    @property
+    def look(self) -> float:
+        """How many seconds to look ahead."""
+        return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
+
+    def durations(self, base: Base) -> Durations:
+        """Return the durations of pods in a cluster."""
+        from kplan.effects.timeline import durations_for
+
+        return durations_for(base, self.start, self.stop, self.run)
+
+    def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
+        """Yield the parameters about single workloads that had no effect, with the workload."""
+        used: Mapping[str, object] = {} if plan.simulation.durations is None else plan.simulation.durations.used
+        for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
+            yield from ((name, which) for which in seconds if which != EACH and which not in used)
