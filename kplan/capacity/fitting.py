@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
 from kplan.capacity.counting import Template
 from kplan.capacity.measure import Capacity, measure, measure_outlasting
+from kplan.capacity.own_workloads import next_replicas
 from kplan.capacity.shape_list import PricedShape, read_shapes
-from kplan.capacity.templates import templates_of
+from kplan.capacity.templates import most_replicas, templates_of
 from kplan.cluster.base import Base
-from kplan.errors import UsageError
+from kplan.errors import ParameterError, UsageError
 from kplan.workloads.manifests import Manifests, load_manifests
 from kplan.workloads.sources import Source
 
@@ -37,7 +40,8 @@ def capacity_of(
     ready = [template for template in templates if isinstance(template, Template)]
     sources = [template for template in templates if not isinstance(template, Template)]
     if sources:
-        base, ready = _with_manifests(base, sources, mix, namespace, wanted=wanted, limit=limit)
+        manifests = single_replicas(base, sources, namespace)
+        base, ready = with_templates(base, manifests, mix=mix, wanted=wanted, limit=limit)
     listed: Sequence[PricedShape] = ()
     if shapes is not None:
         if wanted is None or preempt or lose is not None or zones:
@@ -51,25 +55,47 @@ def capacity_of(
     return measure_outlasting(base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress)
 
 
-def _with_manifests(
+def with_templates(
     base: B,
-    sources: Sequence[Source],
-    mix: Sequence[int],
-    namespace: str | None,
+    manifests: Manifests | None,
+    workloads: Sequence[str] = (),
     *,
-    wanted: int | None,
-    limit: int | None,
+    mix: Sequence[int] = (),
+    wanted: int | None = None,
+    limit: int | None = None,
 ) -> tuple[B, list[Template]]:
-    """Return a cluster that holds the objects of manifests, and their workloads."""
-    workloads = templates_of(
-        single_replicas(base, sources, namespace),
-        base.snapshot,
-        shares=mix,
-        wanted=wanted,
-        limit=limit,
-        minor=base.release.number,
-    )
-    return base.with_world(base.snapshot, workloads.objects, workloads.warnings), list(workloads.templates)
+    """Return what is counted, that of manifests first, and a cluster with the objects and claims that it needs.
+
+    Parameters
+    ----------
+    manifests : one replica of each workload
+    workloads : of the cluster, as KIND/NAMESPACE/NAME
+    """
+    templates: list[Template] = []
+    if manifests is not None:
+        n_of_manifests = len(manifests.pods) if workloads else len(mix)
+        counted = templates_of(
+            manifests,
+            base.snapshot,
+            shares=mix[:n_of_manifests],
+            wanted=wanted,
+            limit=limit,
+            minor=base.release.number,
+        )
+        base = base.with_world(base.snapshot, counted.objects, counted.warnings)
+        templates += counted.templates
+    shares = mix[len(templates) :]
+    if workloads and shares and len(shares) != len(workloads):
+        hint = "give one number for each workload, in the order of the arguments"
+        raise ParameterError("{mix} needs as many numbers as there are workloads", hint=hint)
+    most = most_replicas(base.snapshot, wanted=wanted, limit=limit)
+    for key, share in zip(workloads, shares or [1] * len(workloads), strict=True):
+        template, claims = next_replicas(base, key, most)
+        name = key.partition("/")[2]
+        is_unique = [other.endswith(f"/{name}") for other in workloads].count(True) == 1
+        templates.append(structs.replace(template, name=name if is_unique else key, share=share))
+        base = base.with_additions(claims) if claims else base
+    return base, templates
 
 
 def single_replicas(base: Base, sources: Sequence[Source], namespace: str | None) -> Manifests:

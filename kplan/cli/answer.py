@@ -215,7 +215,7 @@ def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
 
 
-def showing_of(output: OutputFlags, fail_on: Sequence[Condition]) -> Showing:
+def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Showing:
     """Return how answers are shown in the output formats; raises UsageError as `formats_of`."""
     from kplan.cluster.showing import Showing
 

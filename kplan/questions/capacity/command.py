@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import object_name
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
+from kplan.cli.asking import options_named, reply
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
-from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
-from kplan.questions.capacity.other_commands import CapacityQuestions, OtherQuestions
+from kplan.questions.capacity.flags import OtherQuestions
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
@@ -89,9 +90,6 @@ def capacity(
         raise UsageError("nothing to count", hint=hint)
     if [*files, cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
-    if most is not None and manifests.replicas is not None and most < manifests.replicas:
-        hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
-        raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
     other.refuse(
         {
             "FILE": bool(has_manifests or names),
@@ -101,46 +99,32 @@ def capacity(
             "--max": most is not None,
         }
     )
-    if other.shapes and manifests.replicas is None:
-        raise UsageError("--shapes needs --replicas", hint="for example --replicas 40")
+    with options_named():
+        question = other.question(replicas=manifests.replicas, mix=_shares(mix), limit=most, preempt=preempt)
     sweeping.check()
-    shares = _shares(mix)
     output = saving(output, save)
-    fail_on = fail_on_of(output, "capacity") if output.fail_on else None
-    with_map = wants_map(output, formats_of(output))
-    planner = ask(None, cluster, scheduler, verbosity).planner
+    showing = showing_of(output, fail_on_of(output, "capacity") if output.fail_on else None)
+    showing = structs.replace(showing, ask_all=sweeping.ask_all)
+    subject = ask(None, cluster, scheduler, verbosity)
     from kplan.capacity.measure import without_nodes_and_pods
+    from kplan.questions.capacity.question import AboutWorkloads
 
+    base = subject.base
     excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
-        planner = planner.with_world(without_nodes_and_pods(planner.snapshot, excluded))
+        base = base.with_world(without_nodes_and_pods(base.snapshot, excluded))
     loaded = None
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
-        alone = dataclasses.replace(planner.snapshot, pods=())
-        minor = planner.release.number
-        loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=minor)
-    workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), planner.world)
-    n_counted = len(workloads) + (len(loaded.pods) if loaded else 0)
-    if len(shares) == 1 and n_counted == 1 and not verbosity.quiet:
-        tell_no_effect("--mix", "a mix needs a number for each workload")
-    questions = CapacityQuestions(
-        planner,
-        loaded,
-        workloads,
-        {"wanted": manifests.replicas, "limit": most},
-        fail_on,
-        shown_nodes(output),
-        with_map=with_map,
-        verbosity=verbosity,
-    )
-    if other.headroom:
-        document = questions.headroom(sweeping, "" if other.all_namespaces else manifests.namespace)
-    elif other.shrink:
-        document = questions.shrink(other)
-    else:
-        document = questions.count(shares, other, preempt=preempt)
-    emit(document, output, verbosity, loaded)
+        alone = dataclasses.replace(base.snapshot, pods=())
+        loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=base.release.number)
+    if isinstance(question, AboutWorkloads):
+        workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), base.world)
+        namespace = "" if other.all_namespaces else manifests.namespace
+        question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
+    doing, words = other.words
+    subject = structs.replace(subject, base=base, manifests=loaded)
+    reply(question, subject, showing, output, verbosity, doing=doing, words=words)
 
 
 def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
@@ -165,10 +149,10 @@ def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[st
     return workloads
 
 
-def _shares(text: str) -> list[int]:
+def _shares(text: str) -> tuple[int, ...]:
     if not text:
-        return []
+        return ()
     parts = text.split(":")
     if not all(part.isdecimal() and int(part) for part in parts):
         raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
-    return [int(part) for part in parts]
+    return tuple(map(int, parts))

@@ -2,32 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kplan.errors import UsageError
+from msgspec import UNSET
+
+from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Manifest, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
+    from kplan.answers.placement import NodesShown
     from kplan.cluster.base import Base
     from kplan.documents.capacity import CapacityReport
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.shrink import ShrinkReport
+    from kplan.effects.subject import Subject
 
 
-def _check(manifests: Sequence[Manifest]) -> None:
-    if not manifests:
-        raise UsageError("nothing to count", hint="name manifests")
+class AboutWorkloads(Question, frozen=True):
+    """A question about replicas of workloads.
+
+    Attributes
+    ----------
+    manifests : files, directories or objects
+    namespace : for objects that name none
+    workloads : workloads of the cluster, as KIND/NAMESPACE/NAME
+    """
+
+    manifests: tuple[Manifest, ...] = ()
+    namespace: str = ""
+    workloads: tuple[str, ...] = ()
+
+    def subject(self, base: Base) -> Subject:
+        """Return the manifests with one replica of each workload."""
+        from kplan.capacity.fitting import single_replicas
+        from kplan.effects.subject import Subject
+
+        loaded = single_replicas(base, self.manifests, self.namespace or None) if self.manifests else None
+        return Subject(base, manifests=loaded)
 
 
-class Capacity(Question, frozen=True):
+class Counting(AboutWorkloads, frozen=True):
+    """A question how many replicas fit.
+
+    Attributes
+    ----------
+    replicas : how many should fit
+    mix : the number of replicas in a row of each workload; one of each if empty
+    """
+
+    replicas: int | None = None
+    mix: tuple[int, ...] = ()
+
+    def _count(
+        self,
+        subject: Subject,
+        showing: Showing,
+        *,
+        limit: int | None = None,
+        preempt: bool = False,
+        lose: int = 0,
+        of: Literal["nodes", "zones"] = "nodes",
+        shapes: str | None = None,
+    ) -> CapacityReport:
+        from kplan.capacity.fitting import capacity_of, with_templates
+
+        if subject.manifests is None and not self.workloads:
+            raise UsageError("nothing to count", hint="name manifests")
+        n_counted = len(self.workloads) + (len(subject.manifests.pods) if subject.manifests else 0)
+        if len(self.mix) == 1 and n_counted == 1:
+            showing.tell_no_effect("mix", "a mix needs a number for each workload")
+        base, templates = with_templates(
+            subject.base, subject.manifests, self.workloads, mix=self.mix, wanted=self.replicas, limit=limit
+        )
+        progress = showing.progress
+        capacity = capacity_of(
+            base,
+            templates,
+            wanted=self.replicas,
+            limit=limit,
+            preempt=preempt,
+            lose=lose or None,
+            zones=bool(lose) and of == "zones",
+            shapes=shapes,
+            progress=None if progress is None else lambda n: progress(n, None),
+        )
+        before = base.session.cluster if showing.with_map and not lose else None
+        return capacity.report(fail_on=showing.fail_on, nodes=_nodes(showing), before=before)
+
+
+class Capacity(Counting, frozen=True):
     """Asks how many replicas fit, where, and what stops the next one.
 
     Attributes
     ----------
     manifests : files, directories or objects
     namespace : for objects that name none
+    workloads : workloads of the cluster, as KIND/NAMESPACE/NAME
     replicas : how many should fit; if fewer do, the answer names nodes to add
     limit : stop counting at this number
     mix : the number of replicas in a row of each workload; one of each if empty
@@ -36,103 +107,81 @@ class Capacity(Question, frozen=True):
     of : what is lost
     """
 
-    manifests: tuple[Manifest, ...]
-    namespace: str = ""
-    replicas: int | None = None
     limit: int | None = None
-    mix: tuple[int, ...] = ()
     preempt: bool = False
     lose: int = 0
     of: Literal["nodes", "zones"] = "nodes"
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> CapacityReport:
+    def check(self) -> None:
+        """Raise ParameterError for parameters that do not go together."""
+        if self.limit is not None and self.replicas is not None and self.limit < self.replicas:
+            hint = f"leave out {{max}}: {{replicas}} {self.replicas} stops the count by itself"
+            raise ParameterError(f"{{max}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
+        if self.preempt and self.lose:
+            lost = "zones" if self.of == "zones" and self.lose == 1 else "lose"
+            raise ParameterError(f"{{preempt}} does not go with {{{lost}}}", hint="leave one of them out")
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
-        from kplan.capacity.fitting import capacity_of
-
-        _check(self.manifests)
-        capacity = capacity_of(
-            base,
-            self.manifests,
-            mix=self.mix,
-            wanted=self.replicas,
-            limit=self.limit,
-            preempt=self.preempt,
-            lose=self.lose or None,
-            zones=bool(self.lose) and self.of == "zones",
-            namespace=self.namespace or None,
-        )
-        return capacity.report(fail_on=showing.fail_on)
+        self.check()
+        return self._count(subject, showing, limit=self.limit, preempt=self.preempt, lose=self.lose, of=self.of)
 
 
-class Shapes(Question, frozen=True):
+class Shapes(Counting, frozen=True, kw_only=True):
     """Asks which nodes are the cheapest to add, so that so many replicas fit.
 
     Attributes
     ----------
-    manifests, namespace, mix : as for Capacity
+    manifests, namespace, workloads, mix : as for Capacity
     replicas : how many should fit
     shapes : a file that lists shapes of nodes with prices
     """
 
-    manifests: tuple[Manifest, ...]
     replicas: int
     shapes: str
-    namespace: str = ""
-    mix: tuple[int, ...] = ()
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> CapacityReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
-        from kplan.capacity.fitting import capacity_of
-
-        _check(self.manifests)
-        capacity = capacity_of(
-            base,
-            self.manifests,
-            mix=self.mix,
-            wanted=self.replicas,
-            shapes=self.shapes,
-            namespace=self.namespace or None,
-        )
-        return capacity.report(fail_on=showing.fail_on)
+        document = self._count(subject, showing, shapes=self.shapes)
+        if document.stop and not document.offers:
+            showing.tell_no_effect("shapes", "more nodes would not help with what stops the next replica")
+        return document
 
 
-class Headroom(Question, frozen=True):
+class Headroom(AboutWorkloads, frozen=True):
     """Asks how many more replicas of each workload fit, each alone.
 
     Attributes
     ----------
-    manifests : files, directories or objects; if empty, every workload of the cluster
+    manifests : files, directories or objects; if empty, workloads of the cluster
     namespace : for objects that name none
+    workloads : workloads of the cluster, as KIND/NAMESPACE/NAME; if empty, all of them
     replicas : how many more of each should fit
     limit : each count stops here
     selector : workloads of the cluster whose pods have these labels, as in ``kubectl -l``
     """
 
-    manifests: tuple[Manifest, ...] = ()
-    namespace: str = ""
     replicas: int | None = None
     limit: int | None = None
     selector: str = ""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport."""
-        from kplan.capacity.fitting import single_replicas
         from kplan.capacity.headroom import base_of_manifests, headroom_report
 
-        if not self.manifests:
-            return headroom_report(
-                base,
-                among=self._selected(base),
-                namespace="" if self.selector else self.namespace,
-                wanted=self.replicas,
-                limit=self.limit,
-                fail_on=showing.fail_on,
-                ask_all=showing.ask_all,
-            )
-        loaded = single_replicas(base, self.manifests, self.namespace or None)
-        base, templates = base_of_manifests(base, loaded, wanted=self.replicas, limit=self.limit)
+        base, templates = subject.base, None
+        if subject.manifests is not None:
+            base, templates = base_of_manifests(base, subject.manifests, wanted=self.replicas, limit=self.limit)
         return headroom_report(
-            base, templates, wanted=self.replicas, limit=self.limit, fail_on=showing.fail_on, ask_all=showing.ask_all
+            base,
+            templates,
+            among=self.workloads or self._selected(base),
+            namespace="" if self.selector else self.namespace,
+            wanted=self.replicas,
+            limit=self.limit,
+            fail_on=showing.fail_on,
+            nodes=_nodes(showing),
+            ask_all=showing.ask_all,
         )
 
     def _selected(self, base: Base) -> list[str]:
@@ -157,8 +206,12 @@ class Shrink(Question, frozen=True):
 
     options: DrainOptions = DrainOptions()
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> ShrinkReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> ShrinkReport:
         """Return the ShrinkReport."""
         from kplan.capacity.shrink import shrink_report
 
-        return shrink_report(base, options=self.options, fail_on=showing.fail_on)
+        return shrink_report(subject.base, options=self.options, fail_on=showing.fail_on, progress=showing.progress)
+
+
+def _nodes(showing: Showing) -> NodesShown:
+    return None if showing.nodes is UNSET else showing.nodes

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, formats_of
+from kplan.cli.answer import ask, formats_of, showing_of
+from kplan.cli.asking import reply
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
@@ -44,20 +45,12 @@ def check(
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
-    from kplan.documents.checks import CheckOutcome, ChecksReport
-    from kplan.questions.check.question import STANDARD, checks_report, outcome_of
+    from kplan.questions.check.question import Checks
     from kplan.questions.check.reading import read_checks
-    from kplan.report.saved import read_report
 
-    checks = [read for file in files or () for read in read_checks(file)] or list(STANDARD)
-    earlier = read_report(since) if since else None
-    if earlier is not None and not isinstance(earlier, ChecksReport):
-        raise UsageError(f"{since}: is no report of kplan check", hint="save one with kplan check -o json")
-    planner = ask(None, cluster, scheduler, verbosity).planner
-    outcomes: list[CheckOutcome] = []
-    with busy("checking", quiet=verbosity.quiet) as tell:
-        for promise in checks:
-            tell(f"{len(outcomes) + 1} of {len(checks)}: {promise.name}")
-            outcomes.append(outcome_of(promise, planner, sweeping.ask_all))
-    document = checks_report(planner, outcomes, earlier, fail_on=("none",) if output.fail_on == "none" else ("check",))
-    emit(document, output, verbosity)
+    question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), since=since)
+    question.earlier()
+    subject = ask(None, cluster, scheduler, verbosity)
+    showing = showing_of(output, ("none",) if output.fail_on == "none" else None)
+    showing = replace(showing, ask_all=sweeping.ask_all)
+    reply(question, subject, showing, output, verbosity, doing="checking", words="{0:,} of {1:,}")

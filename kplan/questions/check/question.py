@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import UNSET
 
-from kplan.errors import KplanError
+from kplan.errors import KplanError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
 from kplan.questions.drain.question import Drain
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.base import Condition
     from kplan.documents.checks import CheckOutcome, ChecksReport
+    from kplan.effects.subject import Subject
 
 MOST_FINDINGS = 20
 
@@ -90,14 +91,32 @@ class Checks(Question, frozen=True):
     Attributes
     ----------
     checks : the promises; if empty, the standard ones
+    since : the file of an earlier report to compare with
     """
 
     checks: tuple[Check, ...] = ()
+    since: str = ""
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> ChecksReport:
+    def earlier(self) -> ChecksReport | None:
+        """Return the earlier report; raises KplanError for a file that holds none."""
+        from kplan.documents.checks import ChecksReport
+        from kplan.report.saved import read_report
+
+        report = read_report(self.since) if self.since else None
+        if report is None or isinstance(report, ChecksReport):
+            return report
+        raise UsageError(f"{self.since}: is no report of kplan check", hint="save one with kplan check -o json")
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> ChecksReport:
         """Return the ChecksReport."""
-        outcomes = [outcome_of(check, base, showing.ask_all) for check in self.checks or STANDARD]
-        return checks_report(base, outcomes, fail_on=("check",) if showing.fail_on is None else showing.fail_on)
+        earlier, checks = self.earlier(), self.checks or STANDARD
+        outcomes: list[CheckOutcome] = []
+        for check in checks:
+            outcomes.append(outcome_of(check, subject.base, showing.ask_all))
+            if showing.progress is not None:
+                showing.progress(len(outcomes), len(checks))
+        fail_on = ("check",) if showing.fail_on is None else showing.fail_on
+        return _report(subject.base, outcomes, earlier, fail_on)
 
 
 def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> CheckOutcome:
@@ -121,11 +140,8 @@ def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> Check
     )
 
 
-def checks_report(
-    base: Base,
-    outcomes: Iterable[CheckOutcome],
-    earlier: ChecksReport | None = None,
-    fail_on: Sequence[Condition] = ("check",),
+def _report(
+    base: Base, outcomes: Iterable[CheckOutcome], earlier: ChecksReport | None, fail_on: Sequence[Condition]
 ) -> ChecksReport:
     """Return the ChecksReport about outcomes, compared with an earlier one where there is one."""
     from collections import Counter

@@ -106,11 +106,10 @@ def drain(
     Controllers recreate the pods, and the scheduler places them. Exits with 1 if a pod cannot be evicted, or one stays
     pending because of the drain (--fail-on).
     """
-    replace = replace or upgrading.profile is not None
     is_separate = separately or bool(by)
     if runbook:
         others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-        _check_runbook({**others, "--replace": replace})
+        _check_runbook({**others, "--replace": replace or upgrading.profile is not None})
     else:
         time.check()
     sweeping.check()
@@ -124,6 +123,8 @@ def drain(
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     with options_named():
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+        if upgrading.profile is not None and how in ("together", "rolling"):
+            how = "replace"
         question = Drain(nodes=(), how=how, options=options, timeline=time.clock(), **upgrading.fields())
         in_turn = InTurn(question=question, by=by or "node")
         (in_turn if is_separate else question).check(is_drawn=runs is not None)

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of
+from kplan.cli.answer import ask, fail_on_of, showing_of
+from kplan.cli.asking import reply
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import busy
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
@@ -57,26 +57,22 @@ def nodes(
     prices are known. Exits with 0 unless --fail-on says otherwise.
     """
     following.check()
-    output = saving(output, save)
-    fail_on = fail_on_of(output, "nodes")
-    formats_of(output)
-    times = _seconds(loops) if loops else None
-    question = ask(what, cluster, scheduler, verbosity, manifests)
-    from kplan.questions.nodes.document import as_scheduled, nodes_report
     from kplan.questions.nodes.document import following as followed_by
+    from kplan.questions.nodes.question import Nodes
 
-    settings = following.settings_for(question.planner.world)
+    question = Nodes(settles=True, full=full, loops=_seconds(loops) if loops else None)
+    output = saving(output, save)
+    showing = showing_of(output, fail_on_of(output, "nodes"))
+    subject = ask(what, cluster, scheduler, verbosity, manifests)
+    settings = following.settings_for(subject.base.world)
     if settings is None:
         raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
-    with busy("following the autoscaler", quiet=verbosity.quiet):
-        planner = followed_by(as_scheduled(question.planner, question.pods), settings)
-        document = nodes_report(planner, full=full, loops=times, fail_on=fail_on)
-        document = replace(document, snapshot=question.planner.context().snapshot)
-    emit(document, output, verbosity, question.manifests)
+    subject = replace(subject, base=followed_by(subject.base, settings))
+    reply(question, subject, showing, output, verbosity, doing="following the autoscaler", words="{0:,} of {1:,}")
 
 
-def _seconds(text: str) -> list[float]:
+def _seconds(text: str) -> tuple[float, ...]:
     try:
-        return [float(part) for part in text.split(",")]
+        return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise UsageError(f"--loops {text}: expected seconds with commas between", hint="such as 0,10,610") from None

@@ -72,7 +72,7 @@ def nodes_report(
     )
 
 
-def following(planner: B, settings: Settings) -> B:
+def following(planner: B, settings: Settings | None) -> B:
     """Return the same planner, which follows an autoscaler."""
     other = planner.with_additions(())
     other.autoscaler = settings

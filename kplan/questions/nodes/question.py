@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import PLAIN, Question, Showing
+from msgspec.structs import replace
+
+from kplan.questions.base import PLAIN, AboutPods, Showing
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.nodes import NodesReport
+    from kplan.effects.subject import Subject
 
 
-class Nodes(Question, frozen=True):
+class Nodes(AboutPods, frozen=True):
     """Asks which nodes the autoscaler would add, remove or replace, and why each other node stays.
 
     Attributes
     ----------
+    pods, manifests, namespace, replicas, run_cron_jobs : pods that are pending, too, where kube-scheduler works first
+    settles : kube-scheduler and the controllers work first, until nothing moves
     full : include the decision in the autoscaler's own terms
     loops : seconds at which the cluster-autoscaler looks; None for as long as it waits before it removes a node
     """
 
+    settles: bool = False
     full: bool = False
     loops: tuple[float, ...] | None = (0.0,)
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> NodesReport:
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> NodesReport:
         """Return the NodesReport."""
         from kplan.answers.verdict import NONE
-        from kplan.questions.nodes.document import nodes_report
+        from kplan.questions.nodes.document import as_scheduled, following, nodes_report
 
-        return nodes_report(
-            base, full=self.full, loops=self.loops, fail_on=(NONE,) if showing.fail_on is None else showing.fail_on
-        )
+        base = subject.base
+        if self.settles:
+            base = following(as_scheduled(following(base, None), subject.pods), base.autoscaler)
+        fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
+        document = nodes_report(base, full=self.full, loops=self.loops, fail_on=fail_on)
+        return replace(document, snapshot=subject.base.context().snapshot)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of
+from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
+from kplan.cli.asking import reply
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import busy
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 
@@ -50,30 +51,22 @@ def remedy(
     carried out as a whole in a simulation, within all disruption budgets. Sets of other kinds of actions are shown
     beside the least one. Exits with 1 if a pod stays pending (--fail-on).
     """
-    output = saving(output, save)
-    fail_on = fail_on_of(output, "remedy")
-    formats_of(output)
-    from kplan.actions.actions import allowed_kinds
-
-    kinds = allowed_kinds(_words(only), _words(avoid))
-    namespace = namespace or cluster.default_namespace()
-    planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.questions.remedy.report import remedy_report
+    from kplan.questions.remedy.question import Remedy
     from kplan.subjects.names import pods_named
 
-    keys = None
+    question = Remedy(only=_words(only), without=_words(avoid))
+    question.kinds()
+    output = saving(output, save)
+    showing = showing_of(output, fail_on_of(output, "remedy"))
+    namespace = namespace or cluster.default_namespace()
+    subject = ask(None, cluster, scheduler, verbosity)
     if what:
-        named = pods_named(list(spelled_out(what)), namespace, planner.world)
-        known = planner.world.pod_by_key
+        named = pods_named(list(spelled_out(what)), namespace, subject.base.world)
+        known = subject.base.world.pod_by_key
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
-        planner.resolve(waiting or named)
-        keys = waiting
-    with busy("looking for what helps", quiet=verbosity.quiet) as tell:
-        document = remedy_report(
-            planner, keys, kinds=kinds, fail_on=fail_on, progress=lambda n: tell(f"{n:,} sets tried")
-        )
-    emit(document, output, verbosity)
+        question = replace(question, pods=tuple(waiting or named))
+    reply(question, subject, showing, output, verbosity, doing="looking for what helps", words="{0:,} sets tried")
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+def _words(text: str) -> tuple[Any, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

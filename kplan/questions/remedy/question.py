@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kplan.documents.remedies import Kind
 from kplan.questions.base import PLAIN, Question, Showing
 
 if TYPE_CHECKING:
-    from kplan.cluster.base import Base
     from kplan.documents.remedies import RemedyReport
+    from kplan.effects.subject import Subject
 
 
 class Remedy(Question, frozen=True):
@@ -18,20 +18,30 @@ class Remedy(Question, frozen=True):
     Attributes
     ----------
     pods : NAMESPACE/NAME of pending pods; if empty, all of them
-    only : kinds of actions that may be taken; if empty, all of them
+    only : kinds of actions that may be taken, ``changes`` for all of what pods ask for; if empty, all of them
     without : kinds of actions that may not be taken
     """
 
     pods: tuple[str, ...] = ()
-    only: tuple[Kind, ...] = ()
-    without: tuple[Kind, ...] = ()
+    only: tuple[Kind | Literal["changes"], ...] = ()
+    without: tuple[Kind | Literal["changes"], ...] = ()
 
-    def answer(self, base: Base, showing: Showing = PLAIN) -> RemedyReport:
-        """Return the RemedyReport."""
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of actions that may be taken; raises UsageError where none is left."""
         from kplan.actions.actions import allowed_kinds
+
+        return allowed_kinds(self.only, self.without)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RemedyReport:
+        """Return the RemedyReport."""
         from kplan.questions.remedy.report import remedy_report
 
-        base.resolve(self.pods)
+        subject.base.resolve(self.pods)
+        progress = showing.progress
         return remedy_report(
-            base, self.pods or None, kinds=allowed_kinds(self.only, self.without), fail_on=showing.fail_on
+            subject.base,
+            self.pods or None,
+            kinds=self.kinds(),
+            fail_on=showing.fail_on,
+            progress=None if progress is None else lambda n: progress(n, None),
         )
