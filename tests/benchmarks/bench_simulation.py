@@ -11,7 +11,8 @@ from pathlib import Path
 import clusters
 
 import kplan
-from kplan.questions.in_turn.drains import drains_report, together
+from kplan.questions.drain.question import Drain
+from kplan.questions.in_turn.question import InTurn
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -62,7 +63,7 @@ def measure() -> dict[str, float]:
     planner = _planner(1000, 20000, [deployment(f"web-{index}", 60) for index in range(250)])
     names = list(planner.world.node_by_name)[:N_DRAINED]
     started = time.process_time()
-    drains_report(planner, together(planner, names, None))
+    InTurn(question=Drain(tuple(names))).answer(planner)
     seconds.append((time.process_time() - started) * 1000 / N_DRAINED)
     return dict(zip(LIMITS, seconds, strict=True))
 

@@ -13,7 +13,9 @@ from typing import Any
 import clusters
 
 import kplan
-from kplan.questions.in_turn.drains import drains_report, together
+from kplan.questions.base import Showing
+from kplan.questions.drain.question import Drain
+from kplan.questions.in_turn.question import InTurn
 from kplan.sweeps import ask_all
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -55,11 +57,11 @@ def sweep_seconds(n_nodes: int = 1_000, n_pods: int = 20_000) -> dict[int, float
         first = index * replicas % n_nodes
         objects += running(deployment(f"web-{index}", replicas), names[first:] + names[:first])
     planner = kplan.Planner(kplan.load_snapshot(objects))
-    chosen = together(planner, names[:N_DRAINED], None)
+    question = InTurn(question=Drain(tuple(names[:N_DRAINED])))
     found, answers = {}, []
     for workers in (1, 2):
         started = time.perf_counter()
-        report = drains_report(planner, chosen, ask_all=partial(ask_all, workers=workers))
+        report = question.answer(planner, Showing(ask_all=partial(ask_all, workers=workers)))
         found[workers] = time.perf_counter() - started
         answers.append(report.drains)
     assert answers[0] == answers[1]

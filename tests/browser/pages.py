@@ -7,7 +7,9 @@ from typing import Any
 import kplan
 from kplan.questions.diff.compared import ComparedAnswer
 from kplan.questions.diff.document import diff_report
-from kplan.questions.in_turn.drains import drains_report
+from kplan.questions.base import Showing
+from kplan.questions.drain.question import Drain
+from kplan.questions.in_turn.question import InTurn
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import node, pod
@@ -32,7 +34,7 @@ def text(name: str) -> str:
         report = diff_report(*sides, fail_on=("regression",))
     elif name == "drains":
         planner = kplan.Planner(kplan.load_snapshot("demo"))
-        report = drains_report(planner, {"gpu-a-1": ["gpu-a-1"], "spot-b-1": ["spot-b-1"]}, with_map=True)
+        report = InTurn(question=Drain(("gpu-a-1", "spot-b-1"))).answer(planner, Showing(with_map=True))
     else:
         report = kplan.Planner(kplan.load_snapshot("demo")).plan(["shop/voucher-api"]).report(with_map=True)
     return render(report, "html", ReportOptions(top=None))

@@ -65,7 +65,7 @@ SAME: list[tuple[Question, list[str]]] = [
     (Capacity((WEB,), replicas=50), ["capacity", WEB, "--replicas", "50"]),
     (Capacity((WEB,), lose=1, of="zones"), ["capacity", WEB, "--zones"]),
     (
-        Shapes((WEB,), 30, str(FIXTURES / "shapes.yaml")),
+        Shapes((WEB,), replicas=30, shapes=str(FIXTURES / "shapes.yaml")),
         ["capacity", WEB, "--replicas", "30", "--shapes", str(FIXTURES / "shapes.yaml")],
     ),
     (Headroom(limit=20), ["capacity", "--headroom", "--max", "20"]),
