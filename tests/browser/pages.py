@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 import kplan
+from kplan.questions.base import Showing
 from kplan.questions.diff.compared import ComparedAnswer
 from kplan.questions.diff.document import diff_report
-from kplan.questions.base import Showing
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.report.options import ReportOptions

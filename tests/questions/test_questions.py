@@ -142,7 +142,7 @@ def test_an_answer_does_not_depend_on_earlier_questions(planner: kplan.Planner) 
     [
         (Place(), "nothing to place"),
         (Drain(()), "no node to drain"),
-        (InTurn(question=Drain((), how="rolling")), "both in turn and rolling"),
+        (InTurn(question=Drain((), how="rolling")), "each does not go with rolling or replace"),
         (Explain(()), "nothing to explain"),
         (Capacity(()), "nothing to count"),
         (Pods(()), "no manifest given"),
