@@ -63,6 +63,15 @@ class TimelineFlags:
             rich_help_panel=MORE,
         ),
     ] = None
+    node_start: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node-start",
+            metavar="[POOL=]DURATION",
+            help="How long a new node, or one of a pool or group, takes to take pods (default: 90s). Repeatable.",
+            rich_help_panel=MORE,
+        ),
+    ] = None
     until: Annotated[
         str,
         typer.Option(
@@ -91,6 +100,7 @@ class TimelineFlags:
             "--start": self.start,
             "--stop": self.stop,
             "--run": self.run,
+            "--node-start": self.node_start,
             "--until": self.until,
             "--min-ready": self.min_ready,
         }
@@ -113,10 +123,19 @@ class TimelineFlags:
             start=_read("--start", self.start or ()),
             stop=_read("--stop", self.stop or ()),
             run=_read("--run", self.run or ()),
+            node_start=self._node_starts(),
             until=seconds_of(self.until, "--until") if self.until else None,
             runs_for=seconds_of(self.runs_for, "--for") if self.runs_for else 0.0,
             min_ready=self._least_ready(),
         )
+
+    def _node_starts(self) -> dict[str, float]:
+        """Return pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named."""
+        starts: dict[str, float] = {}
+        for value in self.node_start or ():
+            name, separator, text = value.rpartition("=")
+            starts[name if separator else "*"] = seconds_of(text, "--node-start")
+        return starts
 
     def _least_ready(self) -> int | str:
         text = self.min_ready.strip() or "1"
@@ -203,6 +222,8 @@ def timed_change(
         runs_for=clock.runs_for,
     )
     if not quiet:
+        if clock.node_start and base.autoscaler is None:
+            tell_no_effect("--node-start", "no autoscaler is followed, so that no node comes")
         for option, which in clock.unused(plan):
             tell_no_effect(f"--{option}", f"no pod of {which} comes, goes or ends")
     return change_report(base, replace(plan, min_ready=clock.min_ready), command, showing, decisions)

@@ -29,6 +29,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     start : seconds from the binding of pods to being ready, by KIND/NAMESPACE/NAME; ``*`` for all others
     stop : seconds until pods that are told to go are gone; at most their grace period
     run : seconds until the pods of jobs have succeeded
+    node_start : seconds until new nodes take pods, by pool or group; ``*`` for all others
     until : how many seconds to look ahead; by default as long as cron jobs run, or a day
     runs_for : for how many seconds cron jobs run by their schedule
     min_ready : how many pods of each workload must stay ready, for the verdict: a number, or a share such as 80%
@@ -37,6 +38,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     start: SecondsOf = {}
     stop: SecondsOf = {}
     run: SecondsOf = {}
+    node_start: SecondsOf = {}
     until: Seconds | None = None
     runs_for: Seconds = 0.0
     min_ready: Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern="^[0-9]{1,6}%$")] = 1
@@ -50,7 +52,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Return the durations of pods in a cluster."""
         from kplan.effects.timeline import durations_for
 
-        return durations_for(base, self.start, self.stop, self.run)
+        return durations_for(base, self.start, self.stop, self.run, self.node_start)
 
     def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
         """Yield the parameters about single workloads that had no effect, with the workload."""

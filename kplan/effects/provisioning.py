@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.growth import Growth, as_waiting, with_new
+from kplan.simulation.durations import Durations
 from kplan.simulation.joining import Joining, join
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-
-ASSUMED_NODE_START = 60.0
-"""Seconds from the decision to add a node until it is ready, where nobody says how long."""
-
-NodeStart = Mapping[str, float]
-"""Pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named."""
 
 
 class Growing:
@@ -27,12 +22,10 @@ class Growing:
     growth : receives what is added
     world : the cluster of the simulation at the start, with all applied objects other than workloads
     now : its moment, in microseconds since 1970
-    starts : how long new nodes take to be ready, where there is a clock
     """
 
-    def __init__(self, growth: Growth, world: Snapshot, now: int, starts: NodeStart | None = None) -> None:
+    def __init__(self, growth: Growth, world: Snapshot, now: int) -> None:
         self.growth = growth
-        self.starts = starts or {}
         self._world, self._now = world, now
         self._coming: list[NewNode] = []
         self._seen: object = None
@@ -52,7 +45,7 @@ class Growing:
 
     def _look_in_time(self, simulation: Simulation) -> None:
         adds = self._adds(simulation)
-        for seconds, nodes in _by_start(adds, self.starts).items():
+        for seconds, nodes in _by_start(adds, simulation.durations).items():
             simulation.timers.post(simulation.now + seconds, partial(self._arrive, simulation, nodes))
         self._coming += adds
         if adds:
@@ -83,11 +76,11 @@ class Growing:
 _LOOK = "look of the autoscaler"
 
 
-def _by_start(adds: Iterable[NewNode], starts: NodeStart) -> dict[float, list[NewNode]]:
+def _by_start(adds: Iterable[NewNode], durations: Durations | None) -> dict[float, list[NewNode]]:
     """Return new nodes by the seconds until they are ready."""
     by_start: dict[float, list[NewNode]] = {}
     for new in adds:
-        seconds = starts.get(new.pool or new.group, starts.get("*", ASSUMED_NODE_START))
+        seconds = 0.0 if durations is None else durations.of_node(new.pool or new.group).seconds
         by_start.setdefault(seconds, []).append(new)
     return by_start
 

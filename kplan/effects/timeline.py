@@ -132,8 +132,14 @@ def timeline(
     return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
 
 
-def durations_for(base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf) -> Durations:
+def durations_for(
+    base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf, node_start: SecondsOf | None = None
+) -> Durations:
     """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
+
+    Parameters
+    ----------
+    node_start : pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named
 
     Raises UsageError for a number that is no duration.
     """
@@ -144,7 +150,7 @@ def durations_for(base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf)
             if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
                 raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
     learned = learn(base.world)
-    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run))
+    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)
 
 
 def carry_out_in_time(

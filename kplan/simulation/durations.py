@@ -39,6 +39,7 @@ class Duration(msgspec.Struct, frozen=True):
 ASSUMED_START = Duration(10.0, Source.ASSUMED)
 ASSUMED_STOP = Duration(5.0, Source.ASSUMED)
 ASSUMED_RUN = Duration(600.0, Source.ASSUMED)
+ASSUMED_NODE_START = Duration(90.0, Source.ASSUMED)
 
 
 class PodTimes(msgspec.Struct, frozen=True):
@@ -64,11 +65,22 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Durations:
-    """How long pods take, for each workload."""
+    """How long pods take, for each workload, and new nodes, for each pool or group.
 
-    def __init__(self, start: Times, stop: Times, run: Times) -> None:
+    Parameters
+    ----------
+    node_start : pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named
+    """
+
+    def __init__(self, start: Times, stop: Times, run: Times, node_start: Mapping[str, float] | None = None) -> None:
         self._start, self._stop, self._run = start, stop, run
+        self._node_start = node_start or {}
         self._known: dict[str, PodTimes] = {}
+
+    def of_node(self, home: str) -> Duration:
+        """Return how long a new node of a pool or group takes to be ready."""
+        seconds = self._node_start.get(home, self._node_start.get(EACH))
+        return ASSUMED_NODE_START if seconds is None else Duration(seconds, Source.GIVEN)
 
     def of(self, workload: str) -> PodTimes:
         """Return how long the pods of a workload take.

@@ -77,12 +77,23 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     if info.key in simulation.session.pod_ids:
         return
     row = simulation.session.add_pod(info)
+    node = info.pod.spec.node_name
     observed = ObservedPod(
-        row, info.namespace, info.name, info.uid, "", "Pending", simulation.now, None, is_new=True, order=row
+        row,
+        info.namespace,
+        info.name,
+        info.uid,
+        "",
+        "Pending",
+        simulation.now,
+        None,
+        target=node,
+        is_new=True,
+        order=row,
     )
     simulation.pods[row] = observed
     simulation.disruptions.join(observed, info, None)
-    simulation.bind(row, simulation.session.cluster.nodes.row_of[info.pod.spec.node_name])
+    simulation.bind(row, simulation.session.cluster.nodes.row_of[node])
 
 
 def preemptors_of(session: Session) -> list[DefaultPreemption]:

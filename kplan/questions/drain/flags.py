@@ -10,7 +10,7 @@ import typer
 
 from kplan.cli.help import MORE
 from kplan.cli.timeline import seconds_of
-from kplan.questions.drain.upgrades import ASSUMED_NODE_START, MOST_SURGE
+from kplan.questions.drain.upgrades import MOST_SURGE
 
 
 class Profile(StrEnum):
@@ -57,15 +57,6 @@ class UpgradeFlags:
             rich_help_panel=MORE,
         ),
     ] = ""
-    node_start: Annotated[
-        str,
-        typer.Option(
-            "--node-start",
-            metavar="DURATION",
-            help=f"How long a new node takes until it takes pods (default: {ASSUMED_NODE_START:g}s).",
-            rich_help_panel=MORE,
-        ),
-    ] = ""
     profile: Annotated[
         Profile | None,
         typer.Option(
@@ -81,6 +72,5 @@ class UpgradeFlags:
             "surge": self.surge,
             "max_unavailable": self.max_unavailable,
             "timeout": seconds_of(self.timeout, "--timeout") if self.timeout else None,
-            "node_start": seconds_of(self.node_start, "--node-start") if self.node_start else None,
             "profile": None if self.profile is None else self.profile.value,
         }

@@ -37,7 +37,6 @@ class Drain(Question, frozen=True):
     timeout : with a clock, seconds after which a drain is given up; 0 for never
     surge : replacing: so many more nodes like the first join before, and so many are drained at a time
     max_unavailable : rolling or replacing: so many (more) nodes are drained at a time
-    node_start : seconds that a new node takes until it takes pods
     profile : upgrade a node pool as this cloud does by default
     """
 
@@ -50,7 +49,6 @@ class Drain(Question, frozen=True):
     timeout: Seconds | None = None
     surge: Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None = None
     max_unavailable: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    node_start: Seconds | None = None
     profile: Profile | None = None
 
     def check(self, *, is_drawn: bool = False) -> None:
@@ -60,7 +58,7 @@ class Drain(Question, frozen=True):
         if self.timeline is not None and self.how in ("lost", "one-by-one"):
             how = self.how.replace("-", "_")
             raise ParameterError(f"{{timeline}} and {{{how}}} do not go together", hint="leave one of them out")
-        upgrade = [name for name in ("surge", "max_unavailable", "node_start") if getattr(self, name) is not None]
+        upgrade = [name for name in ("surge", "max_unavailable") if getattr(self, name) is not None]
         options = [*upgrade, *(name for name in ("timeout", "profile") if getattr(self, name) is not None)]
         if options and self.timeline is None:
             [name, *_] = options
@@ -91,6 +89,8 @@ class Drain(Question, frozen=True):
             change = with_luck(change, self.drawn(subject)[1])
         else:
             base, change = self._in_time(base, self.timeline, decisions)
+            if self.timeline.node_start and self.how == "together" and base.autoscaler is None:
+                showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
             for name, which in self.timeline.unused(change):
                 showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
         return change_report(base, change, "drain", showing, decisions)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from kplan.simulation.durations import ASSUMED_NODE_START, EACH
+
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.questions.drain.question import Drain
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 
 Profile = Literal["gke", "eks", "aks"]
 """The cloud whose node pools are upgraded."""
-
-ASSUMED_NODE_START = 90.0
-"""Seconds until a new node takes pods, where nobody says."""
 
 MOST_SURGE = 1000
 
@@ -51,11 +50,12 @@ def upgrade_of(drain: Drain, surge: Sequence[str]) -> Upgrade:
     from kplan.simulation.node_upgrade import Upgrade
 
     defaults = _DEFAULTS[drain.profile]
+    starts = {} if drain.timeline is None else drain.timeline.node_start
     return Upgrade(
         is_replaced=drain.how == "replace",
         surge=surge,
         max_unavailable=defaults.max_unavailable if drain.max_unavailable is None else drain.max_unavailable,
-        node_start=ASSUMED_NODE_START if drain.node_start is None else drain.node_start,
+        node_start=starts.get(EACH, ASSUMED_NODE_START.seconds),
         timeout=timeout_of(drain),
         is_forced=defaults.is_forced,
     )

@@ -1,0 +1,126 @@
+"""Nodes that an autoscaler makes in the course of changes and drains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.questions.drain.question import Drain
+
+CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
+TYPES = CLUSTER.with_name("instance-types.yaml")
+NOW = "2026-01-15T12:00:00Z"
+DRAINED = "general-8xk2p.eu-west-1"
+
+
+def objects(*more: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*yaml.safe_load_all(CLUSTER.read_text()), *more]
+
+
+def planner_of(*more: dict[str, Any]) -> kplan.Planner:
+    karpenter = kplan.Karpenter(instance_types=TYPES)
+    return kplan.Planner(kplan.load_snapshot(objects(*more)), autoscaler=karpenter, now=NOW)
+
+
+def agent() -> list[dict[str, Any]]:
+    """Return a daemon set with a pod on every node of the cluster."""
+    spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "50m"}}}]}
+    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "kube-system", "uid": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+    nodes = [obj["metadata"]["name"] for obj in objects() if obj["kind"] == "Node"]
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"agent-{number}",
+                "namespace": "kube-system",
+                "uid": f"agent-{number}",
+                "labels": {"app": "agent"},
+                "ownerReferences": [own],
+            },
+            "spec": {**spec, "nodeName": node},
+            "status": {"phase": "Running"},
+        }
+        for number, node in enumerate(nodes)
+    ]
+    return [daemon_set, *pods]
+
+
+def test_evicted_pods_go_to_new_nodes_where_nothing_else_has_room() -> None:
+    change = planner_of().drain([DRAINED])
+    assert all(pod.node for pod in change.after if pod.workload == "ReplicaSet/shop/cart-6d")
+    added = [step for step in change.steps if step.event == "added"]
+    assert [step.node for step in added] == ["general-new-1", "general-new-2"]
+    report = change.report(fail_on=["new-nodes"])
+    assert [node.name for node in report.nodes.added] == ["general-new-1", "general-new-2"]
+    assert report.nodes.price.after > report.nodes.price.before
+    assert report.verdict.failed
+
+
+def test_the_scheduler_has_the_last_word_and_the_report_says_so() -> None:
+    report = planner_of().drain([DRAINED]).report()
+    placed = {pod.name: pod.node for pod in report.after}
+    meant = {pod: node.name for node in report.nodes.added for pod in node.pods}
+    differs = {pod: placed[pod.partition("/")[2]] for pod in meant if placed[pod.partition("/")[2]] != meant[pod]}
+    assert differs
+    assert report.nodes.elsewhere == differs
+
+
+def test_pods_of_daemon_sets_are_there_before_other_pods_and_are_no_change_of_their_own() -> None:
+    change = planner_of(*agent()).drain([DRAINED])
+    steps = [step for step in change.steps if step.event == "bound" and (step.node or "").startswith("general-new")]
+    first = [step.pod for step in steps if step.workload == "DaemonSet/kube-system/agent"]
+    assert len(first) == len(change.growth.adds)
+    assert [step.pod for step in steps][: len(first)] == first
+    assert not [entry for entry in change.report().changes if entry.workload == "DaemonSet/agent"]
+
+
+def test_an_answer_does_not_depend_on_an_earlier_one() -> None:
+    planner = planner_of()
+    first = planner.drain([DRAINED])
+    again = planner.drain([DRAINED])
+    assert again.steps == first.steps
+    assert again.report().nodes == first.report().nodes
+
+
+def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
+    with_nodes = planner_of().drain([DRAINED]).report().utilisation.cluster
+    without = kplan.Planner(kplan.load_snapshot(objects()), now=NOW).drain([DRAINED]).report().utilisation.cluster
+    assert with_nodes.nodes == without.nodes + 2
+    assert {name: usage.percent_before for name, usage in with_nodes.resources.items()} == {
+        name: usage.percent_before for name, usage in without.resources.items()
+    }
+
+
+def test_with_a_clock_a_new_node_takes_its_time() -> None:
+    plan = planner_of().timeline([{"at": 0, "drain": [DRAINED]}])
+    (at,) = {step.at for step in plan.steps if step.event == "added"}
+    assert at == pytest.approx(91.0)  # a second in which no further pod comes, and the assumed start
+    cart = next(step for step in plan.steps if step.event == "bound" and step.pod.startswith("shop/cart"))
+    assert cart.at >= at
+
+
+def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -> None:
+    planner = planner_of()
+    change = planner.drain([node.metadata.name for node in planner.world.nodes])
+    pending = {f"{pod.namespace}/{pod.name}" for pod in change.after if pod.node is None}
+    assert pending == {"shop/train-6d-1"}
+    assert not change.growth.is_stopped
+    assert set(change.report().nodes.unhelped) == pending
+
+
+def test_the_question_as_a_value_follows_the_autoscaler_of_its_base() -> None:
+    report = Drain(nodes=(DRAINED,)).answer(planner_of())
+    assert report.nodes.autoscaler.name == "karpenter"
+    assert report.summary.pending == 0
