@@ -63,7 +63,7 @@ class QuotaLedger:
 
     def charge_claim(self, claim: PersistentVolumeClaim) -> None:
         """Count a new claim; raises Rejection, and counts nothing, where a quota does not allow it."""
-        usage = _whole_claim_usage(claim)
+        usage = claim_usage(claim)
         self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
@@ -105,7 +105,7 @@ class QuotaLedger:
 
     def release_claim(self, claim: PersistentVolumeClaim) -> None:
         """Subtract the usage of a claim that is gone."""
-        self._release(claim.metadata.namespace, _whole_claim_usage(claim), claim)
+        self._release(claim.metadata.namespace, claim_usage(claim), claim)
 
     def _release(self, namespace: str, usage: Usage, item: Scoped) -> None:
         for quota, hard, used in self._quotas.get(namespace, ()):
@@ -124,18 +124,14 @@ def pod_usage(pod: Pod) -> Usage:
     return {"count/pods": _ONE, **_compute_usage(requests, limits)}
 
 
-def _whole_claim_usage(claim: PersistentVolumeClaim) -> Usage:
-    return {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
-
-
 def claim_usage(claim: PersistentVolumeClaim) -> Usage:
-    """Return the usage of a claim besides its count (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
+    """Return the usage of a claim (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in claim.spec.resources.requests:
         amounts["requests.storage"] = parse(claim.spec.resources.requests["storage"])
     name = claim.metadata.annotations.get(ANNOTATION_CLASS) or claim.spec.storage_class_name
     by_class = {f"{name}{_OF_CLASS}{what}": amount for what, amount in amounts.items()} if name else {}
-    return {**amounts, **by_class}
+    return {"count/persistentvolumeclaims": _ONE, **amounts, **by_class}
 
 
 def _compute_usage(requests: Usage, limits: Usage) -> Usage:
@@ -271,7 +267,7 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     items: tuple[Pod | PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
     for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
-            usage = pod_usage(item) if isinstance(item, Pod) else _whole_claim_usage(item)
+            usage = pod_usage(item) if isinstance(item, Pod) else claim_usage(item)
             for name in usage.keys() & used.keys():
                 used[name] = used[name].plus(usage[name])
     return used

@@ -211,6 +211,24 @@ def test_a_quota_without_status_measures_claims() -> None:
         quotas.charge_claim(claim("n", "2Gi", ""))
 
 
+def test_a_quota_without_status_measures_its_own_namespace_only() -> None:
+    quota = {
+        **head("ResourceQuota", name="q", namespace="a"),
+        "spec": {"hard": {"persistentvolumeclaims": "1", "pods": "1"}},
+    }
+    elsewhere = [
+        {**head("Pod", name="p", namespace="b"), "spec": {"containers": [{"name": "c", "image": "x"}]}},
+        {**head("PersistentVolumeClaim", name="c", namespace="b"), "spec": {}},
+    ]
+    quotas = QuotaLedger(load_snapshot([quota, *elsewhere]))
+    here = convert({**head("PersistentVolumeClaim", name="c", namespace="a"), "spec": {}}, PersistentVolumeClaim)
+
+    quotas.charge_claim(here)
+
+    with pytest.raises(Rejection, match="used: persistentvolumeclaims=1"):
+        quotas.charge_claim(here)
+
+
 def _claim(name: str, attributes: str = "") -> dict[str, Any]:
     fields = {"volumeAttributesClassName": attributes} if attributes else {}
     spec = {"resources": {"requests": {"storage": "1Gi"}}, **fields}
