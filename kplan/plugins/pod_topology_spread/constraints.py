@@ -88,11 +88,16 @@ def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]
 
 
 def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> BoolArray:
-    """Return which nodes have the topology labels of all constraints, bool of shape (n_nodes,)."""
-    labelled = np.ones(len(nodes), np.bool_)
-    for constraint in constraints:
-        labelled &= nodes.label(constraint.topology_key).present
-    return labelled
+    """Return which nodes have the topology labels of all constraints, bool of shape (n_nodes,); do not write to it."""
+    keys = frozenset(constraint.topology_key for constraint in constraints)
+
+    def labelled() -> BoolArray:
+        all_present = np.ones(len(nodes), np.bool_)
+        for key in keys:
+            all_present &= nodes.label(key).present
+        return all_present
+
+    return nodes.derived(("with all labels", keys), labelled)
 
 
 def included_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint) -> BoolArray:
