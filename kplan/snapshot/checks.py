@@ -49,9 +49,14 @@ class QuantityCheck:
     def _are_known_of_spec(self, spec: core.PodSpec) -> bool:
         if spec.overhead or spec.resources is not None or spec.init_containers:
             return False
-        if any(volume.empty_dir is not None or volume.ephemeral is not None for volume in spec.volumes):
-            return False
-        return all(self._are_known_of_requirements(container.resources) for container in spec.containers)
+        # Plain loops, because this runs for every pod.
+        for volume in spec.volumes:
+            if volume.empty_dir is not None or volume.ephemeral is not None:
+                return False
+        for container in spec.containers:  # noqa: SIM110
+            if not self._are_known_of_requirements(container.resources):
+                return False
+        return True
 
     def _are_known_of_status(self, status: core.PodStatus) -> bool:
         if status.init_container_statuses or status.node_allocatable_resource_claim_statuses:
