@@ -33,6 +33,7 @@ def follow(title: str, folder: Path) -> None:
         path = folder / first.removeprefix("# ")
         if language == "python":
             assert not path.exists(), f"{first} exists already: was this walk-through followed here before?"
+            path.parent.mkdir(exist_ok=True)
             path.write_text(rest)
             continue
         assert language == "diff"
@@ -63,6 +64,19 @@ def test_a_plugin(tmp_path: Path) -> None:
     assert "QuietNodes" in run(tmp_path, "-c", ask)
     before = ask.replace("load_snapshot('demo')", "load_snapshot('demo'), kubernetes='1.35'")
     assert "QuietNodes" not in run(tmp_path, "-c", before)
+
+
+def test_a_question(tmp_path: Path) -> None:
+    follow("A question", tmp_path)
+    manifest = HERE / "fixtures" / "web.yaml"
+    document = json.loads(run(tmp_path, "-m", "kplan", "alone", str(manifest), "--snapshot", "demo", "-o", "json"))
+    assert document["kind"] == "PlacementReport"
+    assert document["summary"]["scheduled"] == len(document["placements"])
+    question = json.dumps({"apiVersion": "kplan/v1", "kind": "AloneQuestion", "manifests": [str(manifest)]})
+    same = json.loads(run(tmp_path, "-m", "kplan", "ask", "-", "--snapshot", "demo", "-o", "json", stdin=question))
+    assert [pod["node"] for pod in same["placements"]] == [pod["node"] for pod in document["placements"]]
+    assert "kplan alone web.yaml" in run(tmp_path, "-m", "kplan", "alone", "--help")
+    assert "AloneQuestion" in run(tmp_path, "-m", "kplan", "schema")
 
 
 def test_an_output_format(tmp_path: Path) -> None:
@@ -112,7 +126,7 @@ def test_a_kubernetes_minor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["A plugin", "An output format", "A kind of Kubernetes objects", "A Kubernetes minor"]
+    "title", ["A plugin", "A question", "An output format", "A kind of Kubernetes objects", "A Kubernetes minor"]
 )
 def test_what_the_walk_throughs_make_passes_the_linters(title: str, tmp_path: Path) -> None:
     follow(title, tmp_path)
@@ -125,7 +139,12 @@ def test_what_the_walk_throughs_make_passes_the_linters(title: str, tmp_path: Pa
 def test_every_file_that_the_page_names_exists() -> None:
     text = BLOCK.sub("", PAGE)
     names = set(re.findall(r"`((?:kplan|tests|docs|completions|\.ci)/[\w./-]+)`", text))
-    added = {"tests/plugins/test_quiet_nodes.py", "tests/report/test_csv_table.py", "tests/conformance/1.36"}
+    added = {
+        "tests/plugins/test_quiet_nodes.py",
+        "tests/report/test_csv_table.py",
+        "docs/alone.md",
+        "tests/conformance/1.36",
+    }
     patterns = {"kplan/ROOM/MODULE.py", "tests/ROOM/test_MODULE.py"}
 
     assert len(names) > 20

@@ -10,12 +10,13 @@ from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.reading.several import listed
+from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
     from kplan.cluster.asking import AskAll
     from kplan.odds.report import Odds
+    from kplan.questions.many_runs.question import Drawable
     from kplan.simulation.applying import Rollout
-    from kplan.simulation.draining import DrainOptions
     from kplan.workloads.applied import Manifest
 
 
@@ -68,18 +69,10 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `place`, and when the number of runs is less than 1 or too large.
         """
-        from kplan.odds.of_pods import in_order
-        from kplan.odds.report import odds_of
+        from kplan.questions.place.question import Place
 
-        question = partial(in_order, pods=tuple(listed(pods)), settle_preemption=settle_preemption)
-        return odds_of(
-            self,
-            question,
-            command="place",
-            runs=runs,
-            seed=seed,
-            ask_all=for_any_base(self, ask_all),
-        )
+        question = Place(settle_preemption=settle_preemption)
+        return self._odds(question, listed(pods), runs, seed, ask_all)
 
     def odds_of_queue(
         self,
@@ -107,24 +100,11 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `odds`.
         """
-        from kplan.odds.of_pods import in_queue
-        from kplan.odds.report import odds_of
+        from kplan.questions.plan.question import Plan
 
-        question = partial(
-            in_queue,
-            pods=None if pods is None else tuple(listed(pods)),
-            with_pending=with_pending,
-            recreate=recreate,
-            max_rounds=max_rounds,
-        )
-        return odds_of(
-            self,
-            question,
-            command="plan",
-            runs=runs,
-            seed=seed,
-            ask_all=for_any_base(self, ask_all),
-        )
+        only_these = not (pods is None or with_pending)
+        question = Plan(only_these=only_these, recreate=recreate, max_rounds=max_rounds)
+        return self._odds(question, listed(pods or ()), runs, seed, ask_all)
 
     def odds_of_roll_out(
         self,
@@ -185,10 +165,18 @@ class OddsQuestions(Base):
         NotFoundError, UsageError
             As for `drain` and `odds`.
         """
-        from kplan.odds.of_changes import drained
-        from kplan.odds.report import odds_of
-        from kplan.questions.drain.question import how_of
+        from kplan.questions.drain.question import Drain, how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-        question = partial(drained, nodes=tuple(listed(nodes)), how=how, options=options)
-        return odds_of(self, question, command="drain", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))
+        question = Drain(nodes=tuple(listed(nodes)), how=how, options=options or DrainOptions())
+        return self._odds(question, (), runs, seed, ask_all)
+
+    def _odds(
+        self, question: Drawable, pods: Sequence[PodLike], runs: int, seed: int, ask_all: BoundAskAll | None
+    ) -> Odds:
+        from kplan.cluster.showing import Showing
+        from kplan.effects.subject import Subject
+        from kplan.questions.many_runs.question import ManyRuns
+
+        showing = Showing(ask_all=for_any_base(self, ask_all))
+        return ManyRuns(question=question, runs=runs, seed=seed).odds(Subject(self, pods), showing)

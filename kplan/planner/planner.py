@@ -15,6 +15,7 @@ from kplan.answers.plan import Plan
 from kplan.cluster.base import PodLike
 from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
+from kplan.errors import UsageError
 from kplan.planner.odds_questions import BoundAskAll, OddsQuestions, for_any_base
 from kplan.planner.room import RoomQuestions
 from kplan.reading.several import listed
@@ -291,11 +292,11 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.questions.in_turn.question import InTurn
         from kplan.simulation.draining import DrainOptions
 
-        drain = Drain(
-            nodes=tuple(sorted(self.world.node_by_name) if nodes is None else listed(nodes)),
-            how=how_of(lost=lost, one_by_one=one_by_one),
-            options=options or DrainOptions(),
-        )
+        names = () if nodes is None else tuple(listed(nodes))
+        if nodes is not None and not names:
+            raise UsageError("no node to drain", hint="name one, or leave the nodes out for all")
+        how = how_of(lost=lost, one_by_one=one_by_one)
+        drain = Drain(nodes=names, how=how, options=options or DrainOptions())
         question = InTurn(question=drain, by=by or "node")
         return question.answer_about(question.subject(self))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kplan.cluster.base import Base
 from kplan.planner.odds_questions import BoundAskAll, for_any_base
+from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.nodes import NodesReport
     from kplan.documents.shrink import ShrinkReport
-    from kplan.simulation.draining import DrainOptions
     from kplan.workloads.sources import Source
 
 
@@ -121,9 +121,10 @@ class RoomQuestions(Base):
         ----------
         options : pods that are deleted in any case; None for none
         """
-        from kplan.capacity.shrink import shrink_report
+        from kplan.questions.capacity.question import Shrink
 
-        return shrink_report(self, options=options)
+        question = Shrink(options=options or DrainOptions())
+        return question.answer_about(question.subject(self))
 
     def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
         """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
@@ -141,6 +142,7 @@ class RoomQuestions(Base):
         InputError
             With all problems of the file that the settings name.
         """
-        from kplan.questions.nodes.document import nodes_report
+        from kplan.questions.nodes.question import Nodes
 
-        return nodes_report(self, full=full, loops=loops)
+        question = Nodes(full=full, loops=None if loops is None else tuple(loops))
+        return question.answer_about(question.subject(self))

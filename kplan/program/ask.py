@@ -22,6 +22,12 @@ _DATA = ("json", "yaml")
 _FORMATS_OF_SEVERAL = frozenset({"table", "wide", "markdown", "name", *_DATA})
 
 
+EXAMPLES = """
+kplan ask question.yaml  # the question that a file holds
+kplan ask questions.yaml -o json  # several questions, as a list
+"""
+
+
 @with_flags
 def ask(
     questions_file: Annotated[

@@ -6,6 +6,11 @@ from kplan.cli.answer import ask
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import SchedulerFlags, VerbosityFlags, with_flags
 
+EXAMPLES = """
+kplan mcp --snapshot demo  # about the example cluster
+kplan mcp --context prod-eu  # about a live cluster, read once
+"""
+
 
 @with_flags
 def mcp(*, cluster: GrowingClusterFlags, scheduler: SchedulerFlags, verbosity: VerbosityFlags) -> None:

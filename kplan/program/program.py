@@ -21,20 +21,23 @@ class Entry(NamedTuple):
     section: str = ""  #: the group of commands under which the program's help lists it
 
 
-def command(name: str, home: str, examples: str | None = None, short_help: str = "", section: str = "") -> Entry:
+def command(name: str, home: str, short_help: str = "", section: str = "") -> Entry:
     """Return the entry of a command; without a short help it is hidden.
 
     Parameters
     ----------
     section : the group of commands under which the program's help lists it
-    home : ``module:function``
-    examples : lines of its help, each a command, two blanks, ``#`` and its purpose
+    home : ``module:function``; `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and
+        its purpose
     """
 
     def load() -> Any:
+        module, _, function = home.partition(":")
+        place = import_module(module)
+        examples = getattr(place, "EXAMPLES", None)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=not short_help)(
-            _load(home)
+            getattr(place, function)
         )
         return typer.main.get_command(alone)
 

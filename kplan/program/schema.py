@@ -6,6 +6,11 @@ from typing import Annotated
 
 import typer
 
+EXAMPLES = """
+kplan schema  # list the kinds
+kplan schema PlanReport  # the schema of one kind
+"""
+
 
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of document (default: list the kinds).")] = "",

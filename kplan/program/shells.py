@@ -19,6 +19,13 @@ class Shell(StrEnum):
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
 
 
+EXAMPLES = """
+kplan completion bash  # for one shell: source <(kplan completion bash)
+kplan completion zsh  # save as _kplan in a directory of fpath
+kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
+"""
+
+
 def completion(
     context: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]
 ) -> None:

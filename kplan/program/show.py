@@ -11,6 +11,11 @@ from kplan.cli.answer import emit
 from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
 from kplan.errors import UsageError
 
+EXAMPLES = """
+kplan show plan.json  # as a table
+kplan show plan.json -o markdown  # as Markdown
+"""
+
 
 @with_flags
 def show(

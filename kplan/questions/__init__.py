@@ -1,8 +1,8 @@
 """Questions as values: all parameters of a question in a frozen struct, whoever asks it.
 
 A question is asked with :meth:`kplan.Planner.ask`, written as a document for ``kplan ask``, sent to a worker, asked
-many times (`ManyRuns`), or asked for each node (`InTurn`). A new question is a module here, and a line in
-:mod:`kplan.questions.registry`.
+many times (`ManyRuns`), or asked for each node (`InTurn`). A new question is a folder here, and a line in
+:mod:`kplan.catalogue`.
 
 >>> import kplan
 >>> from kplan.questions import Drain

@@ -1,7 +1,7 @@
 """Every document in every format: the view of each kind, and the writer of each format.
 
-A kind of document is one module that has a ``VIEW``, and an entry in `_MODULES`. A format that is written from the
-cases of that view is one function, and an entry in `_WRITERS`.
+A kind of document is one module that has a ``VIEW``, and is named in `kplan.catalogue`. A format that is written from
+the cases of that view is one function, and an entry in `_WRITERS`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kplan.catalogue import VIEWS
 from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
@@ -22,24 +23,7 @@ FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 """Formats that show warnings themselves, so that standard error need not."""
 
-_MODULES: Mapping[str, str] = {
-    "PlacementReport": "kplan.questions.place.view",
-    "PreemptionReport": "kplan.questions.preempt.view",
-    "PlanReport": "kplan.questions.plan.view",
-    "QueueReport": "kplan.questions.plan.queue_view",
-    "CapacityReport": "kplan.questions.capacity.view",
-    "HeadroomReport": "kplan.questions.capacity.headroom_view",
-    "ShrinkReport": "kplan.questions.capacity.shrink_view",
-    "DrainsReport": "kplan.questions.in_turn.view",
-    "OddsReport": "kplan.questions.many_runs.view",
-    "RunbookReport": "kplan.questions.runbook.view",
-    "RemedyReport": "kplan.questions.remedy.view",
-    "DiffReport": "kplan.questions.diff.view",
-    "BudgetsReport": "kplan.questions.check.budgets_view",
-    "ChecksReport": "kplan.questions.check.view",
-    "NodesReport": "kplan.questions.nodes.view",
-}
-KINDS = tuple(_MODULES)
+KINDS = tuple(VIEWS)
 
 _WRITERS: Mapping[str, str] = {
     "junit": "kplan.report.junit:render_junit",
@@ -52,7 +36,7 @@ PROGRAM_FORMATS = frozenset(_WRITERS)
 
 def view_of(kind: str) -> View[Any]:
     """Return the view of a kind of document."""
-    view: View[Any] = import_module(_MODULES[kind]).VIEW
+    view: View[Any] = import_module(VIEWS[kind]).VIEW
     return view
 
 

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
 
+EXAMPLES = """
+kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
+kplan capacity --headroom  # how many more replicas of each workload fit
+kplan capacity web.yaml --zones  # how many fit if any one zone may fail
+"""
+
+
 @with_flags
 def capacity(
     what: Annotated[

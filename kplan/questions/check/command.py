@@ -17,6 +17,13 @@ from kplan.errors import UsageError
 _CONDITIONS = ("check", "none")
 
 
+EXAMPLES = """
+kplan check  # the standard checks
+kplan check checks.yaml --report junit=checks.xml  # your own, for a pipeline
+kplan check --since monday.json  # what has changed since an earlier report
+"""
+
+
 @with_flags
 def check(
     files: Annotated[

@@ -52,6 +52,13 @@ class DiffOutputFlags(OutputFlags):
     ] = ""
 
 
+EXAMPLES = """
+kplan diff before.json after.json  # two saved reports
+kplan diff --add-nodes 3=general-a-1  # all pending pods, without and with three more nodes
+kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another minor; exit code 1 if worse
+"""
+
+
 @with_flags
 def diff(
     what: Annotated[

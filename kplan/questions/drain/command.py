@@ -22,6 +22,12 @@ from kplan.errors import UsageError
 from kplan.questions.drain.flags import UpgradeFlags
 from kplan.questions.running import many_runs
 
+EXAMPLES = """
+kplan drain general-a-1  # where its pods go, and which budgets block it
+kplan drain "spot-*" --rolling  # one node after another
+kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
+"""
+
 
 @with_flags
 def drain(

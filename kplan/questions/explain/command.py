@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
 
+EXAMPLES = """
+kplan explain ml/llm-eval  # why a pod is pending
+kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, on every node
+kplan explain deploy/shop/cart  # each pod of a workload
+"""
+
+
 @with_flags
 def explain(
     what: Annotated[

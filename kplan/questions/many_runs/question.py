@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.odds import OddsReport
     from kplan.effects.subject import Subject
+    from kplan.odds.report import Odds
 
 
 Drawable = Place | Plan | Drain
@@ -40,10 +41,14 @@ class ManyRuns(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> OddsReport:
         """Return the OddsReport."""
+        return self.odds(subject, showing).report(fail_on=showing.fail_on)
+
+    def odds(self, subject: Subject, showing: Showing = PLAIN) -> Odds:
+        """Return how often each outcome occurs, from which reports are made."""
         from kplan.odds.report import odds_of
 
         base, drawn = self.question.drawn(subject)
-        odds = odds_of(
+        return odds_of(
             base,
             drawn,
             command=self.question.command,
@@ -52,4 +57,3 @@ class ManyRuns(Question, frozen=True):
             ask_all=showing.ask_all,
             progress=showing.progress,
         )
-        return odds.report(fail_on=showing.fail_on)

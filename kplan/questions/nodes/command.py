@@ -20,6 +20,13 @@ _NO_AUTOSCALER = (
 )
 
 
+EXAMPLES = """
+kplan nodes --node-groups groups.yaml  # what the autoscaler adds, removes and keeps
+kplan nodes web.yaml --node-groups groups.yaml --fail-on new-nodes  # exit code 1 if these pods need new nodes
+kplan nodes --node-groups groups.yaml -o wide  # a row for each node, with what would free it
+"""
+
+
 @with_flags
 def nodes(
     what: Annotated[

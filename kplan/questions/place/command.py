@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 _FOLLOWING = "following what the manifests change"
 
 
+EXAMPLES = """
+kplan place web.yaml  # where the pods of a manifest would go
+kplan place shop/voucher-api --explain  # every node, with rejections and scores of every plugin
+kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and JUnit report
+"""
+
+
 @with_flags
 def place(
     what: Annotated[

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 _DEFAULT_ROUNDS = 10
 
 
+EXAMPLES = """
+kplan plan  # all pending pods
+kplan plan web.yaml --save plan.json  # also those of a manifest; save the report
+kplan plan --queue  # only the order of the queue
+"""
+
+
 @with_flags
 def plan(
     what: Annotated[

@@ -33,6 +33,12 @@ class PodsFormat(JsonFormat):
     SARIF = "sarif"
 
 
+EXAMPLES = """
+kplan pods web.yaml  # as YAML, with what filled in each value
+kplan pods web.yaml -o name  # their names only
+"""
+
+
 @with_flags
 def pods(
     what: Annotated[

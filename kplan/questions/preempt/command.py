@@ -13,6 +13,12 @@ from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.phases import counted
 
+EXAMPLES = """
+kplan preempt  # for every pending pod that fits nowhere
+kplan preempt web.yaml --explain  # every candidate node, and the pods that stay
+kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place the pod
+"""
+
 
 @with_flags
 def preempt(

@@ -14,6 +14,12 @@ from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_fl
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 
+EXAMPLES = """
+kplan remedy  # what to do so that all pending pods run
+kplan remedy ml/llm-eval --only moves  # which running pods to move for one of them
+kplan remedy --not nodes,requests  # without new nodes, and without lower requests
+"""
+
 
 @with_flags
 def remedy(
