@@ -364,20 +364,20 @@ class Base:
             question.enter(session)
         return session
 
-    def decide(self, question: QuestionPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
+    def decide(self, question: QuestionPods, begin: Callable[[], tuple[Session, Run]]) -> Plan:
         """Run a plan in a fork and return its decisions.
 
         Parameters
         ----------
-        run : starts the run in a session; called again when somebody reads the explanation of an earlier decision
+        begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
         """
-        session = self.fork(question, listers)
-        replay = Replay(lambda: run(self.fork(question, listers)))
+        session, run = begin()
+        replay = Replay(lambda: begin()[1])
         is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
         # An extender may answer differently when it is called again, so remedies are not tried.
         diagnosing = Diagnosing(replay, question, is_final=bool(self.extenders))
         placements = []
-        for index, result in enumerate(run(session)):
+        for index, result in enumerate(run):
             names = session.cluster.nodes.names
             explanation = explain(result, names) if is_small else None
             explain_nodes = self._explainer(index, explanation, replay, names)

@@ -40,7 +40,12 @@ def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool)
     if growth is None:
         raise RuntimeError("the cluster has no autoscaler")
     course = _Course(base, question, growth, settle_preemption=settle_preemption)
-    plan = base.decide(question, course.run)
+
+    def begin() -> tuple[Session, Run]:
+        session = base.fork(question)
+        return session, course.run(session)
+
+    plan = base.decide(question, begin)
     placements = tuple(course.last_tries(plan.placements))
     node_of = {placement.pod.key: placement.node or "" for placement in placements}
     return dataclasses.replace(

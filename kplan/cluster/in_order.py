@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from kplan.answers.plan import Plan
 from kplan.cluster.base import Base, PodLike
-from kplan.subjects.sequence import run_in_order
+from kplan.framework.session import Session
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Run, run_in_order
 
 
 def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
@@ -16,6 +18,14 @@ def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bo
         from kplan.cluster.growing_plan import growing_plan
 
         return growing_plan(base, question, settle_preemption=settle_preemption)
-    return base.decide(
-        question, lambda session: run_in_order(session, question.rows, settle_preemption=settle_preemption)
-    )
+    return decide_in_order(base, question, settle_preemption=settle_preemption)
+
+
+def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bool = False) -> Plan:
+    """Return the decisions about the pods of a question, in their order and without an autoscaler."""
+
+    def begin() -> tuple[Session, Run]:
+        session = base.fork(question)
+        return session, run_in_order(session, question.rows, settle_preemption=settle_preemption)
+
+    return base.decide(question, begin)

@@ -16,13 +16,15 @@ from kplan.answers.placement import Placement, last_placement
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth, growth_of
+from kplan.cluster.growth import Growth
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.effects.decisions import Decisions
 from kplan.effects.provisioning import Growing
+from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
+from kplan.effects.watching import watched
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
@@ -34,7 +36,6 @@ from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, 
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
 from kplan.subjects.not_found import meant, no_node
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
@@ -82,6 +83,7 @@ class ChangePlan:
     again: Again | None = field(default=None, repr=False, compare=False)
     #: tells what differs between draws of the same change; None if nobody asks
     luck: LuckOf | None = field(default=None, repr=False, compare=False)
+    tried: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods in the queue that was worked off before
     command: str = "plan"  #: the command that asks this question
     question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
     #: carries the same change out once more, and notes its decisions
@@ -104,7 +106,7 @@ class ChangePlan:
     def warnings(self) -> tuple[InputWarning, ...]:
         """Warnings about the manifests and the course of the change."""
         own = (warning for applied in self.applied for warning in applied.update.warnings)
-        return (*self.simulation.warnings, *own, *self.left_out, *_leaving(self.simulation.already_leaving))
+        return (*self.simulation.warnings, *own, *self.left_out, *being_deleted(self.simulation.already_leaving))
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -198,7 +200,7 @@ def carry_out(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     *,
-    to_rest: bool = False,
+    queue: WorkedOff | None = None,
 ) -> ChangePlan:
     """Apply workloads one after the other, each until nothing moves.
 
@@ -206,15 +208,19 @@ def carry_out(
     ----------
     additions : other objects that are applied with them
     decisions : collects the decisions about the pods of new workloads
-    to_rest : first try the pending pods of the cluster, until nothing moves, so that this happens whatever changes
+    queue : first work off the scheduling queue, with no other pending pods than its own; None where the scheduler has
+        tried all pending pods before
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
 
     def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
+        if queue is not None:
+            course = QueueOpening(base, queue, queue.pods_of(base)).begin()
+            return follow(course.simulation, base, updates, rollout, decisions, course=course)
         simulation = watched(start(base.session_for(world), world), base, world) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
-        return follow(simulation, base, updates, rollout, decisions, to_rest=to_rest)
+        return follow(simulation, base, updates, rollout, decisions)
 
     updates = updates_of(base, workloads, autoscalers)
     change = apply(updates, decisions)
@@ -259,16 +265,22 @@ def follow(
     rollout: Rollout,
     decisions: Decisions | None = None,
     *,
-    to_rest: bool = False,
+    course: QueueCourse | None = None,
 ) -> ChangePlan:
-    """Apply manifests to a fresh simulation, each until nothing moves."""
+    """Apply manifests to a fresh simulation, each until nothing moves.
+
+    Parameters
+    ----------
+    course : of the scheduling queue in this simulation, which is worked off before
+    """
     applying = Applying(simulation, base.world.nodes, rollout)
     applied: list[Applied] = []
     if decisions is not None and decisions.covers_all:
         decisions.watch_all(simulation)
-    if to_rest:
-        simulation.retry_pending()
-        simulation.run()
+    for _ in course or ():
+        pass
+    infos = simulation.session.cluster.pods.infos
+    tried = frozenset() if course is None else frozenset(infos[queued.pod].key for queued in course.queue)
     for update in updates.all:
         n_before = len(simulation.steps)
         manifest = applying.apply(update)
@@ -283,10 +295,10 @@ def follow(
             note_stuck(simulation, [workload_change(simulation, manifest)])
     if simulation.bounds:
         simulation.run()
-    return ChangePlan(simulation, base, applied, left_out=updates.left_out)
+    return ChangePlan(simulation, base, applied, left_out=updates.left_out, tried=tried)
 
 
-def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
+def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:
     """Yield a warning about pods that were being deleted already."""
     if names:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -402,19 +414,3 @@ def begin(base: Base, random: Random | None = None) -> Simulation:
     random : source of random draws, in place of the planner's own
     """
     return watched(fork(base.at_rest, base.world, random), base)
-
-
-def watched(simulation: Simulation, base: Base, world: Snapshot | None = None) -> Simulation:
-    """Return the simulation, with its steps reported to the planner's progress callback, and its autoscaler's nodes.
-
-    Parameters
-    ----------
-    world : the cluster of the simulation; None for the planner's
-    """
-    growth = growth_of(base)
-    if growth is not None:
-        simulation.provisioner = Growing(growth, base.world if world is None else world, base.now)
-    report = base.on_progress
-    if report is not None:
-        simulation.on_step = lambda done: report(done, None)
-    return simulation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -14,25 +14,30 @@ from msgspec.structs import replace
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.listing import abridged, attempts_of, not_tried, renumbered, unlisted, with_more
+from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.siblings import with_siblings
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.change import Step
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
-from kplan.effects.queue_run import QueueRun
+from kplan.effects.change import being_deleted
+from kplan.effects.provisioning import Growing
+from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.framework.listers import Listers
-from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
-from kplan.subjects.incoming import with_objects
+from kplan.simulation.cluster_state import Removal
+from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_changes
+from kplan.simulation.turns import QueuedPod, in_turn
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Run
-from kplan.whatif.successors import claims_of_successors
 
 _LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
@@ -53,34 +58,55 @@ MOST_TIES = 10
 
 @dataclass(frozen=True)
 class QueuePlan(Answer):
-    """The decisions and evictions of a run over the scheduling queue."""
+    """What happens when the scheduling queue is worked off, until nothing moves."""
 
     placements: tuple[Placement, ...]  #: every decision, in order
-    run: QueueRun = field(repr=False)
+    course: QueueCourse = field(repr=False)
     pods: QuestionPods = field(repr=False)  #: the pods in the queue at the start
-    #: before, after: the cluster; not to be changed
-    before: Cluster = field(repr=False)
-    after: Cluster = field(repr=False)
+    before: Cluster = field(repr=False)  #: the cluster; not to be changed
+
+    @property
+    def after(self) -> Cluster:
+        """The cluster at the end; not to be changed."""
+        return self.course.simulation.session.cluster
+
+    @property
+    def growth(self) -> Growth | None:
+        """The nodes that an autoscaler adds; None where none is followed."""
+        provisioner = self.course.simulation.provisioner
+        return provisioner.growth if isinstance(provisioner, Growing) else None
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """All steps, in order."""
+        return self.course.simulation.steps
 
     @cached_property
     def changes(self) -> tuple[PodChange, ...]:
-        """What happens to each pending or evicted pod, in the order of the queue, then of the evictions."""
-        run = self.run
-        last = {attempt.pod: index for index, attempt in enumerate(run.attempts)}
-        latest: dict[int, int | None] = {queued.pod: queued.pod for queued in run.queue}
-        by: dict[int, int] = {}
-        for eviction in run.evictions:
-            first = run.origin.get(eviction.pod, eviction.pod)
-            latest[first] = eviction.successor
-            by[first] = eviction.by
-        changes = [self._change(first, current, by.get(first), last) for first, current in latest.items()]
+        """What happens to each pending or evicted pod: in the order of the queue, of evictions, and of creation."""
+        simulation = self.course.simulation
+        replaced_by = simulation.replaced_by
+        origin = {new: old for old, new in replaced_by.items()}
+        last = {pod: index for index, pod in enumerate(self.course.attempts)}
+        latest: dict[int, int | None] = {queued.pod: queued.pod for queued in self.course.queue}
+        removed: dict[int, Removal] = {}
+        for removal in simulation.removals:
+            first = row = removal.pod.row
+            while first in origin:
+                first = origin[first]
+            if first in latest or not removal.pod.is_new:
+                latest[first] = replaced_by.get(row)
+                removed[first] = removal
+        covered = set(latest.values())
+        latest |= {row: row for row, pod in simulation.pods.items() if pod.is_new and row not in covered}
+        changes = [self._change(first, current, removed.get(first), last) for first, current in latest.items()]
         return tuple(with_siblings(changes, self.after))
 
-    def _change(self, first: int, current: int | None, by: int | None, last: dict[int, int]) -> PodChange:
+    def _change(self, first: int, current: int | None, removal: Removal | None, last: dict[int, int]) -> PodChange:
         infos, names = self.after.pods.infos, self.after.nodes.names
         source = self._node(self.before, first)
         target = None if current is None else self._node(self.after, current)
-        is_circling = first in self.run.circling
+        is_circling = removal is not None and self._keeps_being_evicted(removal.pod.row)
         if target is not None:
             action = Action.PLACED if source is None else Action.MOVED
         else:
@@ -88,34 +114,43 @@ class QueuePlan(Answer):
         attempt = None if current is None else last.get(current)
         decision = None if attempt is None or target is not None else self.placements[attempt]
         reason = "" if decision is None else decision.message
+        by = None if removal is None else removal.by
         return PodChange(
             action=action,
             pod=infos[first].key,
             workload=self._workload(first),
             from_node=None if source is None else names[source],
             to_node=None if target is None else names[target],
-            by=None if by is None else infos[by].key,
+            by=by,
             recreated_as=None if current is None or current == first else infos[current].key,
             outcome=_PENDING_OUTCOMES[None if decision is None else decision.outcome],
             reason=KEEPS_BEING_EVICTED if is_circling and target is None else reason,
             attempt=attempt,
-            caused_by="waiting" if not self._waited.isdisjoint((first, by)) else "change",
+            because="" if removal is None or by is not None else removal.because,
+            caused_by="waiting" if not self._waited.isdisjoint((infos[first].key, by)) else "change",
         )
 
+    def _keeps_being_evicted(self, row: int) -> bool:
+        """Tell whether nothing has come in the place of a pod because the same pods are evicted again and again."""
+        return bool(self.course.simulation.circle) and row in self.course.simulation.unreplaced
+
     @cached_property
-    def _waited(self) -> frozenset[int | None]:
+    def _waited(self) -> frozenset[str | None]:
         """The pods of the cluster that were pending before the question."""
-        known = len(self.before.node_of)
-        return frozenset(
-            queued.pod for queued in self.run.queue if queued.pod < known and queued.pod not in self.pods.origins
-        )
+        known, infos = len(self.before.node_of), self.after.pods.infos
+        rows = (queued.pod for queued in self.course.queue)
+        return frozenset(infos[row].key for row in rows if row < known and row not in self.pods.origins)
 
     def _workload(self, pod: int) -> str:
         origin = self.pods.origins.get(pod)
         if origin is not None:
             return "" if origin.kind == "Pod" else f"{origin.kind}/{origin.name}"
-        controller = self.after.pods.infos[pod].controller
-        return "" if controller is None else f"{controller[1]}/{controller[2]}"
+        info = self.after.pods.infos[pod]
+        if info.controller is None:
+            return ""
+        _, kind, name = info.controller
+        owner = self.course.simulation.workloads.owner(object_name(kind, info.namespace, name))
+        return f"{kind}/{name}" if owner is None else f"{owner.workload.kind}/{owner.workload.name}"
 
     @staticmethod
     def _node(cluster: Cluster, pod: int) -> int | None:
@@ -132,7 +167,7 @@ class QueuePlan(Answer):
         infos = self.after.pods.infos
         left_alone = {
             infos[queued.pod].key
-            for queued in self.run.queue
+            for queued in self.course.queue
             if queued.place in _LEFT_ALONE and queued.pod not in self.pods.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
@@ -140,12 +175,13 @@ class QueuePlan(Answer):
 
     def _besides(self) -> frozenset[str]:
         """Return the pods that were pending before, beside the question, and the replacements of their victims."""
-        rows = set(self.pods.besides)
-        for eviction in self.run.evictions:
-            if eviction.successor is not None and not rows.isdisjoint((eviction.by, eviction.pod)):
-                rows.add(eviction.successor)
-        infos = self.after.pods.infos
-        return frozenset(infos[row].key for row in rows)
+        infos, simulation = self.after.pods.infos, self.course.simulation
+        names: set[str | None] = {infos[row].key for row in self.pods.besides}
+        for removal in simulation.removals:
+            replacement = simulation.replaced_by.get(removal.pod.row)
+            if replacement is not None and not names.isdisjoint((removal.by, removal.pod.key)):
+                names.add(infos[replacement].key)
+        return frozenset(name for name in names if name)
 
     def report(
         self,
@@ -172,6 +208,10 @@ class QueuePlan(Answer):
         warnings = (*self.context.warnings, *self._endings(), *not_tried(others))
         actions = Counter(change.action for change in self.changes)
         further = sum(self.more.values())
+        growth = self.growth
+        adds = () if growth is None else growth.adds
+        before = before_growth(self.before, self.after)
+        node_of = {pod.key: pod.node for pod in self.course.simulation.pods.values()}
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
         counts = with_more(summary(self.placements), self.placements, self.more)
         return PlanReport(
@@ -185,23 +225,30 @@ class QueuePlan(Answer):
                 moved=actions[Action.MOVED],
                 evicted=actions[Action.EVICTED],
                 pending=actions[Action.PENDING] + further,
-                rounds=self.run.rounds,
+                rounds=self.course.simulation.rounds,
             ),
             warnings=warnings,
             queue=self.queue[:max_listed],
             changes=changes,
-            placements=tuple(
-                _with_few_ties(document, most_ties)
-                for document in placement_documents(
-                    [self.placements[index] for index in attempts],
-                    {place: shown[index] for place, index in enumerate(attempts) if index in shown},
-                )
+            placements=with_new_nodes(
+                tuple(
+                    _with_few_ties(document, most_ties)
+                    for document in placement_documents(
+                        [self.placements[index] for index in attempts],
+                        {place: shown[index] for place, index in enumerate(attempts) if index in shown},
+                    )
+                ),
+                adds,
             ),
             max_listed=UNSET if max_listed is None else max_listed,
             unlisted=others,
-            utilisation=utilisation(self.before, self.after),
-            largest_fit=largest_fits(self.before, self.after),
-            cluster=cluster_map(self.before, self.after) if with_map else UNSET,
+            utilisation=utilisation(before, self.after),
+            largest_fit=largest_fits(before, self.after),
+            cluster=cluster_map(before, self.after) if with_map else UNSET,
+            steps=tuple(self.steps),
+            after=pods_at_rest(self.course.simulation),
+            workloads=workload_changes(self.course.simulation, ()),
+            nodes=UNSET if growth is None else node_changes(growth, node_of),
         )
 
     @cached_property
@@ -224,49 +271,38 @@ class QueuePlan(Answer):
         n_listed = sum(change.attempt is not None for change in self.changes[:most])
         return unlisted(last, self.more, n_listed)
 
-    def _endings(self) -> list[InputWarning]:
-        infos = self.after.pods.infos
-        warnings = [
-            InputWarning("EvictionCycle", f"Pod/{infos[pod].key}", f"{KEEPS_BEING_EVICTED}; it is left pending here")
-            for pod in self.run.circling
-        ]
-        if self.run.hit_limit:
-            message = f"the queue was still changing after {self.run.rounds} rounds; what is pending may yet be placed"
-            warnings.append(InputWarning("RoundLimit", "", message))
-        return warnings
+    def _endings(self) -> Iterator[InputWarning]:
+        course = self.course
+        yield from course.simulation.warnings
+        yield from () if self.growth is None else self.growth.all_warnings
+        yield from being_deleted(course.simulation.already_leaving)
+        if course.simulation.circle:
+            yield InputWarning("EvictionCycle", "", course.simulation.circle)
+        if course.simulation.hit_limit:
+            rounds = course.simulation.rounds
+            message = f"the queue was still changing after {rounds} rounds; what is pending may yet be placed"
+            yield InputWarning("RoundLimit", "", message)
 
     @property
     def queue(self) -> tuple[QueueEntry, ...]:
         """The queue at the start."""
-        return queue_entries(self.run.session, self.run.queue)
+        return queue_entries(self.course.simulation.session, self.course.queue)
 
 
-def plan_queue(base: Base, question: QuestionPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
+def plan_queue(base: Base, asked: WorkedOff) -> QueuePlan:
     """Work off a scheduling queue in a new fork."""
-    runs: list[QueueRun] = []
+    question = asked.pods_of(base)
+    opening = QueueOpening(base, asked, question)
+    courses: list[QueueCourse] = []
 
-    def start(session: Session) -> Run:
-        session.nominate_from_status(question.rows)
-        runs.append(QueueRun(session, question.rows, recreate=recreate, max_rounds=max_rounds))
-        return iter(runs[-1])
+    def begin() -> tuple[Session, Run]:
+        courses.append(opening.begin())
+        return courses[-1].simulation.session, iter(courses[-1])
 
-    plan = base.decide(question, start, with_successors(base, question) if recreate else None)
-    return QueuePlan(
-        plan.placements,
-        runs[0],
-        question,
-        base.session.cluster,
-        plan.session.cluster,
-        make_context=plan.make_context,
-    )
-
-
-def with_successors(base: Base, question: QuestionPods) -> Listers | None:
-    """Return listers with the claims of the pods that controllers recreate when these pods preempt others."""
-    highest = max((base.info_of(question, row).priority for row in question.rows), default=0)
-    victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)
-    claims = claims_of_successors(victims, base.world)
-    return Listers(with_objects(base.world, claims)) if claims else None
+    plan = base.decide(question, begin)
+    simulation = courses[0].simulation
+    note_stuck(simulation, workload_changes(simulation, ()))
+    return QueuePlan(plan.placements, courses[0], question, base.session.cluster, make_context=plan.make_context)
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
@@ -288,7 +324,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     """Return the QueueReport about pending pods, without scheduling any."""
     session = base.fork(question)
     context = base.context(question)
-    entries = queue_entries(session, enqueue(session, question.rows))
+    entries = queue_entries(session, in_turn(session, question.rows))
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
     places = Counter(entry.place for entry in entries)
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]

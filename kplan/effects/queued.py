@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.effects.missing import telling_missing
+from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import QueuePlan, plan_queue
 
 
@@ -19,6 +20,5 @@ def work_off(
     max_rounds: int = DEFAULT_MAX_ROUNDS,
 ) -> QueuePlan:
     """Work off the scheduling queue, with preemption, on a private copy of the cluster; see `kplan.Planner`."""
-    question = base.queue_of(pods, with_pending=with_pending)
-    plan = plan_queue(base, question, recreate=recreate, max_rounds=max_rounds)
+    plan = plan_queue(base, WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds))
     return telling_missing(plan, base) if pods is None or with_pending else plan

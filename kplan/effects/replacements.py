@@ -57,7 +57,14 @@ class Fates:
         rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
         self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
-        self.all = [*self._paired_all()]  #: by workload, in the order in which these were moved
+        #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
+        self.all = [*self._paired_all()]
+        moved = {fate.came.key for fate in self.all if fate.came is not None}
+        self._still_pending = change.tried.intersection(key for key, pod in self._was_pending.items() if not pod.node)
+        for key in sorted(self._still_pending - moved):
+            pod = self._was_pending[key]
+            owner = self._simulation.owner(pod.row)
+            self.all.append(Fate(f"Pod/{key}" if owner is None else owner.workload.key, came=pod))
         self._elsewhere = self._not_of_the_change()
 
     def _paired_all(self) -> Iterator[Fate]:
@@ -144,7 +151,7 @@ class Fates:
             moved=actions[Action.MOVED],
             evicted=actions[Action.EVICTED],
             pending=actions[Action.PENDING],
-            rounds=1,
+            rounds=max(self._simulation.rounds, 1),
         )
 
     def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
@@ -160,7 +167,7 @@ class Fates:
                 yield Happened(PENDING, counted)
                 yield Happened(condition, counted, self.is_old(fate.came.key))
         for pod in self._simulation.pods.values():
-            if not pod.node and not pod.is_new:
+            if not pod.node and not pod.is_new and pod.key not in self._still_pending:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
         for workload in self._change.workloads:
             is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because

@@ -35,9 +35,9 @@ from kplan.effects.timeline import TimelinePlan
 from kplan.effects.unblocking import with_remedies
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.queue import enqueue
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
+from kplan.simulation.turns import in_turn
 
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
@@ -83,7 +83,7 @@ def change_report(
         verdict=abridged(verdict, (), {}, max_listed),
         summary=pods.fates.summary(),
         warnings=tuple(dict.fromkeys(warnings)),
-        queue=queue_entries(session, enqueue(session, pending))[:max_listed],
+        queue=queue_entries(session, in_turn(session, pending))[:max_listed],
         changes=shown.changes,
         placements=with_new_nodes(shown.placements, adds),
         max_listed=UNSET if max_listed is None else max_listed,

@@ -38,9 +38,9 @@ class Subject(msgspec.Struct, frozen=True):
 
         Parameters
         ----------
-        even_new : return the workloads also where all are new
+        even_new : return the workloads also where all are new, or pods are named, too
         """
-        if self.manifests is None or self.names_pods:
+        if self.manifests is None or (self.names_pods and not even_new):
             return None
         from kplan.effects.updating import requested_update
 

@@ -18,9 +18,10 @@ from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
-from kplan.effects.change import ChangePlan, check_nodes, read_manifests, watched
+from kplan.effects.change import ChangePlan, check_nodes, read_manifests
 from kplan.effects.decisions import Decisions
 from kplan.effects.ready_counts import timeline_of
+from kplan.effects.watching import watched
 from kplan.errors import UsageError
 from kplan.reading.several import listed
 from kplan.simulation.applying import Applied, Applying, Rollout

@@ -50,6 +50,7 @@ class CycleResult:
     framework: Framework | None = None
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)
+    gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
 
 
 def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) -> CycleResult:
@@ -68,7 +69,7 @@ def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) 
         return CycleResult(pod, Outcome.ERROR, error, framework=framework, session=session)
     gate = framework.run_pre_enqueue(info)
     if not gate.is_success:
-        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session)
+        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session, gate=gate.plugin)
     if not len(session.cluster):
         return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
     cycle = CycleState(info, pod, session.cluster)
@@ -122,12 +123,22 @@ def stored_message_of(session: Session, result: CycleResult) -> str:
     return GATED_CONDITION if has_gates and result.outcome is Outcome.GATED else ""
 
 
+def rejectors_of(result: CycleResult) -> frozenset[str]:
+    """Return the plugins that reject a pod, or keep it out of the queue."""
+    return (
+        frozenset({result.gate}) if result.gate else frozenset() if result.filter is None else result.filter.rejectors()
+    )
+
+
 def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
     """Return the plugins that reject a pending pod now, without looking for victims; None when some node fits it."""
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
-    if framework is None or not framework.run_pre_enqueue(info).is_success or not len(session.cluster):
+    if framework is None or not len(session.cluster):
         return frozenset()
+    gate = framework.run_pre_enqueue(info)
+    if not gate.is_success:
+        return frozenset({gate.plugin})
     cycle = CycleState(info, pod, session.cluster)
     try:
         entry = framework.shape(info)

@@ -18,6 +18,7 @@ from kplan.effects.change import (
     lose,
     updates_of,
 )
+from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Fate, Fates
 from kplan.effects.report import change_warnings
 from kplan.odds.branches import BranchRandom
@@ -42,7 +43,7 @@ def drained(
     check_nodes(base, nodes)
     origin = base_without_nodes(base, nodes) if how == "lost" else base
 
-    def carry_out(simulation: Simulation) -> ChangePlan:
+    def carry_out(simulation: Simulation, _: QueueCourse | None) -> ChangePlan:
         if how == "lost":
             return lose(simulation, origin, nodes)
         return empty(simulation, base, nodes, how, options=options)
@@ -54,16 +55,27 @@ def drained(
 
 
 def rolled_out(
-    base: Base, *, workloads: Sequence[WrittenWorkload], rollout: Rollout = "auto", is_single: bool = False
+    base: Base,
+    *,
+    workloads: Sequence[WrittenWorkload],
+    rollout: Rollout = "auto",
+    queue: WorkedOff | None = None,
+    is_single: bool = False,
 ) -> Prepared:
-    """Prepare to apply workloads; the cluster holds the other objects of the manifests."""
+    """Prepare to apply workloads; the cluster holds the other objects of the manifests.
+
+    Parameters
+    ----------
+    queue : is worked off before; as for `carry_out`
+    """
     updates = updates_of(base, workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
     names = tuple(update.key for update in updates.all)
     return _prepared(
         base,
         base,
-        lambda simulation: follow(simulation, base, updates, rollout),
+        lambda simulation, course: follow(simulation, base, updates, rollout, course=course),
         workloads=names,
+        opening=None if queue is None else QueueOpening(base, queue, queue.pods_of(base)),
         is_single=is_single,
     )
 
@@ -71,8 +83,9 @@ def rolled_out(
 def _prepared(
     base: Base,
     origin: Base,
-    carry_out: Callable[[Simulation], ChangePlan],
+    carry_out: Callable[[Simulation, QueueCourse | None], ChangePlan],
     pods: Sequence[DrawnPod] = (),
+    opening: QueueOpening | None = None,
     *,
     workloads: tuple[str, ...] = (),
     is_single: bool,
@@ -80,12 +93,13 @@ def _prepared(
     n_nodes = len(origin.session.cluster)
 
     def run(generator: BranchRandom) -> Ending:
-        simulation = begin(origin, generator)
+        course = None if opening is None else opening.begin(generator)
+        simulation = begin(origin, generator) if course is None else course.simulation
         if not is_single:
             simulation.draw_turns(generator)
             if base.options.sample and n_nodes:
                 simulation.session.sampling.start_index = generator.draw(n_nodes)
-        return _ending(base, carry_out(simulation))
+        return _ending(base, carry_out(simulation, course))
 
     return Prepared(pods, run, workloads)
 
@@ -97,7 +111,8 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
     for fate in fates.all:
-        pod = _pod(fate)
+        is_besides = bool(change.tried) and fates.caused_by(fate) == "waiting"
+        pod = _pod(fate, is_besides=is_besides)
         moved.append(pod)
         if fate.came is None:
             ends[pod.key] = End(Rest.GONE)
@@ -124,9 +139,11 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
     )
 
 
-def _pod(fate: Fate) -> DrawnPod:
+def _pod(fate: Fate, *, is_besides: bool) -> DrawnPod:
     workload = "" if fate.workload.startswith("Pod/") else fate.workload
-    return DrawnPod(fate.pod, workload, node=(fate.gone.node or "") if fate.gone is not None else "")
+    return DrawnPod(
+        fate.pod, workload, node=(fate.gone.node or "") if fate.gone is not None else "", is_besides=is_besides
+    )
 
 
 def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
 from msgspec import structs
 
 from kplan.api.references import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.queue import QueuePlace
-from kplan.effects.queue_run import QueueRun
+from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
-from kplan.framework.listers import Listers
-from kplan.framework.queue import enqueue
 from kplan.framework.session import Session
 from kplan.odds.branches import BranchRandom
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.preemption import DefaultPreemption
+from kplan.simulation.turns import in_turn
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Run, nominates, run_in_order
 
-Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
-"""Starts a run in a session; the function returned with it gives, after the run, the pods or their replacements."""
+
+class Begun(msgspec.Struct, frozen=True):
+    """A run in a session of its own."""
+
+    session: Session
+    run: Run
+    latest: Callable[[], Iterable[int]]  #: returns, after the run, the pods of the question or their replacements
 
 
 def in_order(
@@ -32,16 +37,18 @@ def in_order(
     """Prepare to place pods in order; see `kplan.odds.runs.Drawn`, and `kplan.Planner.odds` for the parameters."""
     question = base.resolve(pods)
 
-    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+    def begun(generator: BranchRandom) -> Begun:
+        session = base.fork(question, random=generator)
         if not settle_preemption and not is_single:
             # Which pods would be evicted does not count here, so it must not cost a draw.
             for framework in session.frameworks.values():
                 framework.post_filter_plugins = [
                     plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
                 ]
-        return run_in_order(session, question.rows, settle_preemption=settle_preemption), lambda: question.rows
+        run = run_in_order(session, question.rows, settle_preemption=settle_preemption)
+        return Begun(session, run, lambda: question.rows)
 
-    return _prepared(base, question, start, is_single=is_single, settles=settle_preemption)
+    return _prepared(base, question, begun, is_single=is_single, settles=settle_preemption)
 
 
 def in_queue(
@@ -57,56 +64,45 @@ def in_queue(
 
     For an evicted pod that is recreated, its replacement counts.
     """
-    from kplan.effects.queue_plan import with_successors
+    asked = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+    question = _queued(base, asked.pods_of(base))
+    opening = QueueOpening(base, asked, question)
 
-    question = _queued(base, base.queue_of(pods, with_pending=with_pending))
-    listers = with_successors(base, question) if recreate else None
+    def begun(generator: BranchRandom) -> Begun:
+        course = opening.begin(generator, draws_turns=not is_single)
+        return Begun(course.simulation.session, iter(course), lambda: map(course.latest, question.rows))
 
-    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-        session.nominate_from_status(question.rows)
-        work = QueueRun(session, question.rows, recreate=recreate, max_rounds=max_rounds, draws_turns=not is_single)
-
-        def latest() -> Iterable[int]:
-            latest_of = {pod: pod for pod in question.rows}
-            for eviction in work.evictions:
-                first = work.origin.get(eviction.pod, eviction.pod)
-                if first in latest_of and eviction.successor is not None:
-                    latest_of[first] = eviction.successor
-            return latest_of.values()
-
-        return iter(work), latest
-
-    return _prepared(base, question, start, listers, is_single=is_single, settles=True)
+    return _prepared(base, question, begun, is_single=is_single, settles=True)
 
 
 def _queued(base: Base, question: QuestionPods) -> QuestionPods:
     """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
-    queue = enqueue(base.fork(question), question.rows)
+    queue = in_turn(base.fork(question), question.rows)
     rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
     return structs.replace(question, rows=rows, more={})
 
 
 def _prepared(
-    base: Base, question: QuestionPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
+    base: Base, question: QuestionPods, begin: Callable[[BranchRandom], Begun], *, is_single: bool, settles: bool
 ) -> Prepared:
     names = base.session.cluster.nodes.names
     pods = _pods(base, question)
 
     def carry_out(generator: BranchRandom) -> Ending:
-        session = base.fork(question, listers, generator)
+        begun = begin(generator)
+        session = begun.session
         if base.options.sample and not is_single and names:
             session.sampling.start_index = generator.draw(len(names))
-        run, latest = start(session)
         violates = False
         messages: dict[int, str] = {}
-        for result in run:
+        for result in begun.run:
             violates |= settles and result.pod not in question.besides and _violates(result)
             messages[result.pod] = result.message
         infos, node_of = session.cluster.pods.infos, session.cluster.node_of
         evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
         ends: dict[str, End] = {}
         unplaced: dict[str, str] = {}
-        for pod, row in zip(pods, latest(), strict=True):
+        for pod, row in zip(pods, begun.latest(), strict=True):
             if node_of[row] != NOWHERE:
                 ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
                 continue

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
+    from kplan.effects.queue_course import WorkedOff
     from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
     from kplan.questions.base import RolloutMode
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
 
 
 def change_of(
-    subject: Subject, rollout: RolloutMode, command: str, showing: Showing, *, to_rest: bool = False
+    subject: Subject, rollout: RolloutMode, command: str, showing: Showing, *, queue: WorkedOff | None = None
 ) -> PlanReport | None:
     """Return the report about manifests if any of them are in the cluster already; None where all are new.
 
     Parameters
     ----------
-    to_rest : return the report also where all are new, and work off the queue even where the manifests change nothing,
-        as for two answers that are compared
+    queue : is worked off before, whatever the manifests change; then there is a report also where all of them are new
     """
-    update = subject.update(even_new=to_rest)
+    update = subject.update(even_new=queue is not None)
     if update is None:
         return None
     from kplan.effects.change import carry_out
@@ -38,18 +38,18 @@ def change_of(
 
     base, workloads = update
     decisions = None if showing.nodes is UNSET else Decisions.of(showing, subject.origins)
-    change = carry_out(base, workloads, rollout=rollout, decisions=decisions, to_rest=to_rest)
+    change = carry_out(base, workloads, rollout=rollout, decisions=decisions, queue=queue)
     return change_report(
         base,
-        change if to_rest else with_luck(change, drawn_update(workloads, rollout)),
+        with_luck(change, drawn_update(workloads, rollout, queue)),
         command,
         showing,
         decisions,
     )
 
 
-def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode) -> Drawn:
+def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode, queue: WorkedOff | None = None) -> Drawn:
     """Return the change as a question that is drawn many times."""
     from kplan.odds.of_changes import rolled_out
 
-    return partial(rolled_out, workloads=tuple(workloads), rollout=rollout)
+    return partial(rolled_out, workloads=tuple(workloads), rollout=rollout, queue=queue)

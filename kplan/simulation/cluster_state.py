@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -39,6 +40,18 @@ LATER = 2**64
 """Pods that the simulation creates come after all pods of the snapshot."""
 
 
+Slot = tuple[int | None, str]
+"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """A pod that was told to go."""
+
+    pod: ObservedPod  #: as it was then
+    by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
+    because: str
+
+
 class Course:
     """A cluster in motion, one event at a time, whoever causes the event.
 
@@ -53,6 +66,8 @@ class Course:
     already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
     now : virtual time, seconds since 1970
     violations : preemptor and victim, where that broke a budget
+    removals : the pods that were told to go, in order
+    replaced_by : row of a pod that others told to go -> row of the pod that its controller created in its place
     circle : why the simulation was ended while pods still moved; empty when it came to rest
     """
 
@@ -71,6 +86,13 @@ class Course:
         self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
+        self.removals: list[Removal] = []
+        self.replaced_by: dict[int, int] = {}
+        #: whether controllers create pods in place of preempted ones
+        self.replaces_preempted = True
+        #: key of an owner -> ordinals and nodes of the pods that it does not replace
+        self._not_replaced: dict[str, list[Slot]] = {}
+        self._lost: dict[str, list[ObservedPod]] = {}  # key of a workload -> pods that are gone and not replaced yet
         #: namespace -> rows of pods without a controller, in the order in which they came to be
         self.orphans: dict[str, list[int]] = {}
         #: row -> key of the workload that a pod belonged to before another one took it over
@@ -171,6 +193,7 @@ class Course:
             owner.lost.remove(wanted.revision)
         self.pods[row] = pod
         self._owner_of[row] = owner.ref.key
+        self._pair(owner, pod)
         owner.join(pod)
         self.disruptions.join(pod, info, owner)
         self._circles.note(pod, owner, 1)
@@ -179,6 +202,20 @@ class Course:
         self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=_with_claims(wanted, self._maker.fresh_claims()))
         self._enter(row, info)
         return True
+
+    def _pair(self, owner: Owner, pod: ObservedPod) -> None:
+        """Note in whose place a pod is created."""
+        lost = self._lost.get(owner.workload.key, [])
+        for position, gone in enumerate(lost):
+            if (gone.index, gone.target) == (pod.index, pod.target):
+                self.replaced_by[gone.row] = pod.row
+                del lost[position]
+                return
+
+    @property
+    def unreplaced(self) -> frozenset[int]:
+        """Rows of the pods that are gone, although not their owner told them to go, and that it has not replaced."""
+        return frozenset(pod.row for lost in self._lost.values() for pod in lost)
 
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
@@ -240,6 +277,15 @@ class Course:
         elif self.session.framework_for(info) is not None:
             self._queue.add(row)
 
+    def announce(self, row: int) -> None:
+        """Have a pod that the session holds already count as created by the question."""
+        pod = self.pods[row] = replace(self.pods[row], is_new=True)
+        owner = self.owner(row)
+        self.disruptions.settle(pod)
+        if owner is not None:
+            owner.settle(pod)
+        self.log(StepEvent.CREATED, pod=pod.key, owner=owner)
+
     def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
         """Create a pod without an owner; return its row, or why the API server refuses it.
 
@@ -273,6 +319,7 @@ class Course:
         by_owner : its own controller removes it, and so does not count that as a failure
         """
         owner = self.owner(pod.row)
+        self.removals.append(Removal(pod, by, because))
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
         terminating = self.terminating(pod, owner, by=by, by_owner=by_owner)
         if owner is not None:
@@ -281,11 +328,14 @@ class Course:
             else:
                 owner.retire(terminating)
             if not by_owner:
+                self._lost.setdefault(owner.workload.key, []).append(pod)
                 doubt = owner.failed(pod, self.now)
                 if doubt:
                     self.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
                     owner.lost.append(pod.revision)
+            if by is not None and not self.replaces_preempted:
+                self._not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
             self.notify(owner)
         if terminating is None:
             self.vanish(pod, owner)

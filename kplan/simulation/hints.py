@@ -130,7 +130,16 @@ _HINTS: Mapping[str, Hint] = {
     "NodeVolumeLimits": _volumes,
     "DynamicResources": _devices,
     **dict.fromkeys(
-        ("NodeAffinity", "TaintToleration", "NodeName", "VolumeBinding", "VolumeZone", "NodeDeclaredFeatures"), _never
+        (
+            "SchedulingGates",
+            "NodeAffinity",
+            "TaintToleration",
+            "NodeName",
+            "VolumeBinding",
+            "VolumeZone",
+            "NodeDeclaredFeatures",
+        ),
+        _never,
     ),
 }
 """Queueing hints of the in-tree plugins; any other plugin waits for every event."""

@@ -7,7 +7,8 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from kplan.api.meta import OwnerReference, controller_of
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of, turned_down_by
+from kplan.framework.cycle import CycleResult, rejectors_of, schedule_pod, stored_message_of, turned_down_by
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult
 from kplan.simulation.adoption import claim_pods, claim_sets
@@ -66,6 +67,10 @@ class Simulation(Lives):
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
         self.joined: list[Node] = []  #: the nodes that have joined, as they were then
         self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
+        self.rounds = 0  #: how many rounds the scheduler has begun: a new one begins when a pod is tried again
+        self.max_rounds = EVER  #: it ends after so many rounds
+        self.hit_limit = False  #: it ended because of `max_rounds`
+        self._in_round: set[int] = set()
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._preemptors = preemptors_of(session)
@@ -86,8 +91,13 @@ class Simulation(Lives):
         forked._queue = self._queue.fork(session)
         return forked
 
-    def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> None:
-        """Add the pods of the snapshot, pending ones with the scheduler's last message about them."""
+    def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
+        """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
+
+        Parameters
+        ----------
+        tries_pending : the scheduler tries pending pods that some node fits, and others when something may help them
+        """
         infos, nominator = self.session.cluster.pods.infos, self.session.nominator
         pending: list[int] = []
         for pod, owner in pods:
@@ -103,27 +113,38 @@ class Simulation(Lives):
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
         self.disruptions.trust_status()
-        rejectors_of: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
+        known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
             scheduled = next(
                 (condition for condition in info.pod.status.conditions if condition.type == "PodScheduled"), None
             )
             self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
-            if self.session.framework_for(info) is None or row in self.session.refused:
+            if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             self._queue.note_creation(row)
             key = (info.shape, nominator.row_of(row))
-            if key not in rejectors_of:
-                rejectors_of[key] = turned_down_by(self.session, row)
-            rejectors = rejectors_of[key]
+            if key not in known:
+                known[key] = turned_down_by(self.session, row)
+            rejectors = known[key]
             if rejectors is None:
                 self._queue.add(row)
             else:
                 self._queue.add_rejected(row, rejectors, long_ago=True)
 
+    def try_pending(self, pods: Iterable[int]) -> None:
+        """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
+        for pod in pods:
+            self._queue.note_creation(pod)
+            self._queue.add(pod)
+
     def run(self, patience: float = EVER) -> None:
-        """Run until nothing moves.
+        """Run until nothing moves; see `decisions`."""
+        for _ in self.decisions(patience):
+            pass
+
+    def decisions(self, patience: float = EVER) -> Iterator[CycleResult]:
+        """Run until nothing moves; yield every decision of the scheduler before it is carried out, which makes it live.
 
         Parameters
         ----------
@@ -131,15 +152,18 @@ class Simulation(Lives):
         """
         end = self.now + patience
         self.n_runs += 1
-        while not self.circle:
+        while not self.circle and not self.hit_limit:
             if len(self.steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
-            elif self._queue.has_active:
-                self._schedule(self._queue.pop())
+            elif self._queue.has_active or (self._queue and not self._leaving):
+                row = self._queue.pop()
+                if not self._notice_round(row):
+                    break
+                result = self._decide(row)
+                yield result
+                self._carry_out(result)
             elif self._leaving:
                 self._let_go(*self._leaving.pop(0))
-            elif self._queue:
-                self._schedule(self._queue.pop())
             elif self._dirty:
                 self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
@@ -148,6 +172,17 @@ class Simulation(Lives):
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
+
+    def _notice_round(self, row: int) -> bool:
+        """Count the round in which a pod is tried; return False where that would be one too many."""
+        if row in self._in_round or not self.rounds:
+            if self.rounds >= self.max_rounds:
+                self.hit_limit = True
+                return False
+            self.rounds += 1
+            self._in_round.clear()
+        self._in_round.add(row)
+        return True
 
     def retry_pending(self) -> None:
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
@@ -214,9 +249,12 @@ class Simulation(Lives):
 
     def _sync(self, owner: Owner) -> None:
         claim_pods(self, owner)
+        not_replaced = Counter(self._not_replaced.get(owner.ref.key, ()))
         for action in self._actions(owner):
             if isinstance(action, Create):
-                if owner.is_cut_short or not self.create(owner, action):
+                if not_replaced[action.index, action.node]:
+                    not_replaced[action.index, action.node] -= 1
+                elif owner.is_cut_short or not self.create(owner, action):
                     break
             else:
                 self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
@@ -317,11 +355,15 @@ class Simulation(Lives):
         state.template, state.min_ready = deployment.template, deployment.min_ready
         return state
 
-    def _schedule(self, row: int) -> None:
+    def _decide(self, row: int) -> CycleResult:
         self._recount()
         result = schedule_pod(self.session, row)
         if self.on_decision is not None:
             self.on_decision(result)
+        return result
+
+    def _carry_out(self, result: CycleResult) -> None:
+        row = result.pod
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
             self.bind(row, result.row)
             return
@@ -329,8 +371,7 @@ class Simulation(Lives):
         self.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
             return  # a real scheduler tries again, with the same result
-        rejectors = result.filter.rejectors() if result.filter is not None else frozenset()
-        self._queue.add_rejected(row, rejectors)
+        self._queue.add_rejected(row, rejectors_of(result))
         self._tell_provisioner()
         post_filter = result.post_filter
         if post_filter is None:

@@ -219,6 +219,8 @@ class PodMaker:
         prefix = owner.ref.name
         if isinstance(owner, StatefulSetState):
             return f"{prefix}-{wanted.index}"
+        if isinstance(owner, ForeignState) and owner.ref.kind == "StatefulSet":
+            return wanted.revision
         if isinstance(owner, JobState) and wanted.index is not None:
             prefix = f"{prefix}-{wanted.index}"
         while True:

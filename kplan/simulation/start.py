@@ -27,7 +27,9 @@ QUIET = 3.25
 """Seconds without an event after which a cluster counts as being at rest, where a drain waits for that."""
 
 
-def start(session: Session, world: Snapshot, durations: Durations | None = None) -> Simulation:
+def start(
+    session: Session, world: Snapshot, durations: Durations | None = None, *, tries_pending: bool = True
+) -> Simulation:
     """Return a simulation of a cluster.
 
     Parameters
@@ -35,6 +37,7 @@ def start(session: Session, world: Snapshot, durations: Durations | None = None)
     session : a fork of its own, with listers of its own
     world : the cluster of the session, with all applied objects other than workloads
     durations : how long pods take; None for a simulation without a clock
+    tries_pending : as for `Simulation.take_in`
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
@@ -45,8 +48,8 @@ def start(session: Session, world: Snapshot, durations: Durations | None = None)
     known: list[tuple[ObservedPod, PodInfo]] = []
     for row in range(n_pods):
         info, place = infos[row], session.cluster.node_of[row]
-        if session.pod_ids.get(info.key) != row:
-            continue  # a pod that another question created
+        if row in session.refused:
+            continue
         node = names[place] if place != NOWHERE else info.pod.spec.node_name
         known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda entry: entry[0].order)
@@ -54,7 +57,7 @@ def start(session: Session, world: Snapshot, durations: Durations | None = None)
     maker = PodMaker(world, session.listers, session.config.release.number)
     disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
     simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
-    simulation.take_in(members)
+    simulation.take_in(members, tries_pending=tries_pending)
     if durations is None:
         simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
     else:

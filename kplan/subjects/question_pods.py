@@ -26,9 +26,11 @@ class QuestionPods(msgspec.Struct, frozen=True):
 
     def enter(self, session: Session) -> None:
         """Add the new pods to a fresh fork."""
-        for info in self.added:
-            session.cluster.add_pod(info)
         session.refused.update(self.refused)
+        for info in self.added:
+            row = session.cluster.add_pod(info)
+            if row not in self.refused:
+                session.pod_ids.setdefault(info.key, row)
 
     def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
         """Return the rows in `first` and then the pods of the question, without duplicates.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.effects import queue_run
+from kplan.simulation import cycles
 from tests.objects import head
 
 Object = dict[str, Any]
@@ -107,7 +107,7 @@ def _leader_and_follower() -> list[dict[str, Any]]:
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
 
-    assert plan.run.rounds == 2
+    assert plan.course.simulation.rounds == 2
     assert [change.action for change in plan.changes] == ["+", "+"]
     assert len({change.to_node for change in plan.changes}) == 1
 
@@ -174,24 +174,27 @@ def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
     objects = [node("a"), pod("web", "2", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
-    assert report["verdict"]["because"] == ["default/web-again1: Unschedulable"]
+    assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
     assert report["summary"]["placed"] == 1
 
 
-def test_pods_that_keep_being_evicted_are_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_run, "MAX_EVICTIONS", 0)
+def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycles, "MAX_RETURNS", 0)
     objects = [node("a"), pod("worker", "4", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
-    assert [(warning["code"], warning["object"]) for warning in report["warnings"]] == [
-        ("EvictionCycle", "Pod/default/worker")
+    assert [(warning["code"], warning["message"]) for warning in report["warnings"]] == [
+        ("EvictionCycle", "default/big and default/worker preempt each other again and again")
+    ]
+    assert [(change["pod"], change["action"], change["reason"]) for change in report["changes"][1:]] == [
+        ("default/worker", "!", "keeps being evicted wherever its controller puts it")
     ]
 
 
 def test_a_limit_of_rounds_is_told() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
 
-    assert plan.run.hit_limit
+    assert plan.course.simulation.hit_limit
     assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
 
 

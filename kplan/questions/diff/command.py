@@ -274,11 +274,12 @@ def _answers(
 def _ask(question: Subject, output: OutputFlags, *, is_change: bool) -> Plan | QueuePlan | Report:
     """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
     from kplan.cluster.in_order import place_in_order
+    from kplan.effects.queue_course import WorkedOff
     from kplan.effects.queued import work_off
     from kplan.questions.updates import change_of
 
     if is_change:
-        change = change_of(question, "auto", "plan", showing_of(output, ()), to_rest=True)
+        change = change_of(question, "auto", "plan", showing_of(output, ()), queue=WorkedOff())
         if change is not None:
             return change
     if question.manifests is None and not question.names_pods:

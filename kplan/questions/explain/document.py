@@ -13,6 +13,7 @@ from kplan.answers.placement_report import placement_report
 from kplan.answers.verdict import DEFAULT_FAIL_ON
 from kplan.api.core import Node, Pod
 from kplan.cluster.base import Base
+from kplan.cluster.in_order import decide_in_order
 from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
@@ -107,7 +108,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     if pod.spec.node_name:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
     question = base.resolve([key])
-    plan = base.decide(question, lambda session: run_in_order(session, question.rows, settle_preemption=False))
+    plan = decide_in_order(base, question)
     return Whereabouts(None, plan.placements[0], make_context=plan.make_context)
 
 

@@ -56,7 +56,9 @@ _STYLES: Mapping[StepEvent, Style] = {
 
 def is_change(document: PlanReport) -> bool:
     """Return whether a report is about a change that controllers carry through."""
-    return document.command == "drain" or bool(document.workloads) or bool(document.timeline)
+    if document.command == "drain" or document.timeline:
+        return True
+    return any(workload.change is not Change.NONE or _is_subject(workload) for workload in document.workloads)
 
 
 def change_sentence(document: PlanReport) -> str:

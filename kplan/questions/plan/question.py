@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
+    from kplan.effects.queue_course import WorkedOff
     from kplan.effects.queue_plan import QueuePlan
     from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
@@ -42,7 +43,7 @@ class Plan(AboutPods, frozen=True):
         """Return the PlanReport."""
         from kplan.questions.updates import change_of
 
-        change = change_of(subject, self.rollout, self.command, showing)
+        change = change_of(subject, self.rollout, self.command, showing, queue=self._before(subject))
         if change is not None:
             return change
         from kplan.effects.queue_plan import MOST_TIES
@@ -68,9 +69,10 @@ class Plan(AboutPods, frozen=True):
         from kplan.odds.of_pods import in_queue
         from kplan.questions.updates import drawn_update
 
-        update = subject.update()
+        queue = self._before(subject)
+        update = subject.update(even_new=queue is not None)
         if update is not None:
-            return update.base, drawn_update(update.workloads, self.rollout)
+            return update.base, drawn_update(update.workloads, self.rollout, queue)
         return subject.base, partial(
             in_queue,
             pods=tuple(subject.pods),
@@ -78,6 +80,16 @@ class Plan(AboutPods, frozen=True):
             recreate=self.recreate,
             max_rounds=self.max_rounds,
         )
+
+    def _before(self, subject: Subject) -> WorkedOff | None:
+        """Return the queue that is worked off before new manifests are applied; None for those of running workloads."""
+        from kplan.effects.queue_course import WorkedOff
+        from kplan.subjects.incoming import IncomingPod
+
+        if subject.manifests is None or subject.has_updates:
+            return None
+        named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
+        return WorkedOff(named, not self.only_these, self.recreate, self.max_rounds)
 
 
 class Queue(Question, frozen=True):

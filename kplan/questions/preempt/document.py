@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
+from kplan.answers.new_nodes import before_growth
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
@@ -20,14 +21,12 @@ from kplan.documents.placement import Outcome, PodPlacement, Rejection
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
+from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import plan_queue
-from kplan.framework.queue import enqueue
 from kplan.preemption import PreemptionResult
+from kplan.simulation.turns import in_turn
 
 _MOST_NODES = 5
-
-FOLLOW_ROUNDS = 1
-"""The queue is worked off once: a replacement that fits nowhere is reported as pending, and not tried again."""
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -40,7 +39,7 @@ class Followed(msgspec.Struct, frozen=True):
 def pending_in_turn(base: Base) -> list[str]:
     """List the pending pods that kube-scheduler tries, NAMESPACE/NAME, in the order of the scheduling queue."""
     session = base.session
-    queue = enqueue(session, base.pending().rows)
+    queue = in_turn(session, base.pending().rows)
     return [session.cluster.pods.infos[queued.pod].key for queued in queue if queued.place is QueuePlace.ACTIVE]
 
 
@@ -133,22 +132,26 @@ def follow_victims(base: Base, pods: Iterable[PodLike], *, with_map: bool = Fals
     ----------
     with_map : return every node before and after, too
     """
-    plan = plan_queue(base, base.queue_of(pods), recreate=True, max_rounds=FOLLOW_ROUNDS)
-    run = plan.run
-    infos, names = plan.after.pods.infos, plan.after.nodes.names
-    last = {attempt.pod: placement for attempt, placement in zip(run.attempts, plan.placements, strict=True)}
+    plan = plan_queue(base, WorkedOff(tuple(pods)))
+    course, infos = plan.course, plan.after.pods.infos
+    replaced_by, unreplaced = course.simulation.replaced_by, course.simulation.unreplaced
+    last = dict(zip(course.attempts, plan.placements, strict=True))
     aftermath = []
-    for eviction in run.evictions:
-        replacement = eviction.successor
+    for removal in course.simulation.removals:
+        if removal.by is None:
+            continue
+        replacement = replaced_by.get(removal.pod.row)
         placement = None if replacement is None else last.get(replacement)
         aftermath.append(
             Aftermath(
-                victim=infos[eviction.pod].key,
-                by=infos[eviction.by].key,
-                from_node=names[eviction.row],
+                victim=removal.pod.key,
+                by=removal.by,
+                from_node=removal.pod.node,
                 recreated_as=None if replacement is None else infos[replacement].key,
-                circling=run.origin.get(eviction.pod, eviction.pod) in run.circling,
+                circling=bool(course.simulation.circle) and removal.pod.row in unreplaced,
                 placement=None if placement is None else placement.to_document(()),
             )
         )
-    return Followed(tuple(aftermath), cluster_map(plan.before, plan.after) if with_map else UNSET)
+    return Followed(
+        tuple(aftermath), cluster_map(before_growth(plan.before, plan.after), plan.after) if with_map else UNSET
+    )

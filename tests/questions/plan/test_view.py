@@ -87,6 +87,6 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     report = document(node("n", cpu="2"), low, pod("high", cpu="2"))
     shown = text(report)
 
-    assert report.verdict.counted[0].object == "default/low-again1"
+    assert report.verdict.counted[0].object == "default/web-1"
     assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
     assert "low-again1" not in shown

@@ -2,7 +2,7 @@
 
 from kplan.documents.queue import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
-from kplan.framework.queue import SchedulingQueue, enqueue
+from kplan.simulation.turns import in_turn
 from tests.framework.fakes import plugin, pod, profile, session
 
 BY_PRIORITY = plugin("Sort", sort_key=lambda info: -info.priority)
@@ -15,7 +15,7 @@ def gate(info):
 def test_active_pods_stand_in_the_order_of_the_queue_sort_plugin_and_then_by_name():
     made = session([BY_PRIORITY], pods=[pod("b"), pod("c", priority=5), pod("a"), pod("d", priority=-1)])
 
-    assert [each.pod for each in enqueue(made, range(4))] == [1, 2, 0, 3]
+    assert [each.pod for each in in_turn(made, range(4))] == [1, 2, 0, 3]
 
 
 def test_the_others_stand_apart_with_the_reason():
@@ -29,7 +29,7 @@ def test_the_others_stand_apart_with_the_reason():
     ]
     made = session([BY_PRIORITY, plugin("Gate", pre_enqueue=gate)], pods=pods)
 
-    found = [(each.pod, each.place, each.reason) for each in enqueue(made, range(6))]
+    found = [(each.pod, each.place, each.reason) for each in in_turn(made, range(6))]
     assert found == [
         (3, QueuePlace.ACTIVE, "priority 7, created 2026-03-01T09:00:00Z"),
         (4, QueuePlace.ACTIVE, "priority 0, not created yet, nominated to b"),
@@ -40,19 +40,9 @@ def test_the_others_stand_apart_with_the_reason():
     ]
 
 
-def test_pods_can_be_added_while_the_queue_is_worked_off():
-    made = session([BY_PRIORITY], pods=[pod("a", priority=1), pod("b", priority=3), pod("c", priority=2)])
-    queue = SchedulingQueue(made)
-    queue.add(0)
-    queue.add(1)
-    assert (len(queue), queue.pop()) == (2, 1)
-    queue.add(2)
-    assert ([queue.pop(), queue.pop()], len(queue)) == ([2, 0], 0)
-
-
 def test_without_a_queue_sort_plugin_pods_stand_by_name():
     made = session([], pods=[pod("b", priority=9), pod("a")])
-    assert [each.pod for each in enqueue(made, range(2))] == [1, 0]
+    assert [each.pod for each in in_turn(made, range(2))] == [1, 0]
 
 
 def test_every_profile_is_ordered_by_the_one_queue_sort_plugin():
@@ -60,4 +50,4 @@ def test_every_profile_is_ordered_by_the_one_queue_sort_plugin():
     pods = [pod("a", scheduler="one"), pod("b", scheduler="other", priority=1), pod("c", scheduler="one", priority=2)]
     made = session([BY_PRIORITY], pods=pods, profiles=[one, other])
 
-    assert [each.pod for each in enqueue(made, range(3))] == [2, 1, 0]
+    assert [each.pod for each in in_turn(made, range(3))] == [2, 1, 0]

@@ -1,4 +1,4 @@
-"""The scheduling queue, as a scheduler that has just started would fill it.
+"""The turns of pending pods in the scheduling queue, as a scheduler that has just started would fill it.
 
 Such a scheduler has made no attempts yet, so no pod is backing off: a pod that may be tried is active, in the order of
 the profile's QueueSort plugin, and every other pod has a reason why it is not.
@@ -7,10 +7,7 @@ Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go resp
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
-from random import Random
-from typing import Any
 
 import msgspec
 
@@ -26,59 +23,22 @@ class QueuedPod(msgspec.Struct, frozen=True):
     reason: str  #: why it has this place, for people; for a gated pod kube-scheduler's own text
 
 
-class SchedulingQueue:
-    """The active pods, in scheduling order.
-
-    Parameters
-    ----------
-    draws : draws among pods with equal keys; without it the first by name wins
-    """
-
-    def __init__(self, session: Session, draws: Random | None = None) -> None:
-        self._session = session
-        self._draws = draws
-        sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
-        self._sorter = sorters[0] if sorters else None
-        self._heap: list[tuple[Any, str, int]] = []
-
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    def add(self, pod: int) -> None:
-        """Add an active pod; among pods with equal keys the name decides."""
-        heapq.heappush(self._heap, (self.sort_key(pod), self._session.cluster.pods.infos[pod].key, pod))
-
-    def pop(self) -> int:
-        """Remove and return the pod whose turn it is."""
-        if self._draws is None:
-            return heapq.heappop(self._heap)[2]
-        equal = [heapq.heappop(self._heap)]
-        while self._heap and self._heap[0][0] == equal[0][0]:
-            equal.append(heapq.heappop(self._heap))
-        chosen = equal.pop(self._draws.randrange(len(equal)) if len(equal) > 1 else 0)
-        for entry in equal:
-            heapq.heappush(self._heap, entry)
-        return chosen[2]
-
-    def sort_key(self, pod: int) -> Any:
-        """Return the QueueSort plugin's key; kube-scheduler requires the same QueueSort plugin in all profiles."""
-        return 0 if self._sorter is None else self._sorter.sort_key(self._session.cluster.pods.infos[pod])
-
-
-def enqueue(session: Session, pods: Iterable[int]) -> list[QueuedPod]:
+def in_turn(session: Session, pods: Iterable[int]) -> list[QueuedPod]:
     """Return the places of pending pods: the active pods in scheduling order, then the others by place and name."""
-    active = SchedulingQueue(session)
+    active: list[int] = []
     others: list[QueuedPod] = []
     for pod in pods:
         inactive = _inactive(session, pod)
         if inactive is None:
-            active.add(pod)
+            active.append(pod)
         else:
             others.append(inactive)
     infos = session.cluster.pods.infos
     others.sort(key=lambda queued: (queued.place.value, infos[queued.pod].key))
-    in_turn = [active.pop() for _ in range(len(active))]
-    return [QueuedPod(pod, QueuePlace.ACTIVE, _reason(session, pod)) for pod in in_turn] + others
+    # kube-scheduler requires the same QueueSort plugin in all profiles.
+    sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
+    active.sort(key=lambda pod: (sorters[0].sort_key(infos[pod]) if sorters else 0, infos[pod].key))
+    return [QueuedPod(pod, QueuePlace.ACTIVE, _reason(session, pod)) for pod in active] + others
 
 
 def _inactive(session: Session, pod: int) -> QueuedPod | None:
