@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.phases import busy
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def explain(
         str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace, where the argument does not name one.")
     ] = "",
     choice: PodChoiceFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

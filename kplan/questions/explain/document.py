@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
+from kplan.answers.new_nodes import with_new_nodes
 from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.placement_report import placement_report
 from kplan.answers.verdict import DEFAULT_FAIL_ON
 from kplan.api.core import Node, Pod
+from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
-from kplan.cluster.in_order import decide_in_order
+from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
+from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, PlacementReport
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
@@ -31,6 +35,8 @@ class Whereabouts(Answer):
 
     node: str | None  #: the node on which it runs; None for a pending pod
     placement: Placement  #: the decision about it, as if it were pending
+    adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
+    nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
 
     def current(self) -> Current | None:
         """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
@@ -78,7 +84,28 @@ def whereabouts_report(
         max_listed=max_listed,
     )
     listed = zip(report.placements, whereabouts, strict=False)
-    return replace(report, placements=tuple(replace(placement, current=pod.current()) for placement, pod in listed))
+    placements = [
+        replace(placement, current=pod.current())
+        for shown, pod in listed
+        for placement in with_new_nodes([shown], pod.adds)
+    ]
+    changes = [pod.nodes for pod in whereabouts if pod.nodes is not None]
+    return replace(report, placements=tuple(placements), nodes=_together(changes) if changes else UNSET)
+
+
+def _together(changes: Sequence[NodeChanges]) -> NodeChanges:
+    """Return what an autoscaler does for pods of which each is looked at alone; several have no price together."""
+    if len(changes) == 1:
+        return changes[0]
+    return replace(
+        changes[0],
+        added=tuple(node for change in changes for node in change.added),
+        unhelped={pod: why for change in changes for pod, why in change.unhelped.items()},
+        events={pod: text for change in changes for pod, text in change.events.items()},
+        existing={node: pods for change in changes for node, pods in change.existing.items()},
+        elsewhere={pod: node for change in changes for pod, node in change.elsewhere.items()},
+        price=NodePrices(before=changes[0].price.before, after=None),
+    )
 
 
 def refuse_many(keys: Sequence[str], nodes: Sequence[Node]) -> None:
@@ -107,9 +134,8 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         raise error
     if pod.spec.node_name:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
-    question = base.resolve([key])
-    plan = decide_in_order(base, question)
-    return Whereabouts(None, plan.placements[0], make_context=plan.make_context)
+    plan = place_in_order(base, [key])
+    return Whereabouts(None, plan.placements[0], adds=plan.adds, nodes=plan.nodes, make_context=plan.make_context)
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:
