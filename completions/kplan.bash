@@ -54,6 +54,9 @@ _kplan() {
     case "$previous" in
         --namespace|-n) _kplan_names namespaces; return ;;
         --selector|-l) return ;;
+        --autoscaler) _kplan_words auto karpenter cluster-autoscaler none; return ;;
+        --node-groups) _kplan_files; return ;;
+        --instance-types) _kplan_files; return ;;
         --snapshot|-s) _kplan_files; return ;;
         --kubeconfig) _kplan_files; return ;;
         --context) _kplan_names contexts; return ;;
@@ -100,9 +103,6 @@ _kplan() {
         --as-deployment) return ;;
         --workers) return ;;
         --dask) return ;;
-        --autoscaler) _kplan_words auto karpenter cluster-autoscaler none; return ;;
-        --node-groups) _kplan_files; return ;;
-        --instance-types) _kplan_files; return ;;
         --max-rounds) return ;;
         --save) _kplan_files; return ;;
         --output|-o) _kplan_words yaml json table name junit github sarif; return ;;
@@ -136,7 +136,7 @@ _kplan() {
     esac
     case "$path" in
         "kplan") words="explain place plan preempt pods drain nodes remedy capacity check diff ask show snapshot config mcp schema completion --version --debug -h --help" ;;
-        "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
+        "kplan explain") words="--namespace -n --all-namespaces -A --selector -l --autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan place") words="--runs --rollout --run-cronjobs --timeline --start --stop --run --node-start --until --for --min-ready --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --run-cronjobs --timeline --start --stop --run --node-start --until --for --min-ready --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --workers --dask --autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
         "kplan preempt") words="--settle-preemption --follow --no-follow --run-cronjobs --all-namespaces -A --selector -l --filename -f --kustomize -k --namespace -n --validate --replicas --as-deployment --autoscaler --node-groups --instance-types --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --apply-recommendations --recommendations --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help --help-all" ;;
