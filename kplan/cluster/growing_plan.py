@@ -62,6 +62,14 @@ def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[Input
     return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *warnings))))
 
 
+def run_of(base: Base, question: QuestionPods, session: Session, *, settle_preemption: bool) -> Run:
+    """Return the run that places pods in their order in a session, with the nodes that an autoscaler makes for them."""
+    growth = growth_of(base)
+    if growth is None:
+        return run_in_order(session, question.rows, settle_preemption=settle_preemption)
+    return _Course(base, question, growth, settle_preemption=settle_preemption).run(session)
+
+
 class _Round(msgspec.Struct, frozen=True):
     """What an autoscaler adds, and the pods that are tried again then."""
 

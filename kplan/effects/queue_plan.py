@@ -34,6 +34,7 @@ from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.session import Session
 from kplan.simulation.cluster_state import Removal
+from kplan.simulation.joining import comes_with_node
 from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_changes
 from kplan.simulation.turns import QueuedPod, in_turn
 from kplan.subjects.question_pods import QuestionPods
@@ -98,7 +99,8 @@ class QueuePlan(Answer):
                 latest[first] = replaced_by.get(row)
                 removed[first] = removal
         covered = set(latest.values())
-        latest |= {row: row for row, pod in simulation.pods.items() if pod.is_new and row not in covered}
+        new = (row for row, pod in simulation.pods.items() if pod.is_new and not comes_with_node(simulation, pod))
+        latest |= {row: row for row in new if row not in covered}
         changes = [self._change(first, current, removed.get(first), last) for first, current in latest.items()]
         return tuple(with_siblings(changes, self.after))
 

@@ -17,6 +17,7 @@ from kplan.documents.placement import Outcome
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.change import ChangePlan
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.joining import comes_with_node
 
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 
@@ -52,7 +53,6 @@ class Fates:
     def __init__(self, base: Base, change: ChangePlan) -> None:
         self._simulation = change.simulation
         self._change = change
-        self._joined = frozenset(node.metadata.name for node in change.simulation.joined)
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
@@ -82,7 +82,7 @@ class Fates:
             elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
                 came.setdefault(step.workload, []).append(self._was_pending[step.pod])
         for pod in self._simulation.pods.values():
-            if pod.is_new and not self._comes_with_node(pod):
+            if pod.is_new and not comes_with_node(self._simulation, pod):
                 owner = self._simulation.owner(pod.row)
                 came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
         for workload, pod in self._simulation.finished:
@@ -90,10 +90,6 @@ class Fates:
                 came.setdefault(workload, []).append(pod)
         for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
             yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
-
-    def _comes_with_node(self, pod: ObservedPod) -> bool:
-        """Return whether a pod is one of those that a new node starts with."""
-        return bool(pod.target) and pod.node == pod.target and pod.node in self._joined
 
     def _not_of_the_change(self) -> set[str]:
         """Return pods that were pending before, their replacements, and the replacements of pods that they preempt."""

@@ -11,7 +11,7 @@ import msgspec
 
 from kplan.api.core import Node, PersistentVolumeClaim
 from kplan.config.model import Profile, SchedulerConfiguration
-from kplan.engine.cluster import Cluster
+from kplan.engine.cluster import Change, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin, ReservedObjects, ReservedObjectsPlugin
@@ -61,6 +61,7 @@ class Session:
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
         self.n_joined = 0  #: how many nodes have joined since
+        self.earlier: list[Change] = []  #: the changes before nodes joined last, which the cluster's log does not hold
         self._build_frameworks()
 
     def _build_frameworks(self) -> None:
@@ -147,6 +148,7 @@ class Session:
         """
         reserved = self._reserved
         self.listers.store(self.reserved_objects())
+        self.earlier += self.cluster.log
         self.cluster = self.cluster.grown(self.cluster.nodes.grown(nodes))
         self.n_joined += len(nodes)
         self._build_frameworks()

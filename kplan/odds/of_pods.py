@@ -9,6 +9,7 @@ from msgspec import structs
 
 from kplan.api.references import object_name
 from kplan.cluster.base import Base, PodLike
+from kplan.cluster.growing_plan import run_of
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE
@@ -20,7 +21,7 @@ from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.preemption import DefaultPreemption
 from kplan.simulation.turns import in_turn
 from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Run, nominates, run_in_order
+from kplan.subjects.sequence import Run, nominates
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def in_order(
                 framework.post_filter_plugins = [
                     plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
                 ]
-        run = run_in_order(session, question.rows, settle_preemption=settle_preemption)
+        run = run_of(base, question, session, settle_preemption=settle_preemption)
         return Begun(session, run, lambda: question.rows)
 
     return _prepared(base, question, begun, is_single=is_single, settles=settle_preemption)
@@ -85,21 +86,22 @@ def _queued(base: Base, question: QuestionPods) -> QuestionPods:
 def _prepared(
     base: Base, question: QuestionPods, begin: Callable[[BranchRandom], Begun], *, is_single: bool, settles: bool
 ) -> Prepared:
-    names = base.session.cluster.nodes.names
+    n_nodes = len(base.session.cluster)
     pods = _pods(base, question)
 
     def carry_out(generator: BranchRandom) -> Ending:
         begun = begin(generator)
         session = begun.session
-        if base.options.sample and not is_single and names:
-            session.sampling.start_index = generator.draw(len(names))
+        if base.options.sample and not is_single and n_nodes:
+            session.sampling.start_index = generator.draw(n_nodes)
         violates = False
         messages: dict[int, str] = {}
         for result in begun.run:
             violates |= settles and result.pod not in question.besides and _violates(result)
             messages[result.pod] = result.message
-        infos, node_of = session.cluster.pods.infos, session.cluster.node_of
-        evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
+        infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
+        log = (*session.earlier, *session.cluster.log)
+        evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0)
         ends: dict[str, End] = {}
         unplaced: dict[str, str] = {}
         for pod, row in zip(pods, begun.latest(), strict=True):

@@ -71,6 +71,13 @@ def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
                 _start(simulation, pod)
 
 
+def comes_with_node(simulation: Simulation, pod: ObservedPod) -> bool:
+    """Return whether a pod is one of those that a node that has joined starts with."""
+    row_of, n_joined = simulation.session.cluster.nodes.row_of, len(simulation.joined)
+    is_there = bool(pod.target) and pod.node == pod.target
+    return is_there and row_of[pod.node] >= len(row_of) - n_joined
+
+
 def _start(simulation: Simulation, pod: Pod) -> None:
     """Have a pod run that no controller of the simulation makes, such as a static pod."""
     info = PodInfo(pod)

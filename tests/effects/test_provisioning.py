@@ -10,6 +10,8 @@ import yaml
 
 import kplan
 from kplan.questions.drain.question import Drain
+from kplan.questions.explain.question import Explain
+from kplan.questions.plan.question import Plan
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -124,3 +126,26 @@ def test_the_question_as_a_value_follows_the_autoscaler_of_its_base() -> None:
     report = Drain(nodes=(DRAINED,)).answer(planner_of())
     assert report.nodes.autoscaler.name == "karpenter"
     assert report.summary.pending == 0
+
+
+def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
+    report = Plan().answer(planner_of(*agent()))
+    ends = {change.pod: change.to_node for change in report.changes}
+    assert set(ends) == {f"shop/report-6d-{number}" for number in (1, 2, 3)} | {"shop/train-6d-1"}
+    assert [node.name for node in report.nodes.added] == ["general-new-1"]
+    assert ends["shop/train-6d-1"] is None
+    assert report.verdict.because == ("shop/train-6d-1: Unschedulable",)
+
+
+def test_odds_are_of_new_nodes_too() -> None:
+    pods = ["shop/report-6d-1", "shop/report-6d-2", "shop/report-6d-3"]
+    odds = planner_of().odds(pods, runs=3, seed=1)
+    assert all(counts.get("pending", 0) == 0 for counts in odds.counts.values())
+    assert any(node.startswith("general-new") for counts in odds.counts.values() for node in counts)
+
+
+def test_a_pending_pod_is_explained_by_the_node_that_comes_for_it() -> None:
+    planner = planner_of()
+    report = Explain(names=("shop/report-6d-2", "shop/train-6d-1")).answer(planner)
+    assert "accelerator" in report.nodes.unhelped["shop/train-6d-1"]["general"][0]
+    assert report.placements[1].outcome == "Unschedulable"
