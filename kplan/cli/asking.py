@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kplan.effects.subject import Subject
 
 
+_OPTIONS = {"limit": "--max", "only_these": "--only-given"}
+"""Parameter -> its option, where that has another name."""
+
+
 class Asked(Protocol):
     """A question whose answer is a report: one of `kplan.questions`."""
 
@@ -38,7 +42,7 @@ def options_named() -> Iterator[None]:
 
 def option_of(parameter: str) -> str:
     """Return the option that sets a parameter: ``--node-start`` for ``node_start``."""
-    return f"--{parameter.replace('_', '-')}"
+    return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
 
 
 def reply(

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from kplan.cli.answer import showing_of
-from kplan.cli.flags import OutputFlags
 from kplan.cli.help import MORE
-from kplan.cli.no_effect import tell_no_effect
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from kplan.documents.base import Condition
-    from kplan.documents.plan import PlanReport
     from kplan.effects.clock import Clock
-    from kplan.effects.subject import Subject
-    from kplan.simulation.applying import Rollout
 
 _WHICH = "[WORKLOAD=]DURATION"
 _LONGEST = 366 * 24 * 3600.0
@@ -181,49 +174,3 @@ def _read(option: str, values: Sequence[str]) -> dict[str, float]:
             raise UsageError(f"{option} {value}: {which} is no single workload", hint="write KIND/[NS/]NAME, or *")
         seconds[f"{reference.kind.name}/{reference.namespace}/{reference.name}"] = length
     return seconds
-
-
-def check_alone(flags: TimelineFlags, others: Mapping[str, object]) -> None:
-    """Raise UsageError for an option that does not go with --timeline."""
-    flags.check()
-    for name, value in others.items():
-        if flags.has_clock and value:
-            raise UsageError(f"--timeline and {name} do not go together", hint="leave one of them out")
-
-
-def timed_change(
-    question: Subject,
-    command: str,
-    flags: TimelineFlags,
-    *,
-    rollout: str,
-    output: OutputFlags,
-    fail_on: Sequence[Condition],
-    quiet: bool,
-) -> PlanReport:
-    """Return the report about manifests and pending pods, with a clock."""
-    from kplan.effects.clock import Clock
-    from kplan.effects.decisions import Decisions
-    from kplan.effects.report import change_report
-    from kplan.effects.timeline import Apply, carry_out_in_time
-
-    update = question.update(even_new=True)
-    base, written = (question.base, []) if update is None else update
-    showing, clock = showing_of(output, fail_on), flags.clock() or Clock()
-    decisions = Decisions.of(showing, question.origins)
-    plan = carry_out_in_time(
-        base,
-        [Apply(0.0, written)],
-        clock.durations(base),
-        until=clock.look,
-        rollout=cast("Rollout", rollout),
-        decisions=decisions,
-        retries_pending=command == "plan",
-        runs_for=clock.runs_for,
-    )
-    if not quiet:
-        if clock.node_start and base.autoscaler is None:
-            tell_no_effect("--node-start", "no autoscaler is followed, so that no node comes")
-        for option, which in clock.unused(plan):
-            tell_no_effect(f"--{option}", f"no pod of {which} comes, goes or ends")
-    return change_report(base, replace(plan, min_ready=clock.min_ready), command, showing, decisions)

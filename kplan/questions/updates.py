@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
+    from kplan.effects.clock import Clock
     from kplan.effects.queue_course import WorkedOff
     from kplan.effects.subject import Subject
     from kplan.odds.runs import Drawn
@@ -20,14 +22,23 @@ if TYPE_CHECKING:
 
 
 def change_of(
-    subject: Subject, rollout: RolloutMode, command: str, showing: Showing, *, queue: WorkedOff | None = None
+    subject: Subject,
+    rollout: RolloutMode,
+    command: str,
+    showing: Showing,
+    *,
+    clock: Clock | None = None,
+    queue: WorkedOff | None = None,
 ) -> PlanReport | None:
     """Return the report about manifests if any of them are in the cluster already; None where all are new.
 
     Parameters
     ----------
+    clock : return the report also where all are new, or there are none, with the times at which all happens
     queue : is worked off before, whatever the manifests change; then there is a report also where all of them are new
     """
+    if clock is not None:
+        return _in_time(subject, rollout, command, showing, clock)
     update = subject.update(even_new=queue is not None)
     if update is None:
         return None
@@ -46,6 +57,31 @@ def change_of(
         showing,
         decisions,
     )
+
+
+def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:
+    from kplan.effects.decisions import Decisions
+    from kplan.effects.report import change_report
+    from kplan.effects.timeline import Apply, carry_out_in_time
+
+    update = subject.update(even_new=True)
+    base, workloads = (subject.base, []) if update is None else update
+    decisions = Decisions.of(showing, subject.origins)
+    plan = carry_out_in_time(
+        base,
+        [Apply(0.0, workloads)],
+        clock.durations(base),
+        until=clock.look,
+        rollout=rollout,
+        decisions=decisions,
+        retries_pending=command == "plan",
+        runs_for=clock.runs_for,
+    )
+    if clock.node_start and base.autoscaler is None:
+        showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
+    for name, which in clock.unused(plan):
+        showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+    return change_report(base, dataclasses.replace(plan, min_ready=clock.min_ready), command, showing, decisions)
 
 
 def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode, queue: WorkedOff | None = None) -> Drawn:

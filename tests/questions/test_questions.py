@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import jsonschema
 import pytest
 
 import kplan
+from kplan.effects.clock import Clock
 from kplan.errors import InputError, UsageError
 from kplan.questions import (
     Capacity,
@@ -24,6 +26,7 @@ from kplan.questions import (
     Preempt,
     Queue,
     Remedy,
+    Runbook,
     Shapes,
     Shrink,
     WhatIf,
@@ -57,6 +60,17 @@ SAME: list[tuple[Question, list[str]]] = [
         Drain(("general-a-1",), how="one-by-one", options=DrainOptions(force=True)),
         ["drain", "general-a-1", "--one-by-one", "--force"],
     ),
+    (
+        Drain(("general-b-1",), timeline=Clock(start={"*": 20.0}, until=3600.0, min_ready="50%")),
+        ["drain", "general-b-1", "--timeline", "--start", "20s", "--until", "1h", "--min-ready", "50%"],
+    ),
+    (
+        Drain(("spot-a-1", "spot-b-1"), how="replace", timeline=Clock(node_start={"*": 30.0}), profile="aks"),
+        ["drain", "spot-a-1", "spot-b-1", "--timeline", "--profile", "aks", "--node-start", "30s"],
+    ),
+    (Runbook(("spot-a-1",), timeline=Clock()), ["drain", "spot-a-1", "--runbook", "--timeline"]),
+    (Plan(manifests=(WEB,), timeline=Clock(runs_for=60.0)), ["plan", WEB, "--for", "60s"]),
+    (Place(manifests=(WEB,), timeline=Clock()), ["place", WEB, "--timeline"]),
     (InTurn(question=Drain(("spot-a-1", "gpu-a-1"))), ["drain", "spot-a-1", "gpu-a-1", "--each"]),
     (InTurn(by="zone"), ["drain", "--each", "--by", "zone"]),
     (ManyRuns(question=Place(manifests=(WEB,)), runs=5, seed=3), ["place", WEB, "--runs", "5", "--seed", "3"]),
@@ -64,6 +78,11 @@ SAME: list[tuple[Question, list[str]]] = [
     (Explain(("deploy/shop/cart",)), ["explain", "deploy/shop/cart"]),
     (Capacity((WEB,), replicas=50), ["capacity", WEB, "--replicas", "50"]),
     (Capacity((WEB,), lose=1, of="zones"), ["capacity", WEB, "--zones"]),
+    (
+        Capacity((WEB,), workloads=("Deployment/shop/cart",), mix=(2, 1), limit=9),
+        ["capacity", WEB, "deploy/shop/cart", "--mix", "2:1", "--max", "9"],
+    ),
+    (Headroom(workloads=("Deployment/shop/cart",)), ["capacity", "--headroom", "deploy/shop/cart"]),
     (
         Shapes((WEB,), replicas=30, shapes=str(FIXTURES / "shapes.yaml")),
         ["capacity", WEB, "--replicas", "30", "--shapes", str(FIXTURES / "shapes.yaml")],
@@ -89,6 +108,7 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
         "summary",
         "verdict",
         "steps",
+        "timeline",
         "after",
         "workloads",
         "drains",
@@ -151,6 +171,53 @@ def test_an_answer_does_not_depend_on_earlier_questions(planner: kplan.Planner) 
 def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Question, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         planner.ask(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "command", "words"),
+    [
+        (Drain(("n",), surge=1), ["--surge", "1"], "{surge} needs {timeline}"),
+        (
+            Drain(("n",), timeline=Clock(), max_unavailable=1),
+            ["--timeline", "--max-unavailable", "1"],
+            "{max_unavailable} needs {rolling} or {replace}",
+        ),
+        (
+            Drain(("n",), how="rolling", timeline=Clock(), surge=1),
+            ["--timeline", "--rolling", "--surge", "1"],
+            "{surge} needs {replace}",
+        ),
+        (
+            Drain(("n",), how="one-by-one", timeline=Clock()),
+            ["--timeline", "--one-by-one"],
+            "{timeline} and {one_by_one} do not go together",
+        ),
+        (
+            InTurn(question=Drain(("n",), timeline=Clock())),
+            ["--timeline", "--each"],
+            "{timeline} and {each} do not go together",
+        ),
+        (
+            ManyRuns(question=Drain(("n",), timeline=Clock())),
+            ["--timeline", "--runs", "3"],
+            "{timeline} and {runs} do not go together",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_the_same_words_by_the_question_and_its_command(
+    planner: kplan.Planner, question: Question, command: list[str], words: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        planner.ask(question)
+    names = re.findall(r"{(\w+)}", words)
+    assert refused.value.message == words.format(**{name: name for name in names})
+    options = {name: f"--{name.replace('_', '-')}" for name in names}
+    assert words.format(**options) in invoke("drain", "n", *command, "--snapshot", "demo").stderr
+
+
+def test_two_ways_to_empty_nodes_are_refused(planner: kplan.Planner) -> None:
+    with pytest.raises(UsageError, match="lost and one_by_one are two ways to empty nodes"):
+        planner.drain(["general-a-1"], lost=True, one_by_one=True)
 
 
 @pytest.mark.parametrize(

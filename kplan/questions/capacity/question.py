@@ -115,8 +115,8 @@ class Capacity(Counting, frozen=True):
     def check(self) -> None:
         """Raise ParameterError for parameters that do not go together."""
         if self.limit is not None and self.replicas is not None and self.limit < self.replicas:
-            hint = f"leave out {{max}}: {{replicas}} {self.replicas} stops the count by itself"
-            raise ParameterError(f"{{max}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
+            hint = f"leave out {{limit}}: {{replicas}} {self.replicas} stops the count by itself"
+            raise ParameterError(f"{{limit}} {self.limit} is below {{replicas}} {self.replicas}", hint=hint)
         if self.preempt and self.lose:
             lost = "zones" if self.of == "zones" and self.lose == 1 else "lose"
             raise ParameterError(f"{{preempt}} does not go with {{{lost}}}", hint="leave one of them out")

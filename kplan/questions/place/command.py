@@ -8,6 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.asking import options_named, reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
@@ -19,9 +20,8 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
-from kplan.cli.phases import counted
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
+from kplan.cli.timeline import TimelineFlags
 from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import many_runs
@@ -73,39 +73,23 @@ def place(
     if not what and not manifests.filename and not manifests.kustomize and not is_chosen:
         hint = "name a manifest, a pod or a workload: kplan place web.yaml; or choose pending pods with -n, -l or -A"
         raise UsageError("nothing to place", hint=hint)
-    check_alone(time, {"--runs": runs})
+    time.check()
     sweeping.check()
+    from kplan.questions.place.question import Place
+
+    question = Place(rollout=rollout.value, timeline=time.clock())
+    with options_named():
+        question.check(is_drawn=runs is not None)
     showing = showing_of(output, fail_on_of(output, "place"))
     subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     if is_chosen and not subject.pods:
         subject = _pending(subject, choice, namespace)
-    if time.has_clock:
-        if subject.names_pods or subject.manifests is None:
-            hint = "give manifests, or ask kplan plan --timeline for when pending pods run"
-            raise UsageError("--timeline needs manifests", hint=hint)
-        with counted(_FOLLOWING, subject.base, quiet=verbosity.quiet):
-            timed = timed_change(
-                subject,
-                "place",
-                time,
-                rollout=rollout.value,
-                output=output,
-                fail_on=showing.fail_on or (),
-                quiet=verbosity.quiet,
-            )
-        emit(timed, output, verbosity, subject.manifests)
-        return
-    from kplan.questions.place.question import Place
-
-    question = Place(rollout=rollout.value)
     if runs is not None:
         odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
-        emit(odds, output, verbosity)
+        emit(odds, output, verbosity, subject.manifests)
         return
-    doing = _FOLLOWING if subject.has_updates else "deciding where pods go"
-    with counted(doing, subject.base, quiet=verbosity.quiet):
-        document = question.answer_about(subject, showing)
-    emit(document, output, verbosity, subject.manifests)
+    doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"
+    reply(question, subject, showing, output, verbosity, doing=doing)
 
 
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import UNSET
 
-from kplan.errors import UsageError
+from kplan.effects.clock import Clock
+from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, AboutPods, RolloutMode, Showing
 
 if TYPE_CHECKING:
@@ -29,12 +30,19 @@ class Place(AboutPods, frozen=True):
     ----------
     rollout : whether a workload of the cluster rolls out: where its template changes, always, or never
     settle_preemption : evict the victims of preemption, and try the pod again
+    timeline : a clock, so that the answer about manifests says when everything happens
     """
 
     command: ClassVar[Literal["place"]] = "place"
 
     rollout: RolloutMode = "auto"
     settle_preemption: bool = False
+    timeline: Clock | None = None
+
+    def check(self, *, is_drawn: bool = False) -> None:
+        """Raise ParameterError for what does not go with a clock."""
+        if self.timeline is not None and is_drawn:
+            raise ParameterError("{timeline} and {runs} do not go together", hint="leave one of them out")
 
     def subject(self, base: Base) -> Subject:
         """Return the pods, and a cluster that holds the other objects of the manifests."""
@@ -47,7 +55,10 @@ class Place(AboutPods, frozen=True):
         from kplan.cluster.in_order import place_in_order
         from kplan.questions.updates import change_of
 
-        change = change_of(subject, self.rollout, self.command, showing)
+        if self.timeline is not None and (subject.names_pods or subject.manifests is None):
+            hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
+            raise ParameterError("{timeline} needs manifests", hint=hint)
+        change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
         if change is not None:
             return change
         plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
@@ -63,6 +74,7 @@ class Place(AboutPods, frozen=True):
         from kplan.odds.of_pods import in_order
         from kplan.questions.updates import drawn_update
 
+        self.check(is_drawn=True)
         update = subject.update()
         if update is not None:
             return update.base, drawn_update(update.workloads, self.rollout)

@@ -8,6 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.asking import options_named, reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
@@ -21,10 +22,9 @@ from kplan.cli.flags import (
 )
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.phases import busy, counted
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.timeline import TimelineFlags, check_alone, timed_change
+from kplan.cli.timeline import TimelineFlags
 from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.errors import UsageError
 from kplan.questions.running import many_runs
@@ -32,7 +32,6 @@ from kplan.questions.running import many_runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kplan.documents.base import Report
 
 _DEFAULT_ROUNDS = 10
 
@@ -102,48 +101,40 @@ def plan(
         raise UsageError("--only-given needs manifests or pods", hint=hint)
     if queue and runs is not None:
         raise UsageError("--queue and --runs do not go together", hint="leave one of them out")
-    check_alone(time, {"--queue": queue, "--runs": runs, "--only-given": excludes_pending})
+    time.check()
+    if queue and time.has_clock:
+        raise UsageError("--timeline and --queue do not go together", hint="leave one of them out")
     sweeping.check()
+    from kplan.questions.plan.question import Plan, Queue
+
+    question = Plan(
+        rollout=rollout.value,
+        only_these=excludes_pending,
+        recreate=recreate,
+        max_rounds=max_rounds,
+        timeline=time.clock(),
+    )
+    with options_named():
+        question.check(is_drawn=runs is not None)
     output = saving(output, save)
     showing = showing_of(output, fail_on_of(output, "plan"))
     manifests, namespace = manifests.or_pods_of_namespace(what)
     subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    doing, base = "working through the scheduling queue", subject.base
-    only_these = excludes_pending
-    if not only_these and (choice.selector or namespace):
+    base = subject.base
+    if not excludes_pending and not time.has_clock and (choice.selector or namespace):
         known = base.world.pod_by_key
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
-        subject, only_these = replace(subject, pods=[*subject.pods, *chosen]), True
-    from kplan.questions.plan.question import Plan, Queue
-
-    question = Plan(rollout=rollout.value, only_these=only_these, recreate=recreate, max_rounds=max_rounds)
-    runs_once = runs is None and not queue
-    with counted(doing, base, quiet=verbosity.quiet) if runs_once else busy(doing, quiet=verbosity.quiet):
-        if queue:
-            document: Report = Queue(only_these=only_these).answer_about(subject, showing)
-        elif time.has_clock:
-            document = timed_change(
-                subject,
-                "plan",
-                time,
-                rollout=rollout.value,
-                output=output,
-                fail_on=showing.fail_on or (),
-                quiet=verbosity.quiet,
-            )
-        elif runs is not None:
-            document = many_runs(
-                question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity
-            )
-        else:
-            document = question.answer_about(subject, showing)
-            if subject.has_updates and not verbosity.quiet:
-                options = _passed_over(
-                    choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds
-                )
-                for option in options:
-                    tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
-    emit(document, output, verbosity, subject.manifests)
+        subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
+    if runs is not None:
+        odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
+        emit(odds, output, verbosity, subject.manifests)
+        return
+    if subject.has_updates and not (queue or time.has_clock or verbosity.quiet):
+        options = _passed_over(choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds)
+        for option in options:
+            tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
+    asked = Queue(only_these=question.only_these) if queue else question
+    reply(asked, subject, showing, output, verbosity, doing="working through the scheduling queue")
 
 
 def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bool, max_rounds: int) -> Iterator[str]:

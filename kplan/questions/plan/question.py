@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import UNSET
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
+from kplan.effects.clock import Clock
+from kplan.errors import ParameterError
 from kplan.questions.base import PLAIN, AboutPods, Manifest, PodName, Question, RolloutMode, Showing
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class Plan(AboutPods, frozen=True):
     only_these : leave out the other pending pods of the cluster
     recreate : controllers create evicted pods again
     max_rounds : stop after so many rounds over the pods that are left
+    timeline : a clock, so that the answer says when everything happens
     """
 
     command: ClassVar[Literal["plan"]] = "plan"
@@ -38,12 +41,21 @@ class Plan(AboutPods, frozen=True):
     only_these: bool = False
     recreate: bool = True
     max_rounds: int = DEFAULT_MAX_ROUNDS
+    timeline: Clock | None = None
+
+    def check(self, *, is_drawn: bool = False) -> None:
+        """Raise ParameterError for what does not go with a clock."""
+        if self.timeline is not None and (is_drawn or self.only_these):
+            other = "runs" if is_drawn else "only_these"
+            raise ParameterError(f"{{timeline}} and {{{other}}} do not go together", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
         from kplan.questions.updates import change_of
 
-        change = change_of(subject, self.rollout, self.command, showing, queue=self._before(subject))
+        self.check()
+        queue = self._before(subject)
+        change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline, queue=queue)
         if change is not None:
             return change
         from kplan.effects.queue_plan import MOST_TIES
@@ -69,6 +81,7 @@ class Plan(AboutPods, frozen=True):
         from kplan.odds.of_pods import in_queue
         from kplan.questions.updates import drawn_update
 
+        self.check(is_drawn=True)
         queue = self._before(subject)
         update = subject.update(even_new=queue is not None)
         if update is not None:
