@@ -21,14 +21,15 @@ from kplan.capacity.counting import Fit, Template, fill
 from kplan.cluster.base import Base
 from kplan.documents.capacity import Loss, Survival
 from kplan.documents.placement import Outcome
+from kplan.effects.change import begin
 from kplan.engine.node_table import NodeTable
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
-from kplan.subjects.incoming import with_objects
-from kplan.whatif.successors import claims_of_successors, is_recreated, successor
+from kplan.simulation.loop import Simulation
+from kplan.simulation.replacing import is_replaced, replacement
 
 MAX_LOSSES = 5_000
 """The largest number of combinations of nodes or zones to try."""
@@ -39,8 +40,6 @@ MAX_NUMBERS = 200
 _MOST_NAMED = 20
 _MOST_TABLES = 256
 """The number of cached node tables, each of which has nearly the size of the cluster's."""
-
-_ON_EACH_NODE = "DaemonSet"
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -225,10 +224,14 @@ class _Trials:
         return session, rows
 
     @cached_property
-    def _listers(self) -> Listers | None:
-        """The objects of the cluster, with the claims of recreated pods."""
-        claims = claims_of_successors(self._base.session.cluster.pods.infos, self._base.world)
-        return Listers(with_objects(self._base.world, claims)) if claims else None
+    def _simulation(self) -> Simulation:
+        """The controllers of the cluster, which say what they create in place of lost pods."""
+        return begin(self._base)
+
+    @property
+    def _listers(self) -> Listers:
+        """The objects of the cluster, with the claims of the pods that controllers create."""
+        return self._simulation.session.listers
 
     def _broken(self, loss: Lost, start: Session, replicas: Mapping[int, int], excused: set[int]) -> Broken | None:
         """Remove lost nodes and reschedule their pods; return the first one that finds no node and is not excused.
@@ -271,7 +274,9 @@ class _Trials:
         others = [
             pod
             for pod in there
-            if pod not in replicas and infos[pod].priority >= self._least_priority and _is_rescheduled(infos[pod])
+            if pod not in replicas
+            and infos[pod].priority >= self._least_priority
+            and is_replaced(self._simulation, pod)
         ]
         return [pod for pod in there if pod in replicas], others
 
@@ -284,8 +289,7 @@ class _Trials:
 
     def _again(self, pod: int) -> PodInfo:
         if pod not in self._infos:
-            info = self._base.session.cluster.pods.infos[pod]
-            self._infos[pod] = successor(info, 1, self._base.world.taken_at, self._base.world)
+            self._infos[pod] = replacement(self._simulation, pod)
         return self._infos[pod]
 
     def _left(self, loss: Lost) -> NodeTable:
@@ -305,7 +309,3 @@ def _finds_place(session: Session, pod: int) -> bool:
         return False
     session.bind(pod, result.row)
     return True
-
-
-def _is_rescheduled(info: PodInfo) -> bool:
-    return is_recreated(info) and (info.controller is None or info.controller[1] != _ON_EACH_NODE)

@@ -14,9 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.answers.verdict import NONE, counted_warnings
+from kplan.api.core import PodStatus
 from kplan.api.wellknown import CONTROL_PLANE
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Verdict
@@ -31,7 +33,6 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import Drain, DrainOptions
-from kplan.whatif.successors import is_recreated, successor
 
 
 def shrink_report(
@@ -140,7 +141,7 @@ class _Shrinking:
     def _without_place(self, name: str, row: int, leaving: Sequence[ObservedPod]) -> StayingNode | None:
         """Return that the node stays because a pod fits nowhere else in a copy of the cluster; None when all fit."""
         infos = self._simulation.session.cluster.pods.infos
-        moving = [pod for pod in leaving if _is_tried(infos[pod.row])]
+        moving = [pod for pod in leaving if self._simulation.owner(pod.row) is not None and _is_tried(infos[pod.row])]
         if not moving:
             return None
         session = self._simulation.session.fork()
@@ -149,7 +150,7 @@ class _Shrinking:
             session.evict(pod.row)
         for pod in sorted(moving, key=lambda pod: -infos[pod.row].priority):
             if pod.row not in self._replacements:
-                self._replacements[pod.row] = successor(infos[pod.row], 1, None, self._base.world)
+                self._replacements[pod.row] = _as_pending(infos[pod.row])
             replacement = session.add_pod(self._replacements[pod.row])
             result = schedule_pod(session, replacement, looks_for_victims=False)
             if result.outcome is not Outcome.SCHEDULED or result.row is None:
@@ -197,10 +198,16 @@ class _Shrinking:
 
 
 def _is_tried(info: PodInfo) -> bool:
-    """Return whether a controller recreates the pod, and needs to create no claim for it."""
+    """Return whether a controller needs to create no claim for a pod that it recreates."""
     spec = info.pod.spec
     has_own = bool(spec.resource_claims) or any(volume.ephemeral is not None for volume in spec.volumes)
-    return is_recreated(info) and not has_own
+    return not has_own
+
+
+def _as_pending(info: PodInfo) -> PodInfo:
+    """Return a pod as it would be without its node; the drain itself asks the controller for the new one."""
+    pod = info.pod
+    return PodInfo(replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending")))
 
 
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:

@@ -46,10 +46,10 @@ class WorkedOff(msgspec.Struct, frozen=True):
 class QueueOpening:
     """A cluster in which the pods of a question are pending, and nothing has moved yet."""
 
-    def __init__(self, base: Base, asked: WorkedOff, question: QuestionPods) -> None:
+    def __init__(self, base: Base, queue: WorkedOff, question: QuestionPods) -> None:
         session = base.fork(question, Listers(base.world))
         session.nominate_from_status(question.rows)
-        self._base, self._asked, self._question = base, asked, question
+        self._base, self._queue, self._question = base, queue, question
         self._simulation = start(session, base.world, tries_pending=False)
 
     def begin(self, random: Random | None = None, *, draws_turns: bool = False) -> QueueCourse:
@@ -61,10 +61,10 @@ class QueueOpening:
         draws_turns : equal pods are scheduled in random order
         """
         simulation = fork(self._simulation, self._base.world, random)
-        simulation.replaces_preempted = self._asked.recreate
+        simulation.replaces_preempted = self._queue.recreate
         if draws_turns and random is not None:
             simulation.draw_turns(random)
-        simulation.max_rounds = self._asked.max_rounds
+        simulation.max_rounds = self._queue.max_rounds
         return QueueCourse(watched(simulation, self._base), self._question)
 
 

@@ -291,10 +291,10 @@ class QueuePlan(Answer):
         return queue_entries(self.course.simulation.session, self.course.queue)
 
 
-def plan_queue(base: Base, asked: WorkedOff) -> QueuePlan:
+def plan_queue(base: Base, queue: WorkedOff) -> QueuePlan:
     """Work off a scheduling queue in a new fork."""
-    question = asked.pods_of(base)
-    opening = QueueOpening(base, asked, question)
+    question = queue.pods_of(base)
+    opening = QueueOpening(base, queue, question)
     courses: list[QueueCourse] = []
 
     def begin() -> tuple[Session, Run]:

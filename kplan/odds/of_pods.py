@@ -65,9 +65,9 @@ def in_queue(
 
     For an evicted pod that is recreated, its replacement counts.
     """
-    asked = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
-    question = _queued(base, asked.pods_of(base))
-    opening = QueueOpening(base, asked, question)
+    queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+    question = _queued(base, queue.pods_of(base))
+    opening = QueueOpening(base, queue, question)
 
     def begun(generator: BranchRandom) -> Begun:
         course = opening.begin(generator, draws_turns=not is_single)

@@ -212,6 +212,11 @@ class Course:
                 del lost[position]
                 return
 
+    def make_again(self, owner: Owner, wanted: Create, row: int) -> PodInfo:
+        """Return the pod that a controller creates in place of another one, which frees its name and quota."""
+        self._maker.release(self.session.cluster.pods.infos[row])
+        return self._maker.make(owner, wanted, self.workloads.templates.whole(owner.template_of(wanted.revision)))[0]
+
     @property
     def unreplaced(self) -> frozenset[int]:
         """Rows of the pods that are gone, although not their owner told them to go, and that it has not replaced."""
