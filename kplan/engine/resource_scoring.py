@@ -35,6 +35,7 @@ class Capacities(msgspec.Struct, frozen=True):
     weight_sum: Int64Array
     is_complete: bool  #: every node has every resource
     is_exact: bool  #: every node has every resource, and `divisor` is exact
+    is_weighted: bool = True  #: some weight is not 1
 
     @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
@@ -52,6 +53,7 @@ class Capacities(msgspec.Struct, frozen=True):
             np.where(weight_sum == 0, 1, weight_sum),
             is_complete,
             is_complete and bool(0 < allocatable.min(initial=1) <= allocatable.max(initial=1) <= MAX_EXACT_DIVIDEND),
+            any(weight != 1 for weight in weights),
         )
 
     def take(self, nodes: NodeView) -> Capacities:
@@ -66,6 +68,7 @@ class Capacities(msgspec.Struct, frozen=True):
             self.weight_sum if self.is_complete else self.weight_sum[pick],
             self.is_complete,
             self.is_exact,
+            self.is_weighted,
         )
 
 

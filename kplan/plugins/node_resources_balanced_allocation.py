@@ -123,7 +123,13 @@ class NodeResourcesBalancedAllocation:
         )
         if balance.position < n_changes:
             changed = cluster.changed_rows(balance.position)
-            balance.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
+            of_row = None
+            if len(changed) == 1 and len(request.names) == 2 and request.capacities.is_complete:
+                of_row = _balances_of_row(request, cluster, int(changed[0]))  # most often, between two pods
+            if of_row is not None:
+                balance.column[changed[0]] = of_row[0]
+            else:
+                balance.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
             balance.position = n_changes
         return balance.column
 
@@ -183,7 +189,7 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     if capacities.is_complete and len(shares) == 2:
         deviation = shares[0]
         deviation -= shares[1]
-        deviation /= 2
+        deviation *= 0.5
         np.abs(deviation, out=deviation)
     else:
         deviation = _deviation(shares, capacities)

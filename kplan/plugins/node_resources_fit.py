@@ -267,9 +267,12 @@ def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
 def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:
     # Percentages times weights are small whole numbers, so that this, too, is exact.
     percent = _percent_as_float(part, capacities)
-    percent *= capacities.weights
-    total: FloatArray = sum(percent[1:], start=percent[0])
-    total /= capacities.weight_sum
+    if capacities.is_weighted:
+        percent *= capacities.weights
+    total: FloatArray = percent[0]
+    for share in percent[1:]:
+        total += share
+    total /= capacities.weight_sum.item()
     return total.astype(np.int64)
 
 
