@@ -80,7 +80,7 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
     feasible = np.flatnonzero(framework.filter_all(cycle, entry, skipped)[1])
     if not len(feasible):
         return []
-    looking_beyond = framework.plugins_scoring_each_cycle(cycle, entry, feasible)
+    looking_beyond = framework.plugins_scoring_every_cycle(cycle, entry, feasible)
     if not looking_beyond:
         return _Course(session, cycle, skipped).run(limit)
     groups = looking_beyond[0].score_groups(cycle) if isinstance(looking_beyond[0], GroupScorePlugin) else None

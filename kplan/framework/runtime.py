@@ -264,7 +264,7 @@ class Framework:
             self._check_scores(outcome)
         return outcome
 
-    def plugins_scoring_each_cycle(self, cycle: CycleState, entry: ShapeEntry, rows: RowArray) -> list[ScorePlugin]:
+    def plugins_scoring_every_cycle(self, cycle: CycleState, entry: ShapeEntry, rows: RowArray) -> list[ScorePlugin]:
         """Run PreScore for feasible nodes, and return the plugins that score with an eye on other nodes."""
         skipped = self._cache.pre_score(cycle, NodeView(self.cluster, rows), entry)
         per_cycle = self._cache.scores(cycle, entry, skipped).per_cycle
