@@ -154,6 +154,11 @@ def fill(
     return fit
 
 
+def has_quotas(session: Session, templates: Sequence[Template]) -> bool:
+    """Return whether quotas limit the replicas."""
+    return _quotas(session, templates) is not None
+
+
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
     """Return the quotas that the replicas count against; None when their namespaces have none."""
     world = session.listers.snapshot

@@ -13,16 +13,19 @@ from msgspec import UNSET, structs
 
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
+from kplan.answers.new_nodes import before_growth
 from kplan.answers.placement import NodesShown, Placement, last_placement
-from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.capacity.additions import additions
 from kplan.capacity.counting import Fit, Template, fill_from
+from kplan.capacity.growing import fill_growing
 from kplan.capacity.losses import outlast, possible_losses
 from kplan.capacity.offers import offers
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth, growth_of, node_changes
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
 from kplan.documents.capacity import (
     Addition,
@@ -62,6 +65,7 @@ class Capacity(Answer):
     survival: Survival | None = None  #: the losses that the replicas survive; None where none are tried
     #: the pod of the cluster that `stop` is about; empty where it is about a replica
     stopped_pod: str = ""
+    growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
     offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
 
     @property
@@ -102,6 +106,9 @@ class Capacity(Answer):
     def context(self) -> Context:
         """Cluster, scheduler and warnings; among these whether the count ended because replicas ran out."""
         context = self.make_context()
+        if self.growth is not None:
+            warnings = dict.fromkeys((*context.warnings, *self.growth.all_warnings))
+            context = structs.replace(context, warnings=tuple(warnings))
         if self.fit.exhausted_template is None:
             return context
         template = self.templates[self.fit.exhausted_template]
@@ -120,19 +127,23 @@ class Capacity(Answer):
         if self.fit.evicted and PREEMPTION in chosen:
             n_evicted = len(self.fit.evicted)
             because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
+        new = () if self.growth is None or NEW_NODES not in chosen else self.growth.adds
         is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in chosen
         gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
+        gated += [Counted(node.node.metadata.name, "NewNode") for node in new]
         return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
 
     def _map(self, before: Cluster) -> ClusterMap:
         """Return every node without and with the replicas, which get their numbers here: the count has none."""
-        changed = cluster_map(before, self.session.cluster)
+        after = self.session.cluster
+        changed = cluster_map(before_growth(before, after), after)
         numbers = [itertools.count() for _ in self.templates]
         coming: dict[int, list[str]] = {}
         for (template, row), n in sorted(self.fit.placed.items()):
             own = (f"{self.templates[template].name}-{next(numbers[template])}" for _ in range(n))
             coming.setdefault(row, []).extend(own)
-        nodes = (structs.replace(node, arriving=tuple(coming.get(row, ()))) for row, node in enumerate(changed.nodes))
+        row_of = after.nodes.row_of
+        nodes = (structs.replace(node, arriving=tuple(coming.get(row_of[node.name], ()))) for node in changed.nodes)
         return structs.replace(changed, nodes=tuple(nodes))
 
     def report(
@@ -181,6 +192,7 @@ class Capacity(Answer):
             sets=UNSET if self.sets is None else self.sets,
             survival=self.survival or UNSET,
             offers=self.offers or UNSET,
+            new_nodes=UNSET if self.growth is None else node_changes(self.growth, {}),
         )
 
 
@@ -201,11 +213,16 @@ def measure(
     shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
     """
     stop_at = _smaller(wanted, limit)
-    session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    growth = None if preempt else growth_of(base)
+    if growth is None:
+        session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    else:
+        session, fit = fill_growing(base, templates, growth, limit=stop_at, progress=progress)
     stopped = templates[fit.stopped_template or 0]
     stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
-    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, make_context=base.context)
-    if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
+    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, growth=growth, make_context=base.context)
+    is_short = not answer.is_enough and stop is not None and stop.outcome is Outcome.UNSCHEDULABLE
+    if not is_short or wanted is None or growth is not None:
         return answer
     if shapes:
         return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, shapes))

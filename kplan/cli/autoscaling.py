@@ -62,6 +62,11 @@ class AutoscalerFlags:
         ),
     ] = ""
 
+    @property
+    def names_autoscaler(self) -> bool:
+        """Whether an option says which autoscaler to follow."""
+        return self.autoscaler is not AutoscalerChoice.AUTO or bool(self.node_groups or self.instance_types)
+
     def check(self) -> None:
         """Raise UsageError where both files are standard input."""
         if self.node_groups == self.instance_types == STANDARD_INPUT:

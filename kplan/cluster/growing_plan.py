@@ -102,7 +102,7 @@ class _Course:
                 self._look(session, results)
             if number >= len(self._rounds):
                 return
-            _join(session, self._rounds[number].adds)
+            join_nodes(session, self._rounds[number].adds)
             rows = self._rounds[number].rows
 
     def _look(self, session: Session, results: dict[int, CycleResult]) -> None:
@@ -124,7 +124,7 @@ class _Course:
         session = self._base.fork(self._question)
         results = {result.pod: result for result in self._settle(session, self._question.rows)}
         for past in self._rounds:
-            _join(session, past.adds)
+            join_nodes(session, past.adds)
             waiting = [row for row in past.rows if session.cluster.node_of[row] == NOWHERE]
             results = {result.pod: result for result in self._settle(session, waiting)}
         return session, results
@@ -143,7 +143,7 @@ class _Course:
         return [placement for _, tries in last.values() for placement in tries]
 
 
-def _join(session: Session, adds: Sequence[NewNode]) -> None:
+def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
     """Add nodes with the daemon pods that they start with."""
     session.listers = session.listers.fork()
     session.grow([new.node for new in adds])

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement
 
 Price = Annotated[float, Meta(ge=0)]
@@ -199,6 +200,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     cluster : every node without and with the replicas; in the HTML page and with --explain
     sets : whole sets of several templates in their ratio; absent for one template
     offers : with --shapes, where fewer replicas fit than are wanted: what to add
+    new_nodes : what an autoscaler adds; absent where none is followed
     survival : with --lose or --zones: how the replicas that fit survive every such loss
     """
 
@@ -215,3 +217,4 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     sets: Count | UnsetType = UNSET
     survival: Survival | UnsetType = UNSET
     offers: Offers | UnsetType = UNSET
+    new_nodes: NodeChanges | UnsetType = UNSET

@@ -14,12 +14,12 @@ from kplan.api.references import object_name
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.asking import options_named, reply
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.capacity.flags import OtherQuestions
 
@@ -80,7 +80,7 @@ def capacity(
     save: SaveOption = "",
     sweeping: SweepFlags,
     manifests: ManifestFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,
@@ -88,7 +88,8 @@ def capacity(
     """Count how many replicas fit, where, and what stops the next one.
 
     Replicas are placed one after another, as kube-scheduler would, until one does not fit. With --replicas N, if fewer
-    than N fit, shows which nodes to add and exits with 1 (--fail-on).
+    than N fit, shows which nodes to add and exits with 1 (--fail-on). An autoscaler counts where it is named: with
+    --autoscaler, --instance-types or --node-groups, nodes come up to the limits of its pools or groups.
     """
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     has_manifests = bool(files or manifests.kustomize)
@@ -117,6 +118,8 @@ def capacity(
     from kplan.questions.capacity.question import AboutWorkloads
 
     base = subject.base
+    if not cluster.names_autoscaler:
+        base.autoscaler = None
     excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
         base = base.with_world(without_nodes_and_pods(base.snapshot, excluded))

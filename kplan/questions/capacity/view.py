@@ -11,6 +11,7 @@ from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
+from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -38,6 +39,8 @@ def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from _victims(document)
     yield from _stop(document, options)
     yield from _to_add(document)
+    if document.new_nodes:
+        yield from growth_blocks(document.new_nodes, is_whole=options.in_full or options.is_wide)
 
 
 def _missing(document: CapacityReport) -> int:
@@ -53,7 +56,9 @@ def _sentence(document: CapacityReport) -> str:
     summary = document.summary
     fits, wanted = summary.fits, summary.wanted
     names = listing([template.name for template in document.templates])
-    on = f" on {summary.nodes} of {count(document.snapshot.nodes, 'node')}" if fits else ""
+    n_new = len(document.new_nodes.added) if document.new_nodes else 0
+    on = f" on {summary.nodes} of {count(document.snapshot.nodes + n_new, 'node')}" if fits else ""
+    on += f", {n_new} of them new" if n_new else ""
     on += f", with any {_lost(document.survival)} lost" if document.survival else ""
     if wanted is not None:
         return f"{names}: {fits} of {count(wanted, 'replica')} {'fit' if wanted != 1 else 'fits'}{on}"
@@ -167,6 +172,7 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
     if (
         document.survival
         or document.offers
+        or document.new_nodes
         or not missing
         or stop is None
         or stop.placement.outcome is not Outcome.UNSCHEDULABLE

@@ -1,0 +1,117 @@
+"""Replicas counted in a cluster whose autoscaler adds nodes for those that fit nowhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import structs
+
+from kplan.api.core import Pod, PodCondition
+from kplan.capacity.counting import Fit, Template, fill_from, has_quotas
+from kplan.cluster.base import Base
+from kplan.cluster.growing_plan import join_nodes
+from kplan.cluster.growth import Growth, as_waiting
+from kplan.documents.base import InputWarning
+from kplan.documents.placement import Outcome
+from kplan.framework.session import Session
+from kplan.subjects.incoming import with_objects
+
+MOST_NODES = 1_000
+"""So many nodes are added at most where no number of replicas is wanted, since a pool may have no limit."""
+
+_FIRST_WAITING = 64
+"""So many replicas wait for nodes at first, and twice as many each time after that."""
+
+
+def fill_growing(
+    base: Base,
+    templates: Sequence[Template],
+    growth: Growth,
+    *,
+    limit: int | None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Session, Fit]:
+    """Place replicas until one fits nowhere, and no node comes for it.
+
+    Parameters
+    ----------
+    growth : receives what is added
+    """
+    session, fit = fill_from(base.session, templates, limit=limit, progress=progress)
+    if has_quotas(session, templates):
+        message = "quotas limit its replicas, which are counted on the present nodes only"
+        growth.warnings[InputWarning("NotFollowed", templates[0].name, message)] = None
+        return session, fit
+    n_waiting = _FIRST_WAITING
+    while _waits(fit) and len(growth.adds) < MOST_NODES and not growth.is_stopped:
+        left = None if limit is None else limit - fit.total
+        n_more = n_waiting if left is None else min(n_waiting, left)
+        n_waiting *= 2
+        there = [obj for new in growth.adds for obj in (*new.daemons, *new.objects)]
+        pods = [*_running(templates, fit, session.cluster.nodes.names), *_waiting(templates, fit, n_more)]
+        present = tuple(pod for pod in base.world.pods if pod.spec.node_name)
+        world = with_objects(dataclasses.replace(base.world, pods=(*present, *pods)), there)
+        adds = growth.look(as_waiting(world, session.cluster.nodes.nodes), session, base.now)
+        if not adds:
+            break
+        join_nodes(session, adds)
+        rest = [_without(template, n) for template, n in zip(templates, fit.counts, strict=True)]
+        session, more = fill_from(session, rest, limit=left, progress=progress)
+        if not more.total:
+            break
+        more.placed += fit.placed
+        more.counts = [before + n for before, n in zip(fit.counts, more.counts, strict=True)]
+        fit = more
+    if len(growth.adds) >= MOST_NODES:
+        message = f"more nodes may come; the count ends after {len(growth.adds):,} of them"
+        growth.warnings[InputWarning("AutoscalerStopped", growth.autoscaler.name, message)] = None
+    return session, fit
+
+
+def _waits(fit: Fit) -> bool:
+    """Return whether a replica waits for a node."""
+    return fit.stop is not None and fit.stop.outcome is Outcome.UNSCHEDULABLE
+
+
+def _without(template: Template, n: int) -> Template:
+    """Return a template without its first replicas, where these differ from the others."""
+    return structs.replace(template, replicas=template.replicas[n:]) if template.are_distinct else template
+
+
+def _replica(template: Template, number: int) -> Pod | None:
+    """Return a replica as an object of its own."""
+    info = template.replica(number)
+    if info is None:
+        return None
+    own = info.pod.metadata
+    name = own.name if template.are_distinct else f"{own.name.removesuffix('-0')}-{number}"
+    return structs.replace(info.pod, metadata=structs.replace(own, name=name, uid=f"{own.namespace}/{name}"))
+
+
+def _running(templates: Sequence[Template], fit: Fit, names: Sequence[str]) -> Iterator[Pod]:
+    numbers: Counter[int] = Counter()
+    for (index, row), n in sorted(fit.placed.items()):
+        for _ in range(n):
+            pod = _replica(templates[index], numbers[index])
+            numbers[index] += 1
+            if pod is not None:
+                spec = structs.replace(pod.spec, node_name=names[row])
+                yield structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase="Running"))
+
+
+def _waiting(templates: Sequence[Template], fit: Fit, n_more: int) -> Iterator[Pod]:
+    """Yield further replicas, in their shares, as pods that the scheduler has found no node for."""
+    message = "" if fit.stop is None else fit.stop.message
+    condition = PodCondition("PodScheduled", "False", "Unschedulable", message)
+    numbers, n_pods = list(fit.counts), 0
+    while n_pods < n_more:
+        for index, template in enumerate(templates):
+            for _ in range(template.share):
+                pod = _replica(template, numbers[index])
+                if pod is None:
+                    return
+                numbers[index] += 1
+                n_pods += 1
+                yield structs.replace(pod, status=structs.replace(pod.status, conditions=(condition,)))
