@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from kplan.simulation.durations import EACH, Durations
-
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.effects.timeline import TimelinePlan
+    from kplan.simulation.durations import Durations
 
 LONGEST = 366 * 24 * 3600.0
 _DEFAULT_LOOK = 24 * 3600.0
@@ -56,6 +55,8 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
         """Yield the parameters about single workloads that had no effect, with the workload."""
+        from kplan.simulation.durations import EACH
+
         used: Mapping[str, object] = {} if plan.simulation.durations is None else plan.simulation.durations.used
         for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
             yield from ((name, which) for which in seconds if which != EACH and which not in used)

@@ -28,11 +28,6 @@ class Subject(msgspec.Struct, frozen=True):
     run_cron_jobs: bool = False  #: each cron job of the manifests starts a run now
     is_choice: bool = False  #: the pods are chosen among all pending pods, in place of all of them
 
-    @property
-    def planner(self) -> Base:
-        """The cluster."""
-        return self.base
-
     def update(self, *, even_new: bool = False) -> Update | None:
         """Return what the manifests change; None where all of their workloads are new, or pods are named, too.
 

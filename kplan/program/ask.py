@@ -58,7 +58,7 @@ def ask(
     questions = read_questions(questions_file)
     if len(questions) > 1:
         _check_formats(formats, output)
-    planner = prepare(None, cluster, scheduler, verbosity).planner
+    planner = prepare(None, cluster, scheduler, verbosity).base
     settings = following.settings_for(planner.world)
     if settings is not None:
         planner = followed_by(planner, settings)

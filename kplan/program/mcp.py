@@ -19,7 +19,7 @@ def mcp(*, cluster: GrowingClusterFlags, scheduler: SchedulerFlags, verbosity: V
     The cluster is read once, when the server starts. Tools only read: nothing is changed, no file is opened for an
     agent, and every answer is bounded in size. Needs the extra kplan[mcp].
     """
-    planner = ask(None, cluster, scheduler, verbosity).planner
+    planner = ask(None, cluster, scheduler, verbosity).base
     from kplan.mcp.server import serve
 
     serve(planner)

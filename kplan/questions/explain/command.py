@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
+from kplan.cli.asking import reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import busy
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -59,11 +58,10 @@ def explain(
     subject = ask(None, cluster, scheduler, verbosity)
     from kplan.questions.explain.question import Explain
 
-    with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
-        names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.world)
-        showing = replace(showing, progress=lambda n, of: tell(f"{n:,} of {of:,} pods"))
-        report = Explain(names=tuple(names), namespace=namespace).answer_about(subject, showing)
-    emit(report, output, verbosity)
+    names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.world)
+    question = Explain(names=tuple(names), namespace=namespace)
+    words = "{0:,} of {1:,} pods"
+    reply(question, subject, showing, output, verbosity, doing="looking for where pods would go", words=words)
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, showing_of
+from kplan.cli.answer import ask, fail_on_of, formats_of, showing_of
+from kplan.cli.asking import reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.phases import counted
 
 EXAMPLES = """
 kplan preempt  # for every pending pod that fits nowhere
@@ -72,6 +72,4 @@ def preempt(
         subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(output))
     question = Preempt(settle_preemption=settle_preemption, follow=is_followed, explain=output.explain)
-    with counted("looking for pods to evict", subject.base, quiet=verbosity.quiet):
-        document = question.answer_about(subject, showing)
-    emit(document, output, verbosity, subject.manifests)
+    reply(question, subject, showing, output, verbosity, doing="looking for pods to evict")
