@@ -48,8 +48,9 @@ def change_of(
     from kplan.odds.luck import with_luck
 
     base, workloads = update
-    decisions = None if showing.nodes is UNSET else Decisions.of(showing, subject.origins)
-    change = carry_out(base, workloads, rollout=rollout, decisions=decisions, queue=queue)
+    decisions = Decisions.of(showing, subject.origins)
+    noted = None if showing.nodes is UNSET else decisions
+    change = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
     return change_report(
         base,
         with_luck(change, drawn_update(workloads, rollout, queue)),
