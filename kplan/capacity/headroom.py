@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.answers.placement import NodesShown, last_placement
@@ -26,34 +26,38 @@ from kplan.subjects.incoming import with_objects
 from kplan.workloads.manifests import Manifests
 
 
-class HeadroomQuestion(msgspec.Struct, frozen=True):
-    """Asks a planner how many more replicas of a workload fit; picklable."""
+def count_more(
+    base: Base,
+    *,
+    workload: str,
+    running: int,
+    limit: int | None,
+    nodes: NodesShown = None,
+    template: Template | None = None,
+) -> WorkloadHeadroom:
+    """Place replicas of a workload until one does not fit, and return how many more fit.
 
-    workload: str  #: KIND/NAMESPACE/NAME
-    running: int
-    limit: int | None  #: the count stops here; None for `DEFAULT_HEADROOM` where replicas are placed one by one
-    nodes: NodesShown = None
-    template: Template | None = None  #: the template of its pods; None for that of the workload in the snapshot
-
-    def __call__(self, base: Base) -> WorkloadHeadroom:
-        """Place replicas until one does not fit, and return the result."""
-        template = self.template
-        limit = DEFAULT_HEADROOM if self.limit is None else self.limit
-        if template is None:
-            template, claims = next_replicas(base, self.workload, limit)
-            if claims:
-                base = base.with_snapshot(with_objects(base.snapshot, claims))
-        session, fit = fill_from(base.session, [template], limit=self.limit, sequential_limit=DEFAULT_HEADROOM)
-        stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
-        return WorkloadHeadroom(
-            workload=self.workload,
-            running=self.running,
-            fits=fit.total,
-            nodes=len(fit.placed),
-            priority=template.replicas[0].priority,
-            requests=requests_of(template),
-            stop=None if stop is None else stop.to_document(self.nodes),
-        )
+    Parameters
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    limit : the count stops here; None for `DEFAULT_HEADROOM` where replicas are placed one by one
+    template : the template of its pods; None for that of the workload in the snapshot
+    """
+    if template is None:
+        template, claims = next_replicas(base, workload, DEFAULT_HEADROOM if limit is None else limit)
+        if claims:
+            base = base.with_snapshot(with_objects(base.snapshot, claims))
+    session, fit = fill_from(base.session, [template], limit=limit, sequential_limit=DEFAULT_HEADROOM)
+    stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
+    return WorkloadHeadroom(
+        workload=workload,
+        running=running,
+        fits=fit.total,
+        nodes=len(fit.placed),
+        priority=template.replicas[0].priority,
+        requests=requests_of(template),
+        stop=None if stop is None else stop.to_document(nodes),
+    )
 
 
 B = TypeVar("B", bound=Base)
@@ -90,9 +94,13 @@ def headroom_report(
         counted_keys = among or [
             key for key in running if not namespace or WorkloadRef.parse(key).namespace == namespace
         ]
-        questions = [HeadroomQuestion(key, running.get(key, 0), stop_at, nodes) for key in counted_keys]
+        counted: list[tuple[str, Template | None]] = [(key, None) for key in counted_keys]
     else:
-        questions = [_question(template, running, stop_at, nodes) for template in templates]
+        counted = [(_key(template), template) for template in templates]
+    questions = [
+        partial(count_more, workload=key, running=running.get(key, 0), limit=stop_at, nodes=nodes, template=template)
+        for key, template in counted
+    ]
     if not questions:
         where = f" in namespace {namespace}" if namespace else ""
         raise UsageError(
@@ -103,12 +111,12 @@ def headroom_report(
     default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
     chosen = default if fail_on is None else fail_on
     short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
-    counted = [Counted(workload.workload, "Unschedulable") for workload in short if UNSCHEDULABLE in chosen]
+    failures = [Counted(workload.workload, "Unschedulable") for workload in short if UNSCHEDULABLE in chosen]
     context = base.context()
     return HeadroomReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
+        verdict=Verdict.of(chosen, [*failures, *counted_warnings(context.warnings, chosen)]),
         warnings=context.warnings,
         wanted=wanted,
         limit=DEFAULT_HEADROOM if stop_at is None else stop_at,
@@ -143,7 +151,7 @@ def base_of_manifests(
     ]
 
 
-def _question(template: Template, running: dict[str, int], limit: int | None, nodes: NodesShown) -> HeadroomQuestion:
-    namespace, origin = template.replicas[0].namespace, template.origin
-    key = template.name if origin is None else origin.key_in(namespace)
-    return HeadroomQuestion(key, running.get(key, 0), limit, nodes, template)
+def _key(template: Template) -> str:
+    """Return the workload of a template as KIND/NAMESPACE/NAME."""
+    origin = template.origin
+    return template.name if origin is None else origin.key_in(template.replicas[0].namespace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -13,7 +14,7 @@ from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import object_name
 from kplan.capacity.counting import Template
-from kplan.capacity.headroom import HeadroomQuestion
+from kplan.capacity.headroom import count_more
 from kplan.capacity.own_workloads import next_replicas, own_workloads
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
@@ -69,7 +70,9 @@ def alone(
     """Count for each workload alone whether so many more of its replicas fit."""
     running = {workload.key: workload.running for workload in own_workloads(base)}
     known = [(key, number) for key, number in wanted if key in running]
-    questions = [HeadroomQuestion(key, running[key], number, ()) for key, number in known]
+    questions = [
+        partial(count_more, workload=key, running=running[key], limit=number, nodes=()) for key, number in known
+    ]
     counted = answers(base, questions, ask_all)
     rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
     return _report(base, rooms, fail_on)
@@ -131,7 +134,8 @@ def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomRep
     for pool, pod in sorted(_largest(base, label)):
         template = Template(f"Pool/{pool}", (PodInfo(_as_large_as(pod, {label: pool})),))
         key = f"Pool/{pool}/{pod.metadata.namespace}.{pod.metadata.name}"
-        rooms.append(replace(HeadroomQuestion(key, 1, 1, (), template)(base), wanted=1))
+        room = count_more(base, workload=key, running=1, limit=1, nodes=(), template=template)
+        rooms.append(replace(room, wanted=1))
     return _report(base, rooms, fail_on)
 
 
