@@ -99,7 +99,9 @@ def _longest_waits(document: PlanReport) -> list[str]:
         if begun is not None:
             start = since.pop((step.pod, begun), None)
             if start is not None and step.at > start[0]:
-                best[step.event] = max(best.get(step.event, (0.0, "")), (step.at - start[0], words.format(step.pod)))
+                seconds = step.at - start[0]
+                if seconds > best.get(step.event, (0.0, ""))[0]:
+                    best[step.event] = (seconds, words.format(step.pod))
         since[step.pod, step.event] = (step.at, step.pod)
     longest = sorted(best.values(), reverse=True)[:_LONGEST]
     return [f"{words}: {seconds_text(seconds)}" for seconds, words in longest]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kplan.api.references import object_name
+from kplan.api.references import PodKey, object_name
 from kplan.errors import UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
@@ -42,9 +42,11 @@ def object_named(text: str, namespace: str, world: Snapshot) -> Named:
         When the text names neither.
     """
     namespace = namespace or DEFAULT_NAMESPACE
+    if text in world.pod_by_key:
+        return Named(_POD, *PodKey.parse(text))
     first, *rest = text.split("/")
     kind = kind_named(first) if rest else ""
-    if len(rest) == 1 and (text in world.pod_by_key or not kind):
+    if len(rest) == 1 and not kind:
         return Named(_POD, first, rest[0])
     if not rest:
         return Named(_POD, namespace, first)

@@ -133,8 +133,8 @@ def plan(
         options = _passed_over(choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds)
         for option in options:
             tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
-    asked = Queue(only_these=question.only_these) if queue else question
-    reply(asked, subject, showing, output, verbosity, doing="working through the scheduling queue")
+    value = Queue(only_these=question.only_these) if queue else question
+    reply(value, subject, showing, output, verbosity, doing="working through the scheduling queue")
 
 
 def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bool, max_rounds: int) -> Iterator[str]:
