@@ -7,9 +7,11 @@ from itertools import groupby
 
 from msgspec import UnsetType
 
+from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.details import listing
+from kplan.report.view import Case, State
 from kplan.report.words import count, left_out, name_ranges
 
 _MOST_ROWS = 20
@@ -33,6 +35,15 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
         yield line(f"kube-scheduler has the last word: it puts {names}.")
     if changes.added:
         yield from price_blocks(changes.price)
+
+
+def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
+    """Yield a case for each new node."""
+    for new in adds:
+        where = " ".join(text for text in (home_of(new), new.instance_type, new.zone, new.capacity_type) if text)
+        message = f"added: {where}, for {count(len(new.pods), 'pod')}"
+        state: State = "failed" if verdict.counted_of(new.name) else "passed"
+        yield Case(new.name, state, "NewNode", message, "\n".join(new.pods), kind="node")
 
 
 def new_node_text(node: NewNodeRef | AddedNode) -> str:

@@ -11,7 +11,7 @@ from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
-from kplan.report.new_nodes import growth_blocks
+from kplan.report.new_nodes import added_cases, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -267,6 +267,8 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
                 located(case, placement), message=f"{message}. {placement.diagnosis or ''}".rstrip(), more=""
             )
         yield case
+    if document.new_nodes:
+        yield from added_cases(document.new_nodes.added, document.verdict)
 
 
 def _names(document: CapacityReport) -> list[str]:

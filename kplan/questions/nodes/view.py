@@ -9,8 +9,8 @@ from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
 from kplan.report.new_nodes import (
     added_blocks,
+    added_cases,
     followed_line,
-    home_of,
     node_table,
     price_blocks,
     price_text,
@@ -143,12 +143,8 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
 
 
 def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
-    for new in [*document.adds, *(node for removal in document.removes for node in removal.replacements)]:
-        counted = document.verdict.counted_of(new.name)
-        where = " ".join(text for text in (home_of(new), new.instance_type, new.zone, new.capacity_type) if text)
-        message = f"added: {where}, for {count(len(new.pods), 'pod')}"
-        detail = "\n".join(new.pods)
-        yield Case(new.name, "failed" if counted else "passed", "NewNode", message, detail, kind="node")
+    new = [*document.adds, *(node for removal in document.removes for node in removal.replacements)]
+    yield from added_cases(new, document.verdict)
     for removal in document.removes:
         for name in removal.nodes:
             detail = "\n".join(f"{pod} -> {node or 'open'}" for pod, node in removal.moves.items())

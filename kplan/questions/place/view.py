@@ -14,7 +14,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
-from kplan.report.new_nodes import growth_blocks, new_node_text
+from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.placement_cases import placement_cases
@@ -325,7 +325,8 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
 
 
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
-    return placement_cases(document, options) + unlisted_cases(document)
+    new = added_cases(document.nodes.added, document.verdict) if document.nodes else ()
+    return [*placement_cases(document, options), *unlisted_cases(document), *new]
 
 
 def _command(document: PlacementReport) -> str:

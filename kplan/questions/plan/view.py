@@ -27,7 +27,7 @@ from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.head import opening_blocks
-from kplan.report.new_nodes import added_text, growth_blocks
+from kplan.report.new_nodes import added_cases, added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
@@ -189,6 +189,8 @@ def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
         yield _case(document, change, options)
     yield from unlisted_cases(document)
     yield from change_cases(document)
+    if document.nodes:
+        yield from added_cases(document.nodes.added, document.verdict)
 
 
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
