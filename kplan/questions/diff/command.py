@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, formats_of, showing_of, wants_map
+from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.saving import SaveOption, saving
@@ -18,10 +18,7 @@ from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
 
 if TYPE_CHECKING:
-    from kplan.answers.plan import Plan
-    from kplan.documents.base import Condition, Report
-    from kplan.documents.diff import DiffReport
-    from kplan.effects.queue_plan import QueuePlan
+    from kplan.documents.base import Condition
     from kplan.effects.subject import Subject
     from kplan.questions.diff.compared import ComparedAnswer
 
@@ -113,6 +110,7 @@ def diff(
     fail_on = _fail_on(output)
     formats_of(output)
     from kplan.questions.diff.document import diff_report
+    from kplan.questions.diff.sides import compare
 
     names = [*(what or ()), *(manifests.filename or ())]
     manifests = dataclasses.replace(manifests, filename=None)
@@ -143,38 +141,8 @@ def diff(
             base = ask(first, earlier, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
         else:
             base = _without_manifests(ask((), earlier, scheduler, verbosity))
-        before, after = _answers((base, question), titles, output)
-        document = _with_causes(diff_report(before, after, fail_on=fail_on), (base, question), titles, output)
+        document = compare((base, question), titles, showing_of(output, fail_on))
     emit(document, output, verbosity, question.manifests)
-
-
-def _with_causes(
-    document: DiffReport,
-    questions: tuple[Subject, Subject],
-    titles: tuple[str, str],
-    output: OutputFlags,
-) -> DiffReport:
-    """Return the differences with the manifests that cause that workloads wait."""
-    from msgspec.structs import replace
-
-    from kplan.questions.diff.blame import pods_without, waiting_rows, with_causes, without_workload
-    from kplan.questions.diff.document import diff_report
-
-    base, question = questions
-    if question.manifests is None or not waiting_rows(document):
-        return document
-    parts = {workload.key: workload.sample for workload in question.manifests.workloads}
-
-    def ask_without(part: str) -> DiffReport:
-        assert question.manifests is not None  # noqa: S101 - else there are no parts
-        fewer = replace(
-            question,
-            pods=pods_without(question.pods, part),
-            manifests=without_workload(question.manifests, part, base.manifests),
-        )
-        return diff_report(*_answers((base, fewer), titles, output))
-
-    return with_causes(document, parts, ask_without, question.base.world.node_by_name)
 
 
 def _without_manifests(question: Subject) -> Subject:
@@ -228,60 +196,3 @@ def _titles(
     if not pairs:
         pairs.append(("the cluster as it is", "the cluster as changed"))
     return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
-
-
-def _answers(
-    questions: Sequence[Subject], titles: Sequence[str], output: OutputFlags
-) -> tuple[ComparedAnswer, ComparedAnswer]:
-    """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
-    from kplan.answers.plan import Plan
-    from kplan.answers.utilisation import cluster_usage, largest
-    from kplan.diagnosis.explanation import Shown
-    from kplan.documents.base import Report
-    from kplan.effects.updating import has_updates
-    from kplan.questions.diff.compared import ComparedAnswer
-    from kplan.questions.diff.costs import requests_of
-
-    # Both sides run the same course: what only one of them set in motion would look like a difference.
-    is_change = any(
-        question.manifests is not None and has_updates(question.manifests, question.base.snapshot)
-        for question in questions
-    )
-    answers = [_ask(question, output, is_change=is_change) for question in questions]
-    chosen: dict[str, set[str]] = {}
-    for answer in answers:
-        if not isinstance(answer, Report):
-            for placement in answer.placements:
-                chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
-    with_map = wants_map(output, formats_of(output))
-    compared: list[ComparedAnswer] = []
-    for question, answer, title in zip(questions, answers, titles, strict=True):
-        names = frozenset(question.base.world.node_by_name)
-        origins, requests = question.origins, requests_of(question.manifests)
-        if isinstance(answer, Report):
-            compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
-            continue
-        nodes_of = {
-            index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
-            for index, placement in enumerate(answer.placements)
-        }
-        report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=with_map)
-        after = answer.session.cluster if isinstance(answer, Plan) else answer.after
-        compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
-    return compared[0], compared[1]
-
-
-def _ask(question: Subject, output: OutputFlags, *, is_change: bool) -> Plan | QueuePlan | Report:
-    """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
-    from kplan.cluster.in_order import place_in_order
-    from kplan.effects.queue_course import WorkedOff
-    from kplan.effects.queued import work_off
-    from kplan.questions.updates import change_of
-
-    if is_change:
-        change = change_of(question, "auto", "plan", showing_of(output, ()), queue=WorkedOff())
-        if change is not None:
-            return change
-    if question.manifests is None and not question.names_pods:
-        return work_off(question.base)
-    return place_in_order(question.base, question.pods)

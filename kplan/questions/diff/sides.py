@@ -1,0 +1,90 @@
+"""Two answers to one question, about two clusters or two sets of manifests, and why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kplan.answers.plan import Plan
+from kplan.answers.utilisation import cluster_usage, largest
+from kplan.cluster.in_order import place_in_order
+from kplan.cluster.showing import Showing
+from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import Report
+from kplan.documents.diff import DiffReport
+from kplan.effects.queue_course import WorkedOff
+from kplan.effects.queue_plan import QueuePlan
+from kplan.effects.queued import work_off
+from kplan.effects.subject import Subject
+from kplan.effects.updating import has_updates
+from kplan.questions.diff.blame import pods_without, waiting_rows, with_causes, without_workload
+from kplan.questions.diff.compared import ComparedAnswer
+from kplan.questions.diff.costs import requests_of
+from kplan.questions.diff.document import diff_report
+from kplan.questions.updates import change_of
+
+
+def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing: Showing) -> DiffReport:
+    """Return the differences, with the manifests that cause that workloads wait.
+
+    Parameters
+    ----------
+    subjects : before and after
+    titles : their names in the report
+    """
+    document = diff_report(*_answers(subjects, titles, showing), fail_on=showing.fail_on or ())
+    before, after = subjects
+    manifests = after.manifests
+    if manifests is None or not waiting_rows(document):
+        return document
+
+    def ask_without(part: str) -> DiffReport:
+        left = without_workload(manifests, part, before.manifests)
+        fewer = replace(after, pods=pods_without(after.pods, part), manifests=left)
+        return diff_report(*_answers((before, fewer), titles, showing))
+
+    parts = {workload.key: workload.sample for workload in manifests.workloads}
+    return with_causes(document, parts, ask_without, after.base.world.node_by_name)
+
+
+def _answers(
+    subjects: Sequence[Subject], titles: Sequence[str], showing: Showing
+) -> tuple[ComparedAnswer, ComparedAnswer]:
+    """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
+    # Both sides run the same course: what only one of them set in motion would look like a difference.
+    is_change = any(
+        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
+    )
+    answers = [_answer(subject, showing, is_change=is_change) for subject in subjects]
+    chosen: dict[str, set[str]] = {}
+    for answer in answers:
+        if not isinstance(answer, Report):
+            for placement in answer.placements:
+                chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
+    compared: list[ComparedAnswer] = []
+    for subject, answer, title in zip(subjects, answers, titles, strict=True):
+        names = frozenset(subject.base.world.node_by_name)
+        origins, requests = subject.origins, requests_of(subject.manifests)
+        if isinstance(answer, Report):
+            compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
+            continue
+        nodes_of = {
+            index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
+            for index, placement in enumerate(answer.placements)
+        }
+        report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
+        after = answer.session.cluster if isinstance(answer, Plan) else answer.after
+        compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
+    return compared[0], compared[1]
+
+
+def _answer(subject: Subject, showing: Showing, *, is_change: bool) -> Plan | QueuePlan | Report:
+    """Place the pods, as `kplan place` does, or without any all pending pods, as `kplan plan` does."""
+    if is_change:
+        change = change_of(subject, "auto", "plan", replace(showing, fail_on=()), queue=WorkedOff())
+        if change is not None:
+            return change
+    if subject.manifests is None and not subject.names_pods:
+        return work_off(subject.base)
+    return place_in_order(subject.base, subject.pods)
