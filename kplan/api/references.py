@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -25,7 +26,7 @@ class PodKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class WorkloadRef(msgspec.Struct, frozen=True):
+class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
     """A reference to a workload, as in a pod's owner references."""
 
     kind: str
@@ -40,7 +41,7 @@ class WorkloadRef(msgspec.Struct, frozen=True):
         kind, namespace, name = key.split("/", 2)
         return WorkloadRef(kind, namespace, name)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """KIND/NAMESPACE/NAME."""
         return object_name(self.kind, self.namespace, self.name)
@@ -68,4 +69,4 @@ class WorkloadRef(msgspec.Struct, frozen=True):
 
 def object_name(kind: str, namespace: str, name: str) -> str:
     """Return the name of an object: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``."""
-    return "/".join(part for part in (kind, namespace, name) if part)
+    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"

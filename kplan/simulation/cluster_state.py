@@ -82,6 +82,10 @@ class Course:
         self.messages: dict[int, str] = {}
         self.outcomes: dict[int, Outcome] = {}
         self.steps: list[Step] = []
+        #: KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
+        self.moved: set[str] = set()
+        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
+        self.blocked: dict[str, dict[str, str]] = {}
         self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
         self.already_leaving: list[str] = []
         self.circle = ""
@@ -440,6 +444,10 @@ class Course:
         self.steps.append(
             Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         )
+        if event is StepEvent.BLOCKED:
+            self.blocked.setdefault(workload, {})[pod] = because
+        elif pod:
+            self.moved.add(workload)
         if not is_finding:
             self.note_change()
         if self.on_step is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.references import WorkloadRef
-from kplan.documents.change import Change, PodAtRest, Step, StepEvent, WorkloadChange, WorkloadState
+from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
@@ -77,9 +77,9 @@ def _describe(
     desired = _desired(owner, len(pods))
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
     is_complete = len(pods) == len(current) == ready == desired and not why_failed
-    blocked = {step.pod: step.because for step in simulation.steps if _is_blocked(step, key)}
+    blocked = simulation.blocked.get(key, {})
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
-    if change is Change.NONE and not _was_moved(simulation, key):
+    if change is Change.NONE and key not in simulation.moved:
         state = WorkloadState.UNCHANGED
     if blocked and not pending:
         state = WorkloadState.BLOCKED
@@ -135,14 +135,6 @@ def _refusal(owner: Owner | DeploymentState | None) -> str:
     if isinstance(owner, DeploymentState) and owner.refusal:
         return owner.refusal
     return next((state.refusal for state in _pod_owners(owner) if state.refusal), "")
-
-
-def _was_moved(simulation: Simulation, key: str) -> bool:
-    return any(step.workload == key and step.pod and step.event is not StepEvent.BLOCKED for step in simulation.steps)
-
-
-def _is_blocked(step: Step, key: str) -> bool:
-    return step.event is StepEvent.BLOCKED and step.workload == key
 
 
 def _first(blocked: Mapping[str, str]) -> str:
