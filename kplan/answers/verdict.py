@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 import msgspec
 
 from kplan.answers.placement import Placement
-from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.base import Condition, Context, Counted, InputWarning, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import Outcome
 from kplan.errors import UsageError
 
@@ -107,6 +107,25 @@ def judge(
         ]
     happened += [Happened(NEW_NODES, Counted(name, "NewNode")) for name in new_nodes]
     return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
+
+
+class Opening(TypedDict):
+    """What reports of all kinds begin with."""
+
+    snapshot: SnapshotRef
+    scheduler: SchedulerRef
+    verdict: Verdict
+    warnings: tuple[InputWarning, ...]
+
+
+def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Counted] = ()) -> Opening:
+    """Return the first fields of a report, with the verdict on some events and on the warnings."""
+    return Opening(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]),
+        warnings=context.warnings,
+    )
 
 
 def _outcomes(

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kplan.answers.placement import NodesShown, last_placement
-from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import WorkloadRef
 from kplan.capacity.counting import Template, fill_from
@@ -19,7 +19,7 @@ from kplan.capacity.templates import templates_of
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.cluster.limits import DEFAULT_HEADROOM
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.errors import UsageError
 from kplan.subjects.incoming import with_objects
@@ -112,12 +112,8 @@ def headroom_report(
     chosen = default if fail_on is None else fail_on
     short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
     failures = [Counted(workload.workload, "Unschedulable") for workload in short if UNSCHEDULABLE in chosen]
-    context = base.context()
     return HeadroomReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*failures, *counted_warnings(context.warnings, chosen)]),
-        warnings=context.warnings,
+        **opening(base.context(), chosen, failures),
         wanted=wanted,
         limit=DEFAULT_HEADROOM if stop_at is None else stop_at,
         workloads=tuple(workloads),

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kplan.answers.utilisation import pool_label
-from kplan.answers.verdict import UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import UNSCHEDULABLE, opening
 from kplan.api.apps import Deployment
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
@@ -18,7 +18,7 @@ from kplan.capacity.headroom import count_more
 from kplan.capacity.own_workloads import next_replicas, own_workloads
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.errors import NotFoundError
 from kplan.rules.pod_info import PodInfo
@@ -82,12 +82,8 @@ def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Con
     ordered = sorted(rooms, key=lambda room: (room.fits >= (room.wanted or 0), room.workload))
     short = [room.workload for room in ordered if room.fits < (room.wanted or 0)]
     counted = [Counted(name, "Unschedulable") for name in short if UNSCHEDULABLE in fail_on]
-    context = base.context()
     return HeadroomReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]),
-        warnings=context.warnings,
+        **opening(base.context(), fail_on, counted),
         wanted=None,
         limit=max((room.wanted or 0 for room in ordered), default=0),
         workloads=tuple(ordered),

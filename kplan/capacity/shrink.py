@@ -17,11 +17,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.answers.utilisation import allocatable, amounts, requested, usage
-from kplan.answers.verdict import NONE, counted_warnings
+from kplan.answers.verdict import NONE, opening
 from kplan.api.core import PodStatus
 from kplan.api.wellknown import CONTROL_PLANE
 from kplan.cluster.base import Base
-from kplan.documents.base import Condition, Verdict
+from kplan.documents.base import Condition
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Usage
@@ -52,15 +52,11 @@ def shrink_report(
     """
     shrinking = _Shrinking(base, options or DrainOptions())
     shrinking.run(progress or (lambda _freed, _tried: None))
-    context = base.context()
     chosen = (NONE,) if fail_on is None else fail_on
     nodes = base.session.cluster.nodes
     gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, counted_warnings(context.warnings, chosen)),
-        warnings=context.warnings,
+        **opening(base.context(), chosen),
         freed=tuple(shrinking.freed),
         stays=tuple(shrinking.stays),
         frees=_offered(base, gone),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kplan.answers.verdict import NONE, counted_warnings
+from kplan.answers.verdict import NONE, opening
 from kplan.cluster.base import Base
-from kplan.documents.base import Condition, Verdict
+from kplan.documents.base import Condition
 from kplan.documents.checks import BudgetRoom, BudgetsReport
 from kplan.simulation.disruption import BudgetState
 
@@ -14,12 +14,8 @@ from kplan.simulation.disruption import BudgetState
 def budgets_report(base: Base, *, fail_on: Sequence[Condition] = (NONE,)) -> BudgetsReport:
     """Return the BudgetsReport."""
     rooms = sorted(map(_room, base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget))
-    context = base.context()
     return BudgetsReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(fail_on, counted_warnings(context.warnings, fail_on)),
-        warnings=context.warnings,
+        **opening(base.context(), fail_on),
         budgets=tuple(rooms),
     )
 

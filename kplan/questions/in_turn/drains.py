@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
-from kplan.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.api.wellknown import ZONE
 from kplan.cluster.asking import answers
 from kplan.cluster.base import Base
 from kplan.cluster.showing import PLAIN, Showing
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.effects.change import drain
@@ -66,17 +66,14 @@ def drains_report(
     outcomes.sort(
         key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
     )
-    context, cluster = base.context(), base.session.cluster
+    cluster = base.session.cluster
     counted = [
         Counted(outcome.name, rule)
         for outcome in outcomes
         for rule in dict.fromkeys(counted.rule for counted in outcome.counted)
     ]
     return DrainsReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
-        warnings=context.warnings,
+        **opening(base.context(), chosen, counted),
         label=label,
         drains=tuple(outcomes),
         cluster=cluster_map(cluster, cluster) if showing.with_map else UNSET,

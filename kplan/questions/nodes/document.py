@@ -12,12 +12,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.new_nodes import added_node
-from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, opening
 from kplan.api.core import Pod
 from kplan.autoscaling.seam import Advice, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
-from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
 from kplan.errors import UsageError
 from kplan.snapshot.objects import decode_pod
@@ -56,10 +56,7 @@ def nodes_report(
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     return NodesReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(fail_on, [*_counted(advice, fail_on), *counted_warnings(warnings, fail_on)]),
-        warnings=warnings,
+        **opening(replace(context, warnings=warnings), fail_on, _counted(advice, fail_on)),
         autoscaler=AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source),
         adds=tuple(map(added_node, advice.adds)),
         existing=dict(advice.existing),

@@ -20,10 +20,10 @@ from kplan.actions.actions import (
 )
 from kplan.actions.carry_out import Goal, Playing, waiting_of
 from kplan.actions.commands import commands
-from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.cluster.base import Base
 from kplan.documents import remedies as d
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.effects.change import begin
 from kplan.framework.session import Session
 from kplan.questions.remedy.search import Search, Solution, budget
@@ -72,12 +72,8 @@ def remedy_report(
     chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
-    context = base.context()
     return d.RemedyReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
-        warnings=context.warnings,
+        **opening(base.context(), chosen, counted),
         pods=tuple(sorted(named)),
         remedy=described,
         alternatives=tuple(_described(playing, goal, *entry) for entry in alternatives[:MOST_ALTERNATIVES]),

@@ -15,14 +15,14 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.actions.carry_out import waiting_of
-from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
 from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import PodKey
 from kplan.cluster.base import Base
 from kplan.cluster.showing import PLAIN, Showing
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents import remedy as r
-from kplan.documents.base import Counted, Verdict
+from kplan.documents.base import Counted
 from kplan.documents.change import StepEvent
 from kplan.documents.remedies import Place
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
@@ -66,13 +66,9 @@ def runbook_report(
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
     counted = [Counted(node.name, "Blocked", node=node.name) for node in book.stuck] if counts else []
-    context = base.context()
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
-        warnings=context.warnings,
+        **opening(base.context(), chosen, counted),
         nodes=tuple(dict.fromkeys(nodes)),
         rolling=rolling,
         steps=tuple(book.steps),
