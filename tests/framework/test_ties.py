@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.ties import first_on_heap, first_up
+from kplan.framework.ties import first_on_heap, first_up, heap_places
 
 
 def go_heap_top(scores: list[int]) -> int:
@@ -62,3 +62,17 @@ def test_a_search_that_begins_later_goes_on_at_the_beginning(
 
     found = first_up(np.asarray(ties), is_feasible, np.asarray(listed), np.argsort(listed), start)
     assert found == searched[go_heap_top([int(row in ties) for row in searched])]
+
+
+@given(st.data(), st.integers(1, 40))
+def test_the_place_of_a_node_says_what_comes_up_first_among_any_equal_ones(data: st.DataObject, n_nodes: int) -> None:
+    order = np.asarray(data.draw(st.permutations(range(n_nodes))), np.intp)
+    feasible = np.asarray(data.draw(st.lists(st.booleans(), min_size=n_nodes, max_size=n_nodes)), np.bool_)
+    feasible[data.draw(st.integers(0, n_nodes - 1))] = True
+    start = data.draw(st.integers(0, 2 * n_nodes))
+    ties = np.asarray(sorted(data.draw(st.sets(st.sampled_from(np.flatnonzero(feasible).tolist()), min_size=1))))
+    places = np.empty(n_nodes, np.intp)
+    places[order] = np.arange(n_nodes)
+
+    by_place = heap_places(feasible, order, start)
+    assert ties[by_place[ties].argmin()] == first_up(ties, feasible, order, places, start)
