@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import ask, formats_of, showing_of
 from kplan.cli.asking import reply
+from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
 _CONDITIONS = ("check", "none")
@@ -37,7 +37,7 @@ def check(
         str, typer.Option("--since", metavar="FILE", help="Compare with an earlier report, saved with -o json.")
     ] = "",
     sweeping: SweepFlags,
-    cluster: ChangedClusterFlags,
+    cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

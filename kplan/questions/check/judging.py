@@ -104,6 +104,8 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
         findings += _unready(document, expect.ready.min)
     if expect.within is not None:
         findings += _late(document, seconds_of(expect.within))
+    if expect.new_nodes is not None and document.nodes:
+        findings += [Finding(name=node.name) for node in document.nodes.added[expect.new_nodes.max :]]
     return "pod", len(document.changes), findings
 
 
