@@ -167,7 +167,7 @@ def test_what_outlasts_a_loss_in_every_format(web: Path, tmp_path: Path) -> None
 
 def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
-    path.write_text(POD.replace("100m", "500m"))
+    path.write_text(POD.replace("100m", "200m"))
     text, found = invoke("capacity", path, "--zones").stdout, report(path, "--zones")
 
     assert_keeps_to_its_schema(found)
