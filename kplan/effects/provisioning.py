@@ -68,7 +68,9 @@ class Growing:
         world = snapshot_of(simulation, self._world)
         nodes = simulation.session.cluster.nodes.nodes
         world = with_new(as_waiting(world, nodes), self._coming)
-        adds = self.growth.look(world, simulation.session, self._now)
+        # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
+        now = max(self._now, int(simulation.now * 1_000_000))
+        adds = self.growth.look(world, simulation.session, now)
         self._world = with_objects(self._world, [obj for new in adds for obj in new.objects])
         return adds
 

@@ -149,3 +149,12 @@ def test_a_pending_pod_is_explained_by_the_node_that_comes_for_it() -> None:
     report = Explain(names=("shop/report-6d-2", "shop/train-6d-1")).answer(planner)
     assert "accelerator" in report.nodes.unhelped["shop/train-6d-1"]["general"][0]
     assert report.placements[1].outcome == "Unschedulable"
+
+
+def test_the_cluster_autoscaler_helps_pods_that_a_drain_has_made() -> None:
+    groups = Path(__file__).parents[2] / "fixtures/node-groups.yaml"
+    planner = kplan.Planner("demo", autoscaler=kplan.ClusterAutoscaler(node_groups=groups))
+    change = planner.drain(["general-a-1", "general-a-2"])
+    assert [new.group for new in change.growth.adds] == ["general-b", "gpu-b"]
+    pending = {pod.workload for pod in change.after if pod.node is None}
+    assert "Job/batch/report-daily" not in pending
