@@ -20,6 +20,7 @@ from kplan.framework.session import Session
 from kplan.framework.status import SUCCESS, Status, StatusCode
 
 WAITS_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
+_SEVERAL_SCHEDULERS = 'all pods in a single pod group should have the same .spec.schedulerName set, got: "{}" and "{}"'
 _NO_PREEMPTION = "default preemption plugin is not registered, workload aware preemption is disabled"
 _NOT_WITH_CONSTRAINTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
 
@@ -50,6 +51,51 @@ class GroupResult(msgspec.Struct):
     victims: list[int] = []  #: pods that leave their nodes, whether or not the group fits then
     n_effects: int = 0  #: changes of PostFilter plugins that hold whether or not the group fits
     placement: Placement | None = None  #: the nodes that were chosen, where the group has a topology key
+
+
+class MemberEnd(msgspec.Struct, frozen=True):
+    """What becomes of a member once its group's cycle is over."""
+
+    outcome: Outcome  #: SCHEDULED for a member that is bound now
+    message: str = ""
+    rejectors: frozenset[str] = frozenset()  #: the plugins that reject it
+    nominated: int | None = None  #: the node for which it is nominated from now on
+    drops_nomination: bool = False  #: it loses its nomination
+
+
+def end_of(group: GroupResult, pod: int) -> MemberEnd:
+    """Return what becomes of a member. Upstream: submitPodGroupAlgorithmResult."""
+    status, member = group.status, next((member for member in group.members if member.pod == pod), None)
+    if status.code is StatusCode.ERROR:
+        own = member is not None and member.result.outcome is Outcome.ERROR
+        message = member.result.message if member is not None and own else status.message
+        return MemberEnd(Outcome.ERROR, message, drops_nomination=True)
+    if member is None:
+        return MemberEnd(Outcome.UNSCHEDULABLE, status.message)
+    if member.fits and status.is_success:
+        return MemberEnd(Outcome.SCHEDULED)
+    if member.fits and group.waits:
+        return MemberEnd(Outcome.UNSCHEDULABLE, status.message, nominated=member.row)
+    if member.fits or (member.preempts and not group.waits):
+        message = f"{GROUP_UNSCHEDULABLE}, {member.permit.message}" if member.permit.message else GROUP_UNSCHEDULABLE
+        return MemberEnd(Outcome.UNSCHEDULABLE, message, drops_nomination=True)
+    result = member.result
+    rejectors = frozenset() if result.filter is None else result.filter.rejectors()
+    nominated = member.row if member.preempts else None
+    drops = nominated is None and clears_nomination(result)
+    return MemberEnd(result.outcome, result.message, rejectors, nominated, drops)
+
+
+def clears_nomination(result: CycleResult) -> bool:
+    """Whether a pod that is not placed loses its nomination: preemption was tried for it, and found no node."""
+    findings = None if result.post_filter is None else result.post_filter.findings
+    return getattr(findings, "eligible", True)
+
+
+def error_of_several_schedulers(names: Sequence[str]) -> str:
+    """Return why a group is not tried whose members, in order, name these schedulers; empty if they agree."""
+    other = next((name for name in names if name != names[0]), None)
+    return "" if other is None else _SEVERAL_SCHEDULERS.format(other, names[0])
 
 
 def schedule_group(session: Session, key: Key, pods: Sequence[int]) -> GroupResult:

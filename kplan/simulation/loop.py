@@ -8,7 +8,7 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Protocol
 
@@ -30,6 +30,7 @@ from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
+from kplan.simulation.group_turns import GroupTurns
 from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.job_sync import sync
 from kplan.simulation.jobs import JobState
@@ -74,6 +75,7 @@ class Simulation(Lives):
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._preemptors = preemptors_of(session)
+        self.groups = GroupTurns(self)  #: pods that are scheduled in groups
 
     def fork(self, session: Session, maker: PodMaker) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
@@ -89,6 +91,7 @@ class Simulation(Lives):
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
         forked._queue = self._queue.fork(session)
+        forked.groups = self.groups.fork(forked)
         return forked
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
@@ -123,6 +126,10 @@ class Simulation(Lives):
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             self._queue.note_creation(row)
+            group = self.groups.key_of(row)
+            if group is not None:
+                self.groups.rest(row, group)
+                continue
             key = (info.shape, nominator.row_of(row))
             if key not in known:
                 known[key] = turned_down_by(self.session, row)
@@ -159,11 +166,17 @@ class Simulation(Lives):
                 row = self._queue.pop()
                 if not self._notice_round(row):
                     break
+                group = self.groups.key_of(row)
+                if group is not None:
+                    yield from self.groups.run(group, row)
+                    continue
                 result = self._decide(row)
                 yield result
                 self._carry_out(result)
             elif self._leaving:
                 self._let_go(*self._leaving.pop(0))
+            elif (group := self.groups.next_group()) is not None:
+                yield from self.groups.run(group)
             elif self._dirty:
                 self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
@@ -356,7 +369,7 @@ class Simulation(Lives):
         return state
 
     def _decide(self, row: int) -> CycleResult:
-        self._recount()
+        self.recount_budgets()
         result = schedule_pod(self.session, row)
         if self.on_decision is not None:
             self.on_decision(result)
@@ -387,6 +400,19 @@ class Simulation(Lives):
             elif detail.eligible:
                 self._clear_nomination(row)
 
+    def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
+        """Note the decision about a pod of a group that is not placed."""
+        self.messages[row], self.outcomes[row] = message, outcome
+        self._tell_provisioner()
+
+    def take_out(self, row: int) -> bool:
+        """Take a pod out of the queue, wherever it waits; tell whether it was there."""
+        return self._queue.take_out(row)
+
+    def note_claims_freed(self) -> None:
+        """Tell pods that wait for devices that a claim was deallocated."""
+        self._queue.notice(ClaimFreed())
+
     def _tell_provisioner(self) -> None:
         """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
         if self.provisioner is not None and self.durations is not None:
@@ -403,8 +429,12 @@ class Simulation(Lives):
         self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
+        self.send_off(row, victims)
+
+    def send_off(self, row: int, victims: Sequence[int]) -> None:
+        """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
+        leaving, name = [self.pods[victim] for victim in victims], self.session.cluster.pods.infos[row].key
         self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
-        # The scheduler deletes the victims in the background, and goes on with other pods meanwhile.
         self._leaving.append((row, leaving))
 
     def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
@@ -422,7 +452,7 @@ class Simulation(Lives):
             info = self.session.cluster.pods.infos[row]
             self._queue.notice(PodDeleted(info), info.priority)
 
-    def _recount(self) -> None:
+    def recount_budgets(self) -> None:
         """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
         allowed = self.disruptions.newly_allowed()
         if allowed:

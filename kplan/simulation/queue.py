@@ -91,6 +91,12 @@ class RetryQueue:
         if group is not None:
             self._leave(group, pod)
 
+    def take_out(self, pod: int) -> bool:
+        """Remove a pod, wherever it waits; return whether it was there."""
+        is_there = pod in self._place
+        self.forget(pod)
+        return is_there
+
     def pop(self) -> int:
         """Remove and return the next pod; there must be one."""
         self._drop_stale()

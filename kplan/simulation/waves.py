@@ -21,8 +21,16 @@ import msgspec
 
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
-from kplan.framework.group_cycle import GroupResult, Member, schedule_group
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.group_cycle import (
+    GroupResult,
+    Member,
+    MemberEnd,
+    clears_nomination,
+    end_of,
+    error_of_several_schedulers,
+    schedule_group,
+)
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
@@ -41,11 +49,6 @@ _INITIAL_BACKOFF: Final = 1
 _MAX_BACKOFF: Final = 10
 _MOMENT: Final = 1e-6
 """Seconds between the arrivals of two pods of a wave."""
-
-
-_SEVERAL_SCHEDULERS: Final = (
-    'all pods in a single pod group should have the same .spec.schedulerName set, got: "{}" and "{}"'
-)
 
 
 class PodState(msgspec.Struct):
@@ -226,9 +229,8 @@ class Waves:
         queued = self._queued
         pods.sort(key=lambda pod: (-self._infos[pod].priority, queued[pod].entered or 0.0))
         names = [self._infos[pod].pod.spec.scheduler_name for pod in pods]
-        other = next((name for name in names if name != names[0]), None)
-        if other is not None:
-            text = _SEVERAL_SCHEDULERS.format(other, names[0])
+        text = error_of_several_schedulers(names)
+        if text:
             for pod in pods:
                 self._fail(pod, Outcome.ERROR, text, frozenset())
                 self.session.nominator.drop(pod)
@@ -241,7 +243,7 @@ class Waves:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
         tried = {member.pod: member for member in group.members}
         for pod in pods:
-            self._submit_member(group, pod, tried.get(pod))
+            self._submit_member(end_of(group, pod), pod, tried.get(pod))
         self._evict(group.victims)
         self._n_moves += group.n_effects
         if group.key not in self._groups.groups:
@@ -253,34 +255,16 @@ class Waves:
             reason = "SchedulerError" if group.status.code is StatusCode.ERROR else "Unschedulable"
             self.conditions[group.key] = GroupState(is_scheduled=False, reason=reason, message=group.status.message)
 
-    def _submit_member(self, group: GroupResult, pod: int, member: Member | None) -> None:
-        nominator, status = self.session.nominator, group.status
-        if status.code is StatusCode.ERROR:
-            own = member is not None and member.result.outcome is Outcome.ERROR
-            message = member.result.message if member is not None and own else status.message
-            self._fail(pod, Outcome.ERROR, message, frozenset())
-            nominator.drop(pod)
-        elif member is None:
-            self._fail(pod, Outcome.UNSCHEDULABLE, status.message, frozenset())
-        elif member.fits and status.is_success:
+    def _submit_member(self, end: MemberEnd, pod: int, member: Member | None) -> None:
+        nominator = self.session.nominator
+        if end.outcome is Outcome.SCHEDULED and member is not None:
             self._bind_member(pod, member)
-        elif member.fits and group.waits and member.row is not None:
-            self._fail(pod, Outcome.UNSCHEDULABLE, status.message, frozenset())
-            nominator.nominate(pod, member.row)
-        elif member.fits or (member.preempts and not group.waits):
-            message = (
-                f"{GROUP_UNSCHEDULABLE}, {member.permit.message}" if member.permit.message else GROUP_UNSCHEDULABLE
-            )
-            self._fail(pod, Outcome.UNSCHEDULABLE, message, frozenset())
+            return
+        self._fail(pod, end.outcome, end.message, end.rejectors)
+        if end.nominated is not None:
+            nominator.nominate(pod, end.nominated)
+        elif end.drops_nomination:
             nominator.drop(pod)
-        else:
-            result = member.result
-            rejectors = frozenset() if result.filter is None else result.filter.rejectors()
-            self._fail(pod, result.outcome, result.message, rejectors)
-            if member.preempts and member.row is not None:
-                nominator.nominate(pod, member.row)
-            elif clears_nomination(result):
-                nominator.drop(pod)
 
     def _bind_member(self, pod: int, member: Member) -> None:
         framework, cycle = member.result.framework, member.result.cycle
@@ -339,9 +323,3 @@ class Waves:
             if is_worth_retrying(self._infos[pod], self._queued[pod].rejectors, event):
                 del self._waiting[pod]
                 self._back_off(pod)
-
-
-def clears_nomination(result: CycleResult) -> bool:
-    """Whether a pod that is not placed loses its nomination: preemption was tried for it, and found no node."""
-    findings = None if result.post_filter is None else result.post_filter.findings
-    return getattr(findings, "eligible", True)
