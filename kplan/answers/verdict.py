@@ -64,6 +64,9 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
     return tuple(condition for word in words for condition in CONDITIONS if condition == word)
 
 
+NO_GROUPS: Final[Mapping[str, str]] = {}
+
+
 class Happened(msgspec.Struct, frozen=True):
     """Something that counts if --fail-on lists its condition."""
 
@@ -83,6 +86,7 @@ def judge(
     *,
     accepts_preemption: bool = False,
     besides: Container[str] = (),
+    groups: Mapping[str, str] = NO_GROUPS,
     new_nodes: Iterable[str] = (),
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
@@ -91,9 +95,11 @@ def judge(
     ----------
     accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
     besides : pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    groups : NAMESPACE/NAME of pending pods -> the group that counts once for all of them
     new_nodes : the nodes that an autoscaler adds
     """
-    happened = [*_outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)]
+    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)
+    happened = once_a_group(outcomes, groups)
     for placement in placements:
         key, is_old = placement.pod.key, placement.pod.key in besides
         if placement.nominated_node is None:
@@ -141,6 +147,23 @@ def _outcomes(
         condition: Condition = GATED if placement.outcome is Outcome.GATED else UNSCHEDULABLE
         yield Happened(condition, counted, key in besides)
         yield Happened(PENDING, counted)
+
+
+def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:
+    """Return what happens to pods with that of pending pods of groups counted once for each group.
+
+    Parameters
+    ----------
+    groups : NAMESPACE/NAME of such a pod -> its group
+    """
+    if not groups:
+        return list(happened)
+    first: dict[tuple[str, Condition, bool], Happened] = {}
+    for event in happened:
+        name = groups.get(event.counted.object, event.counted.object)
+        counted = msgspec.structs.replace(event.counted, object=name)
+        first.setdefault((name, event.condition, event.is_old), msgspec.structs.replace(event, counted=counted))
+    return list(first.values())
 
 
 def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:

@@ -20,6 +20,8 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.visible import without_account
 
 CODE = "UnmodelledFeature"
+APART = "PodGroupApart"
+"""The code of warnings that a pod is placed without its group, by questions that do not try whole groups."""
 _PORTWORX = "kubernetes.io/portworx-volume"
 _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 _VERBS = ("filter", "prioritize", "preempt")
@@ -46,6 +48,11 @@ def unmodelled(
         ),
     ]
     return tuple(dict.fromkeys(warnings))
+
+
+def with_whole_groups(warnings: Iterable[InputWarning]) -> tuple[InputWarning, ...]:
+    """Return the warnings without those that are not true of an answer that tries whole groups."""
+    return tuple(warning for warning in warnings if warning.code != APART)
 
 
 def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:
@@ -98,7 +105,6 @@ def _pod(pod: Pod, *, compares: bool, groups: bool) -> Iterator[InputWarning]:
     if spec.scheduling_group is not None:
         message = "the pod is scheduled on its own, not with its group"
         if groups:
-            message = f"{message}; only Planner.run_queue schedules whole groups"
-            yield InputWarning(CODE, name, f"GenericWorkload: {message}")
+            yield InputWarning(APART, name, f"{message}; kplan plan schedules whole groups")
         else:
             yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off")

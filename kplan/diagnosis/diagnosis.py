@@ -11,6 +11,7 @@ from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
+from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Replay
@@ -19,6 +20,9 @@ MOST_WITH_REMEDIES = 50
 """Remedies are tried for this many of the different pods of a plan that have no node, the first ones."""
 
 _encoder = msgspec.json.Encoder()
+
+
+_HELD_BACK = "A node fits it, but its pod group {} waits until enough of its pods fit at the same time."
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -39,6 +43,9 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
     """
     if result.row is not None:
         return Diagnosis()
+    key = group_of(session.cluster.pods.infos[result.pod])
+    if result.held_back and key is not None:
+        return Diagnosis(_HELD_BACK.format("/".join(key)))
     # Most questions need no diagnosis, so the modules for it are loaded only here.
     from kplan.diagnosis.fields import field_of
     from kplan.diagnosis.gather import gather

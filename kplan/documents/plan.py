@@ -13,6 +13,7 @@ from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Ste
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
+from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.queue import QueueEntry
 from kplan.documents.timeline import Timeline
 
@@ -48,6 +49,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     reason : kube-scheduler's message for a pod that stays pending
     attempt : index of the last placement about it; null when it was not tried
     because : why it left its node, where no other pod took its place
+    held_back_by : PodGroup/NAMESPACE/NAME of its group, for a pod that some node fits while the group waits
     siblings : other pods of its DaemonSet that run at the end and are not among the changes; absent for other pods
     caused_by : change: what is asked about; waiting: pods that were pending before, so that it happens without it, too
     """
@@ -64,6 +66,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     attempt: Count | None = None
     because: str = ""
     caused_by: CausedBy = "change"
+    held_back_by: str | UnsetType = UNSET
     siblings: Count | UnsetType = UNSET
 
     @property
@@ -178,6 +181,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     placements : every decision, in order; a pod may be tried several times
     largest_fit : per resource, the most that one further pod can get
     cluster : every node before and after; where --explain or a picture asks for it
+    groups : what becomes of the pod groups whose pods are among the changes, where the scheduler has groups
     nodes : what an autoscaler adds; absent where none is followed
     max_listed : queue, changes and their placements list so many pods at most; absent for all
     unlisted : the other changes
@@ -213,6 +217,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     refused_nodes: tuple[RefusedNode, ...] = ()
     forced: Forced | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET
+    groups: tuple[GroupPlan, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

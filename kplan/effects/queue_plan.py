@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from msgspec import UNSET
@@ -23,12 +23,14 @@ from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.siblings import with_siblings
-from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.cluster.unmodelled import with_whole_groups
+from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
 from kplan.documents.change import Step
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.change import being_deleted
+from kplan.effects.pod_groups import group_plans, held_back, pending_in_groups
 from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
@@ -102,7 +104,7 @@ class QueuePlan(Answer):
         new = (row for row, pod in simulation.pods.items() if pod.is_new and not comes_with_node(simulation, pod))
         latest |= {row: row for row in new if row not in covered}
         changes = [self._change(first, current, removed.get(first), last) for first, current in latest.items()]
-        return tuple(with_siblings(changes, self.after))
+        return tuple(held_back(simulation, with_siblings(changes, self.after)))
 
     def _change(self, first: int, current: int | None, removal: Removal | None, last: dict[int, int]) -> PodChange:
         infos, names = self.after.pods.infos, self.after.nodes.names
@@ -173,7 +175,8 @@ class QueuePlan(Answer):
             if queued.place in _LEFT_ALONE and queued.pod not in self.pods.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
-        return judge(counted, self.context.warnings, chosen, besides=self._besides())
+        groups = pending_in_groups(self.course.simulation)
+        return judge(counted, self.context.warnings, chosen, besides=self._besides(), groups=groups)
 
     def _besides(self) -> frozenset[str]:
         """Return the pods that were pending before, beside the question, and the replacements of their victims."""
@@ -251,6 +254,7 @@ class QueuePlan(Answer):
             after=pods_at_rest(self.course.simulation),
             workloads=workload_changes(self.course.simulation, ()),
             nodes=UNSET if growth is None else node_changes(growth, node_of),
+            groups=group_plans(self.course.simulation, self.changes) or UNSET,
         )
 
     @cached_property
@@ -304,7 +308,13 @@ def plan_queue(base: Base, queue: WorkedOff) -> QueuePlan:
     plan = base.decide(question, begin)
     simulation = courses[0].simulation
     note_stuck(simulation, workload_changes(simulation, ()))
-    return QueuePlan(plan.placements, courses[0], question, base.session.cluster, make_context=plan.make_context)
+    make_context = partial(_with_whole_groups, plan.make_context)
+    return QueuePlan(plan.placements, courses[0], question, base.session.cluster, make_context=make_context)
+
+
+def _with_whole_groups(make_context: Callable[[], Context]) -> Context:
+    context = make_context()
+    return replace(context, warnings=with_whole_groups(context.warnings))
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:

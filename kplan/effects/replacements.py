@@ -9,13 +9,14 @@ from typing import Literal
 import msgspec
 from msgspec import structs
 
-from kplan.answers.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of
+from kplan.answers.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of, once_a_group
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.change import ChangePlan
+from kplan.effects.pod_groups import pending_in_groups
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.joining import comes_with_node
 
@@ -156,15 +157,7 @@ class Fates:
 
     def happened(self) -> Iterator[Happened]:
         """Yield all events that `--fail-on` can list."""
-        for fate in self.all:
-            if fate.action is Action.PENDING and fate.came is not None:
-                counted = Counted(fate.came.key, self.outcome_of(fate.came))
-                condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
-                yield Happened(PENDING, counted)
-                yield Happened(condition, counted, self.is_old(fate.came.key))
-        for pod in self._simulation.pods.values():
-            if not pod.node and not pod.is_new and pod.key not in self._still_pending:
-                yield Happened(PENDING, Counted(pod.key, "Pending"))
+        yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
         for workload in self._change.workloads:
             is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because
             if workload.refused or is_refused:
@@ -177,6 +170,18 @@ class Fates:
             yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
         for obstacle in self._change.obstacles:
             yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+
+    def _pending(self) -> Iterator[Happened]:
+        """Yield the pods that have no node in the end."""
+        for fate in self.all:
+            if fate.action is Action.PENDING and fate.came is not None:
+                counted = Counted(fate.came.key, self.outcome_of(fate.came))
+                condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
+                yield Happened(PENDING, counted)
+                yield Happened(condition, counted, self.is_old(fate.came.key))
+        for pod in self._simulation.pods.values():
+            if not pod.node and not pod.is_new and pod.key not in self._still_pending:
+                yield Happened(PENDING, Counted(pod.key, "Pending"))
 
     def is_old(self, pod: str) -> bool:
         """Return whether what happens to a pod is not the doing of the change: it was pending before, or makes way."""

@@ -19,6 +19,7 @@ from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
 from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.unmodelled import with_whole_groups
 from kplan.cluster.siblings import with_siblings
 from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, InputWarning, Verdict
@@ -28,6 +29,7 @@ from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.change import ChangePlan
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
+from kplan.effects.pod_groups import group_plans, held_back
 from kplan.effects.queue_plan import queue_entries
 from kplan.effects.replacements import Fate, Fates
 from kplan.effects.rollouts import rollout_remedies
@@ -66,7 +68,7 @@ def change_report(
     node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
-    warnings = (*context.warnings, *change_warnings(change), *missing_replicas(base, unchanged), *grown)
+    warnings = (*with_whole_groups(context.warnings), *change_warnings(change), *missing_replicas(base, unchanged), *grown)
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
@@ -101,6 +103,7 @@ def change_report(
         luck=UNSET if change.luck is None else change.luck(base, change, chosen),
         timeline=UNSET if timed is None else timed.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
+        groups=group_plans(change.simulation, pods.changes) or UNSET,
     )
 
 
@@ -182,7 +185,8 @@ class ChangedPods:
         self.fates = Fates(base, change)
         self._rollouts = rollout_remedies(change)
         #: the fates as documents
-        self.changes = with_siblings([self._change(fate) for fate in self.fates.all], self._simulation.session.cluster)
+        changes = with_siblings([self._change(fate) for fate in self.fates.all], self._simulation.session.cluster)
+        self.changes = held_back(self._simulation, changes)
 
     def _change(self, fate: Fate) -> PodChange:
         gone, came = fate.gone, fate.came

@@ -50,6 +50,7 @@ class CycleResult:
     framework: Framework | None = None
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)
+    held_back: bool = False  #: a node fits the pod, but its pod group waits
     gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
 
 
@@ -226,7 +227,7 @@ def _turn_down(result: CycleResult, status: Status) -> None:
     if status.is_rejected:
         result.message = reserve_error(status)
     elif status.is_wait:
-        result.message = f"{GROUP_UNSCHEDULABLE}, {status.message}"
+        result.message, result.held_back = f"{GROUP_UNSCHEDULABLE}, {status.message}", True
     else:
         result.outcome, result.message = Outcome.ERROR, status.message
 

@@ -101,7 +101,7 @@ def _prepared(
             messages[result.pod] = result.message
         infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
         log = (*session.earlier, *session.cluster.log)
-        evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0)
+        evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
         ends: dict[str, End] = {}
         unplaced: dict[str, str] = {}
         for pod, row in zip(pods, begun.latest(), strict=True):

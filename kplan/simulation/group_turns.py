@@ -40,8 +40,9 @@ class GroupTry(msgspec.Struct):
     """How the last cycle of a group that had members to place has ended."""
 
     status: Status
-    n_fit: int  #: members that fit in it without preemption
+    fitting: frozenset[int]  #: members that fit in it without preemption
     waits: bool  #: the group is feasible once its victims have left
+    misfit: int | None = None  #: the first member that fits nowhere
     topology: tuple[str, str] | None = None  #: the label and the value of the nodes that were chosen
 
 
@@ -157,6 +158,7 @@ class GroupTurns:
                 result.outcome, result.message = end.outcome, end.message
                 if end.outcome is not Outcome.SCHEDULED:
                     result.row = None
+                    result.held_back = member is not None and member.fits
                 if simulation.on_decision is not None:
                     simulation.on_decision(result)
                 yield result
@@ -176,8 +178,9 @@ class GroupTurns:
         is_whole = group.status.is_success or group.waits
         self.tries[key] = GroupTry(
             group.status,
-            sum(member.fits for member in group.members),
+            frozenset(member.pod for member in group.members if member.fits),
             group.waits,
+            next((member.pod for member in group.members if member.row is None), None),
             topology if is_whole else None,
         )
         for pod in pods:

@@ -115,8 +115,8 @@ def test_what_cannot_arrive_is_refused_by_name() -> None:
         asked.run_queue([["PodGroup:default/nobody"]])
 
 
-def test_a_plan_says_that_it_places_the_pods_of_a_group_on_their_own() -> None:
+def test_questions_that_place_the_pods_of_a_group_on_their_own_say_so() -> None:
     ((warning,)) = planner(node("a"), group("gang", 1), member("x")).warnings
 
-    assert warning.code == "UnmodelledFeature"
-    assert "only Planner.run_queue schedules whole groups" in warning.message
+    assert warning.code == "PodGroupApart"
+    assert "kplan plan schedules whole groups" in warning.message

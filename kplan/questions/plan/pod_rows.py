@@ -159,7 +159,10 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.caused_by == "waiting" and first.from_node is None and _tells_apart(document):
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
-    words = Counter(_PENDING.get(change.outcome, change.reason) for change in pending)
+    words = Counter(
+        "waits for its group" if change.held_back_by else _PENDING.get(change.outcome, change.reason)
+        for change in pending
+    )
     if is_daemon(first) and pending:
         parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:

@@ -27,6 +27,7 @@ from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.head import opening_blocks
+from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
@@ -47,6 +48,7 @@ def _opening(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    yield from group_blocks(document.groups or (), options)
     if is_change(document):
         yield from workloads_blocks(document, options)
     yield from changes_blocks(document, options)
@@ -68,7 +70,13 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sentence(document: PlanReport) -> str:
-    """Return in one sentence how many pods end in which way."""
+    """Return in one sentence what becomes of groups, then how many pods end in which way."""
+    if document.groups:
+        return f"{groups_text(document.groups)}; {_pods_sentence(document)}"
+    return _pods_sentence(document)
+
+
+def _pods_sentence(document: PlanReport) -> str:
     if is_change(document):
         return change_sentence(document) + added_text(document.nodes)
     summary = document.summary
@@ -146,7 +154,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in document.changes:
         if change.action is Action.PENDING:
-            end = (change.outcome, change.reason)
+            end = (change.outcome, change.reason, change.held_back_by or "")
             key = (workload_of(change), change.outcome) if is_daemon(change) else end
             groups.setdefault(key, []).append(change)
     for members in groups.values():
@@ -155,6 +163,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from _daemons(document, members, options)
             continue
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
+        words = "waits for its group" if first.held_back_by else words
         prefix = "" if len(members) == 1 else "each "
         yield Heading((f"{_names_of(members)}: ", Span(f"{prefix}{words}", "bad")))
         placement = None if first.attempt is None else document.placements[first.attempt]
@@ -185,6 +194,7 @@ def _daemons(document: PlanReport, members: Sequence[PodChange], options: Report
 
 
 def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
+    yield from group_cases(document.groups or (), document.verdict)
     for change in document.changes:
         yield _case(document, change, options)
     yield from unlisted_cases(document)

@@ -1,0 +1,75 @@
+"""Groups of pods that are scheduled together, each told as one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kplan.api.references import object_name
+from kplan.documents.base import Verdict
+from kplan.documents.pod_groups import GroupPlan
+from kplan.report.blocks import Block, Preformatted, Span, Style, line
+from kplan.report.options import ReportOptions
+from kplan.report.view import Case
+from kplan.report.words import count
+
+_STYLES: dict[str, Style] = {"Scheduled": "good", "Partial": "warn"}
+
+
+def group_text(group: GroupPlan) -> str:
+    """Return in a few words what becomes of a group, without its name."""
+    n_members = len(group.members)
+    match group.state:
+        case "Scheduled":
+            where = f" together on {group.topology.key.rpartition('/')[2]} {group.topology.value}" if group.topology else ""
+            text = f"{group.placed} of {n_members} {'run' if not where else ''}".rstrip() + where
+        case "Partial":
+            text = f"{group.placed} of {n_members} run, the others fit nowhere"
+        case "Gated":
+            text = f"{count(n_members, 'pod')}, kept out of the queue"
+        case "Error":
+            text = f"{group.placed} of {n_members} run; the scheduler fails"
+        case "Waits":
+            needed = f" of {group.min_count} needed" if group.min_count else ""
+            text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"
+    return f"{text}{_evicting(group)}"
+
+
+def groups_text(groups: Sequence[GroupPlan]) -> str:
+    """Return in a few words what becomes of all groups."""
+    if len(groups) == 1:
+        return f"PodGroup {groups[0].key}: {group_text(groups[0])}"
+    n_whole = sum(group.state == "Scheduled" for group in groups)
+    return f"{n_whole} of {count(len(groups), 'group')} whole"
+
+
+def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterator[Block]:
+    """Yield what becomes of each group, with kube-scheduler's messages about one that waits."""
+    for group in groups:
+        if len(groups) > 1 or group.because:
+            text = f": {group.because}" if group.because else ""
+            yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
+        if group.message:
+            yield Preformatted("kube-scheduler writes into its condition", group.message)
+        if options.in_full and group.evicted:
+            yield line(f"It evicts {', '.join(group.evicted)}.")
+
+
+def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
+    """Yield a case for each group."""
+    for group in groups:
+        name = object_name("PodGroup", group.namespace, group.name)
+        counted = verdict.counted_of(name)
+        whole = group.state == "Scheduled"
+        message = group_text(group)
+        detail = "\n".join(text for text in (message, group.message, group.because) if text)
+        rule = counted[0].rule if counted else "Placed" if whole else "Pending"
+        yield Case(name, "failed" if counted else "passed" if whole else "skipped", rule, message, detail, kind="object")
+
+
+def _evicting(group: GroupPlan) -> str:
+    """Return what leaves for a group; empty for nothing."""
+    names = [f"group {one.key} ({count(one.pods, 'pod')})" for one in group.evicted_groups]
+    n_single = len(group.evicted) - sum(one.pods for one in group.evicted_groups)
+    if n_single:
+        names.append(count(n_single, "other pod" if names else "pod"))
+    return f", evicting {' and '.join(names)}" if names else ""

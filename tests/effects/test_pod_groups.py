@@ -1,0 +1,99 @@
+"""A plan tries the pods of a group as a group, and tells it as one thing."""
+
+from typing import Any
+
+import kplan
+from kplan.documents.plan import PlanReport
+from tests.effects.test_queue_plan import node, pod
+from tests.plugins.test_gang_scheduling import group, member, planner
+
+
+def plan(*objects: dict[str, Any], **gates: bool) -> PlanReport:
+    return planner(*objects, **gates).plan_queue().report()
+
+
+def test_a_gang_that_fits_is_one_thing_that_is_placed() -> None:
+    report = plan(node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")))
+
+    (gang,) = report.groups or ()
+    assert (gang.key, gang.state, gang.placed, gang.min_count) == ("default/gang", "Scheduled", 3, 3)
+    assert not report.verdict.failed
+    assert report.warnings == ()
+
+
+def test_no_pod_of_a_gang_that_lacks_room_is_placed_and_the_verdict_counts_the_group_once() -> None:
+    report = plan(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")), pod("alone", "1"))
+
+    (gang,) = report.groups or ()
+    assert (gang.state, gang.fit, gang.placed) == ("Waits", 1, 0)
+    assert gang.message == "pod group is unschedulable"
+    assert gang.because.startswith("0/1 nodes are available: 1 Insufficient cpu")
+    assert report.verdict.because == ("PodGroup/default/gang: Unschedulable",)
+    assert [change.pod for change in report.changes if change.to_node] == ["default/alone"]
+    assert [change.pod for change in report.changes if change.held_back_by] == ["default/x"]
+
+
+def test_a_gang_that_waits_starts_once_another_pod_has_left() -> None:
+    low = pod("low", "2", priority=-1, nodeName="a")
+    pods = [member(name, "2") for name in ("x", "y")]
+    report = plan(node("a", cpu="2"), node("b", cpu="2"), group("gang", 2), low, *pods)
+
+    (gang,) = report.groups or ()
+    assert (gang.state, gang.evicted) == ("Scheduled", ("default/low",))
+
+
+def test_a_group_evicts_a_whole_group_and_says_which() -> None:
+    running = [member(name, "2", of="old", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
+    pods = [member(name, "2", priority=10) for name in ("x", "y")]
+    groups = (group("gang", 2, priority=10), group("old", 2, priority=0, disruptionMode="PodGroup"))
+    report = plan(
+        node("a", cpu="2"), node("b", cpu="2"), *groups, *running, *pods, WorkloadAwarePreemption=True
+    )
+
+    gang = (report.groups or ())[0]
+    assert [(one.key, one.pods) for one in gang.evicted_groups] == [("default/old", 2)]
+    assert gang.evicted == ("default/r1", "default/r2")
+
+
+def test_a_group_says_on_which_rack_it_runs() -> None:
+    nodes = [node(name, cpu="2") for name in ("a", "b", "c")]
+    for one, rack in zip(nodes, ("r1", "r2", "r2"), strict=True):
+        one["metadata"]["labels"]["rack"] = rack
+    gang = group("gang", 3, schedulingConstraints={"topology": [{"key": "rack"}]})
+    report = plan(*nodes, gang, *map(member, ("x", "y", "z")), TopologyAwareWorkloadScheduling=True)
+
+    (told,) = report.groups or ()
+    assert told.topology
+    assert (told.topology.key, told.topology.value) == ("rack", "r2")
+
+
+def test_pods_that_wait_for_their_group_are_kept_out_of_the_queue() -> None:
+    report = plan(node("a"), group("gang", 2), member("x"), member("lost", of="nowhere"))
+
+    assert {told.key: (told.state, bool(told.policy)) for told in report.groups or ()} == {
+        "default/gang": ("Gated", True),
+        "default/nowhere": ("Gated", False),
+    }
+
+
+def test_a_plan_ends_as_the_queue_does() -> None:
+    objects = [node(name, cpu="4") for name in "abc"]
+    objects += [group("one", 3), group("two", 2), group("free", None)]
+    objects += [member(f"one-{i}", "2", of="one", priority=5) for i in range(3)]
+    objects += [member(f"two-{i}", "3", of="two") for i in range(2)]
+    objects += [member(f"free-{i}", "1", of="free") for i in range(4)]
+
+    report = planner(*objects).plan_queue().report()
+    ends = planner(*objects).run_queue().to_dict()["pods"]
+
+    placed = {change.pod for change in report.changes if change.to_node}
+    assert placed == {f"default/{one['pod']['name']}" for one in ends if one["outcome"] == "Scheduled"}
+
+
+def test_without_the_gates_there_are_no_groups() -> None:
+    objects = [node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
+
+    report = kplan.Planner(kplan.load_snapshot(objects), kubernetes="1.36").plan_queue().report()
+
+    assert not report.groups
+    assert sum(change.to_node is not None for change in report.changes) == 2
