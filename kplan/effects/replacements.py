@@ -9,7 +9,16 @@ from typing import Literal
 import msgspec
 from msgspec import structs
 
-from kplan.answers.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of, once_a_group
+from kplan.answers.verdict import (
+    GATED,
+    PDB_VIOLATION,
+    PENDING,
+    PREEMPTION,
+    UNSCHEDULABLE,
+    Happened,
+    counted_of,
+    once_a_group,
+)
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState

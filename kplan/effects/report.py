@@ -19,8 +19,8 @@ from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
 from kplan.cluster.showing import PLAIN, Showing
-from kplan.cluster.unmodelled import with_whole_groups
 from kplan.cluster.siblings import with_siblings
+from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
@@ -68,7 +68,12 @@ def change_report(
     node_of = {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
-    warnings = (*with_whole_groups(context.warnings), *change_warnings(change), *missing_replicas(base, unchanged), *grown)
+    warnings = (
+        *with_whole_groups(context.warnings),
+        *change_warnings(change),
+        *missing_replicas(base, unchanged),
+        *grown,
+    )
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)

@@ -9,7 +9,7 @@ from kplan.documents.base import Verdict
 from kplan.documents.pod_groups import GroupPlan
 from kplan.report.blocks import Block, Preformatted, Span, Style, line
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case
+from kplan.report.view import Case, State
 from kplan.report.words import count
 
 _STYLES: dict[str, Style] = {"Scheduled": "good", "Partial": "warn"}
@@ -20,8 +20,9 @@ def group_text(group: GroupPlan) -> str:
     n_members = len(group.members)
     match group.state:
         case "Scheduled":
-            where = f" together on {group.topology.key.rpartition('/')[2]} {group.topology.value}" if group.topology else ""
-            text = f"{group.placed} of {n_members} {'run' if not where else ''}".rstrip() + where
+            domain = group.topology
+            where = f"together on {domain.key.rpartition('/')[2]} {domain.value}" if domain else "run"
+            text = f"{group.placed} of {n_members} {where}"
         case "Partial":
             text = f"{group.placed} of {n_members} run, the others fit nowhere"
         case "Gated":
@@ -29,7 +30,7 @@ def group_text(group: GroupPlan) -> str:
         case "Error":
             text = f"{group.placed} of {n_members} run; the scheduler fails"
         case "Waits":
-            needed = f" of {group.min_count} needed" if group.min_count else ""
+            needed = f" ({group.min_count} needed)" if group.min_count else ""
             text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"
     return f"{text}{_evicting(group)}"
 
@@ -63,7 +64,8 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
         message = group_text(group)
         detail = "\n".join(text for text in (message, group.message, group.because) if text)
         rule = counted[0].rule if counted else "Placed" if whole else "Pending"
-        yield Case(name, "failed" if counted else "passed" if whole else "skipped", rule, message, detail, kind="object")
+        state: State = "failed" if counted else "passed" if whole else "skipped"
+        yield Case(name, state, rule, message, detail, kind="object")
 
 
 def _evicting(group: GroupPlan) -> str:

@@ -101,7 +101,7 @@ class Simulation(Lives):
         ----------
         tries_pending : the scheduler tries pending pods that some node fits, and others when something may help them
         """
-        infos, nominator = self.session.cluster.pods.infos, self.session.nominator
+        infos = self.session.cluster.pods.infos
         pending: list[int] = []
         for pod, owner in pods:
             self.pods[pod.row] = pod
@@ -126,18 +126,22 @@ class Simulation(Lives):
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             self._queue.note_creation(row)
-            group = self.groups.key_of(row)
-            if group is not None:
-                self.groups.rest(row, group)
-                continue
-            key = (info.shape, nominator.row_of(row))
-            if key not in known:
-                known[key] = turned_down_by(self.session, row)
-            rejectors = known[key]
-            if rejectors is None:
-                self._queue.add(row)
-            else:
-                self._queue.add_rejected(row, rejectors, long_ago=True)
+            self._queue_again(row, known)
+
+    def _queue_again(self, row: int, known: dict[tuple[bytes, int | None], frozenset[str] | None]) -> None:
+        """Queue a pod that the scheduler has tried before; `known` are the plugins that reject pods of a shape."""
+        group = self.groups.key_of(row)
+        if group is not None:
+            self.groups.rest(row, group)
+            return
+        key = (self.session.cluster.pods.infos[row].shape, self.session.nominator.row_of(row))
+        if key not in known:
+            known[key] = turned_down_by(self.session, row)
+        rejectors = known[key]
+        if rejectors is None:
+            self._queue.add(row)
+        else:
+            self._queue.add_rejected(row, rejectors, long_ago=True)
 
     def try_pending(self, pods: Iterable[int]) -> None:
         """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
@@ -166,25 +170,33 @@ class Simulation(Lives):
                 row = self._queue.pop()
                 if not self._notice_round(row):
                     break
-                group = self.groups.key_of(row)
-                if group is not None:
-                    yield from self.groups.run(group, row)
-                    continue
-                result = self._decide(row)
-                yield result
-                self._carry_out(result)
+                yield from self._take_turn(row)
             elif self._leaving:
                 self._let_go(*self._leaving.pop(0))
             elif (group := self.groups.next_group()) is not None:
                 yield from self.groups.run(group)
-            elif self._dirty:
-                self._sync(self._dirty.pop(self._next_dirty()))
-            elif self._dirty_deployments:
-                self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
+            elif self.has_pending_sync:
+                self._sync_next()
             elif not self._goes_on(end):
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
+
+    def _take_turn(self, row: int) -> Iterator[CycleResult]:
+        """Schedule a pod, or the whole group of a pod that belongs to one."""
+        group = self.groups.key_of(row)
+        if group is not None:
+            yield from self.groups.run(group, row)
+            return
+        result = self._decide(row)
+        yield result
+        self._carry_out(result)
+
+    def _sync_next(self) -> None:
+        if self._dirty:
+            self._sync(self._dirty.pop(self._next_dirty()))
+        else:
+            self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
 
     def _notice_round(self, row: int) -> bool:
         """Count the round in which a pod is tried; return False where that would be one too many."""

@@ -46,9 +46,7 @@ def test_a_group_evicts_a_whole_group_and_says_which() -> None:
     running = [member(name, "2", of="old", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
     pods = [member(name, "2", priority=10) for name in ("x", "y")]
     groups = (group("gang", 2, priority=10), group("old", 2, priority=0, disruptionMode="PodGroup"))
-    report = plan(
-        node("a", cpu="2"), node("b", cpu="2"), *groups, *running, *pods, WorkloadAwarePreemption=True
-    )
+    report = plan(node("a", cpu="2"), node("b", cpu="2"), *groups, *running, *pods, WorkloadAwarePreemption=True)
 
     gang = (report.groups or ())[0]
     assert [(one.key, one.pods) for one in gang.evicted_groups] == [("default/old", 2)]
@@ -97,3 +95,13 @@ def test_without_the_gates_there_are_no_groups() -> None:
 
     assert not report.groups
     assert sum(change.to_node is not None for change in report.changes) == 2
+
+
+def test_draws_count_no_pod_as_evicted_that_a_group_only_tried() -> None:
+    objects = [node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
+
+    odds = planner(*objects).odds_of_queue(runs=5)
+
+    told = odds.to_dict()
+    assert told["summary"]["allPlaced"]["runs"] == 5
+    assert all(one["evicted"]["runs"] == 0 for one in told["pods"])

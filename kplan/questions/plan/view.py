@@ -26,8 +26,8 @@ from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
-from kplan.report.head import opening_blocks
 from kplan.report.groups import group_blocks, group_cases, groups_text
+from kplan.report.head import opening_blocks
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
