@@ -85,7 +85,7 @@ def judge(
     fail_on: Sequence[Condition],
     *,
     accepts_preemption: bool = False,
-    besides: Container[str] = (),
+    pending_before: Container[str] = (),
     groups: Mapping[str, str] = NO_GROUPS,
     new_nodes: Iterable[str] = (),
 ) -> Verdict:
@@ -94,14 +94,14 @@ def judge(
     Parameters
     ----------
     accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
-    besides : pods that were pending before, NAMESPACE/NAME, and what comes in their place
+    pending_before : pods that were pending before, NAMESPACE/NAME, and what comes in their place
     groups : NAMESPACE/NAME of pending pods -> the group that counts once for all of them
     new_nodes : the nodes that an autoscaler adds
     """
-    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, besides=besides)
+    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
     happened = once_a_group(outcomes, groups)
     for placement in placements:
-        key, is_old = placement.pod.key, placement.pod.key in besides
+        key, is_old = placement.pod.key, placement.pod.key in pending_before
         if placement.nominated_node is None:
             continue
         if accepts_preemption or UNSCHEDULABLE not in fail_on:
@@ -135,7 +135,7 @@ def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Co
 
 
 def _outcomes(
-    placements: Sequence[Placement], *, accepts_preemption: bool, besides: Container[str]
+    placements: Sequence[Placement], *, accepts_preemption: bool, pending_before: Container[str]
 ) -> Iterator[Happened]:
     """Yield the pods that have no node in the end."""
     last = {placement.pod.key: placement for placement in placements}
@@ -145,7 +145,7 @@ def _outcomes(
             continue
         counted = Counted(key, placement.outcome.value)
         condition: Condition = GATED if placement.outcome is Outcome.GATED else UNSCHEDULABLE
-        yield Happened(condition, counted, key in besides)
+        yield Happened(condition, counted, key in pending_before)
         yield Happened(PENDING, counted)
 
 

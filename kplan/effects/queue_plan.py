@@ -176,12 +176,12 @@ class QueuePlan(Answer):
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
         groups = pending_in_groups(self.course.simulation)
-        return judge(counted, self.context.warnings, chosen, besides=self._besides(), groups=groups)
+        return judge(counted, self.context.warnings, chosen, pending_before=self._besides(), groups=groups)
 
     def _besides(self) -> frozenset[str]:
         """Return the pods that were pending before, beside the question, and the replacements of their victims."""
         infos, simulation = self.after.pods.infos, self.course.simulation
-        names: set[str | None] = {infos[row].key for row in self.pods.besides}
+        names: set[str | None] = {infos[row].key for row in self.pods.pending_before}
         for removal in simulation.removals:
             replacement = simulation.replaced_by.get(removal.pod.row)
             if replacement is not None and not names.isdisjoint((removal.by, removal.pod.key)):

@@ -35,29 +35,29 @@ _LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
-class Fate(msgspec.Struct, frozen=True):
+class Replacement(msgspec.Struct, frozen=True):
     """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
 
     workload: str
-    gone: Step | None = None
-    came: ObservedPod | None = None
+    removed: Step | None = None
+    added: ObservedPod | None = None
 
     @property
     def pod(self) -> str:
         """NAMESPACE/NAME of the pod that leaves, else of the new pod."""
-        return self.gone.pod if self.gone is not None else self.came.key if self.came is not None else ""
+        return self.removed.pod if self.removed is not None else self.added.key if self.added is not None else ""
 
     @property
     def action(self) -> Action:
         """The name of it in reports."""
-        if self.came is None:
+        if self.added is None:
             return Action.EVICTED
-        if not self.came.node:
+        if not self.added.node:
             return Action.PENDING
-        return Action.PLACED if self.gone is None or self.gone.node is None else Action.MOVED
+        return Action.PLACED if self.removed is None or self.removed.node is None else Action.MOVED
 
 
-class Fates:
+class Replacements:
     """What happens to the pods of a change."""
 
     def __init__(self, base: Base, change: ChangePlan) -> None:
@@ -69,52 +69,53 @@ class Fates:
         self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
         self.all = [*self._paired_all()]
-        moved = {fate.came.key for fate in self.all if fate.came is not None}
+        moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
         self._still_pending = change.tried.intersection(key for key, pod in self._was_pending.items() if not pod.node)
         for key in sorted(self._still_pending - moved):
             pod = self._was_pending[key]
             owner = self._simulation.owner(pod.row)
-            self.all.append(Fate(f"Pod/{key}" if owner is None else owner.workload.key, came=pod))
+            self.all.append(Replacement(f"Pod/{key}" if owner is None else owner.workload.key, added=pod))
         self._elsewhere = self._not_of_the_change()
 
-    def _paired_all(self) -> Iterator[Fate]:
+    def _paired_all(self) -> Iterator[Replacement]:
         """Yield pods that leave, paired with their replacements: by name in a stateful set, in order elsewhere."""
-        gone: dict[str, list[Step]] = {}
+        removed: dict[str, list[Step]] = {}
         born: set[str] = set()
-        came: dict[str, list[ObservedPod]] = {}
+        added: dict[str, list[ObservedPod]] = {}
         for step in self._change.steps:
             if step.event is StepEvent.CREATED:
                 born.add(step.pod)
             elif step.event in _LEAVING and step.pod not in born:
                 # A pod that waited when the change began has no node to leave, whichever it passes through.
                 left = structs.replace(step, node=None) if step.pod in self._waited else step
-                gone.setdefault(step.workload, []).append(left)
+                removed.setdefault(step.workload, []).append(left)
             elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
-                came.setdefault(step.workload, []).append(self._was_pending[step.pod])
+                added.setdefault(step.workload, []).append(self._was_pending[step.pod])
         for pod in self._simulation.pods.values():
             if pod.is_new and not comes_with_node(self._simulation, pod):
                 owner = self._simulation.owner(pod.row)
-                came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+                added.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
         for workload, pod in self._simulation.finished:
             if pod.is_new or pod.key in self._waited:
-                came.setdefault(workload, []).append(pod)
+                added.setdefault(workload, []).append(pod)
         for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
-            yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
+            yield from _paired(workload, removed.get(workload, []), added.get(workload, []))
 
     def _not_of_the_change(self) -> set[str]:
         """Return pods that were pending before, their replacements, and the replacements of pods that they preempt."""
         keys = set(self._was_pending)
-        for fate in self.all:
-            if fate.gone is None or fate.came is None:
+        for replacement in self.all:
+            if replacement.removed is None or replacement.added is None:
                 continue
-            if fate.gone.by in keys or fate.gone.pod in self._waited:
-                keys.add(fate.came.key)
+            if replacement.removed.by in keys or replacement.removed.pod in self._waited:
+                keys.add(replacement.added.key)
         return keys
 
-    def caused_by(self, fate: Fate) -> CausedBy:
-        """Return whether the change, or pods that were pending before it, bring a fate about."""
-        is_waiting = (fate.came is not None and fate.came.key in self._elsewhere) or (
-            fate.gone is not None and (fate.gone.pod in self._waited or fate.gone.by in self._elsewhere)
+    def caused_by(self, replacement: Replacement) -> CausedBy:
+        """Return whether the change, or pods that were pending before it, bring a replacement about."""
+        is_waiting = (replacement.added is not None and replacement.added.key in self._elsewhere) or (
+            replacement.removed is not None
+            and (replacement.removed.pod in self._waited or replacement.removed.by in self._elsewhere)
         )
         return "waiting" if is_waiting else "change"
 
@@ -140,8 +141,12 @@ class Fates:
 
     def summary(self) -> PlanSummary:
         """Count the pods by what happens to them."""
-        actions = Counter(fate.action for fate in self.all)
-        waiting = [fate.came for fate in self.all if fate.action is Action.PENDING and fate.came is not None]
+        actions = Counter(replacement.action for replacement in self.all)
+        waiting = [
+            replacement.added
+            for replacement in self.all
+            if replacement.action is Action.PENDING and replacement.added is not None
+        ]
         pending = Counter(map(self.outcome_of, waiting))
         victims = {step.pod for step in self._change.steps if step.by is not None}
         placed = actions[Action.PLACED] + actions[Action.MOVED]
@@ -182,12 +187,12 @@ class Fates:
 
     def _pending(self) -> Iterator[Happened]:
         """Yield the pods that have no node in the end."""
-        for fate in self.all:
-            if fate.action is Action.PENDING and fate.came is not None:
-                counted = Counted(fate.came.key, self.outcome_of(fate.came))
+        for replacement in self.all:
+            if replacement.action is Action.PENDING and replacement.added is not None:
+                counted = Counted(replacement.added.key, self.outcome_of(replacement.added))
                 condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
                 yield Happened(PENDING, counted)
-                yield Happened(condition, counted, self.is_old(fate.came.key))
+                yield Happened(condition, counted, self.is_old(replacement.added.key))
         for pod in self._simulation.pods.values():
             if not pod.node and not pod.is_new and pod.key not in self._still_pending:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
@@ -197,19 +202,19 @@ class Fates:
         return pod in self._elsewhere
 
 
-def _paired(workload: str, gone: Sequence[Step], came: Sequence[ObservedPod]) -> Iterator[Fate]:
-    left = {pod.key: pod for pod in came}
+def _paired(workload: str, removed: Sequence[Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:
+    left = {pod.key: pod for pod in added}
     unmatched: list[Step] = []
-    for step in gone:
+    for step in removed:
         namesake = left.pop(step.pod, None)
         if namesake is not None:
-            yield Fate(workload, step, namesake)
+            yield Replacement(workload, step, namesake)
         else:
             unmatched.append(step)
     rest = list(left.values())
     for step, pod in zip(unmatched, rest, strict=False):
-        yield Fate(workload, step, pod)
+        yield Replacement(workload, step, pod)
     for step in unmatched[len(rest) :]:
-        yield Fate(workload, step)
+        yield Replacement(workload, step)
     for pod in rest[len(unmatched) :]:
-        yield Fate(workload, came=pod)
+        yield Replacement(workload, added=pod)

@@ -31,7 +31,7 @@ from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
 from kplan.effects.pod_groups import group_plans, held_back
 from kplan.effects.queue_plan import queue_entries
-from kplan.effects.replacements import Fate, Fates
+from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.rollouts import rollout_remedies
 from kplan.effects.timeline import TimelinePlan
 from kplan.effects.unblocking import with_remedies
@@ -79,7 +79,7 @@ def change_report(
     before, after = _clusters(base, change)
     timed = change if isinstance(change, TimelinePlan) else None
     unavailable = timed.unavailable if timed is not None and UNAVAILABLE in chosen else ()
-    counted = [*pods.fates.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
+    counted = [*pods.replacements.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
@@ -88,7 +88,7 @@ def change_report(
         scheduler=context.scheduler,
         command=command,
         verdict=abridged(verdict, (), {}, max_listed),
-        summary=pods.fates.summary(),
+        summary=pods.replacements.summary(),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, pending))[:max_listed],
         changes=shown.changes,
@@ -122,13 +122,17 @@ def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
         delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
         disable_eviction=change.options.disable_eviction,
     )
-    fates = Fates(base, change.again(base, options=options))
+    replacements = Replacements(base, change.again(base, options=options))
     return Forced(
         flags=flags,
-        placed=sum(fate.action is Action.MOVED for fate in fates.all),
-        pending=tuple(fate.pod for fate in fates.all if fate.action is Action.PENDING and not fates.is_old(fate.pod)),
-        gone=tuple(fate.pod for fate in fates.all if fate.action is Action.EVICTED),
-        blocked=fates.blocked,
+        placed=sum(replacement.action is Action.MOVED for replacement in replacements.all),
+        pending=tuple(
+            replacement.pod
+            for replacement in replacements.all
+            if replacement.action is Action.PENDING and not replacements.is_old(replacement.pod)
+        ),
+        gone=tuple(replacement.pod for replacement in replacements.all if replacement.action is Action.EVICTED),
+        blocked=replacements.blocked,
     )
 
 
@@ -187,30 +191,32 @@ class ChangedPods:
         self.origins = self._decisions.origins
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
         self._decided: dict[tuple[str, str], int] = {}
-        self.fates = Fates(base, change)
+        self.replacements = Replacements(base, change)
         self._rollouts = rollout_remedies(change)
-        #: the fates as documents
-        changes = with_siblings([self._change(fate) for fate in self.fates.all], self._simulation.session.cluster)
+        #: the replacements as documents
+        changes = with_siblings(
+            [self._change(replacement) for replacement in self.replacements.all], self._simulation.session.cluster
+        )
         self.changes = held_back(self._simulation, changes)
 
-    def _change(self, fate: Fate) -> PodChange:
-        gone, came = fate.gone, fate.came
-        owner = WorkloadRef.parse(fate.workload)
-        by = gone.by if gone is not None else None
-        waits = came is not None and not came.node
+    def _change(self, replacement: Replacement) -> PodChange:
+        removed, added = replacement.removed, replacement.added
+        owner = WorkloadRef.parse(replacement.workload)
+        by = removed.by if removed is not None else None
+        waits = added is not None and not added.node
         return PodChange(
-            action=fate.action,
-            pod=fate.pod,
+            action=replacement.action,
+            pod=replacement.pod,
             workload="" if owner.kind == "Pod" else owner.short,
-            from_node=None if gone is None else gone.node,
-            to_node=None if came is None else came.node or None,
+            from_node=None if removed is None else removed.node,
+            to_node=None if added is None else added.node or None,
             by=by,
-            recreated_as=None if came is None or came.key == fate.pod else came.key,
-            outcome=self.fates.outcome_of(came) if came is not None and waits else "",
-            reason=self.fates.message_of(came) if came is not None and waits else "",
-            attempt=None if came is None else self._placement(came),
-            because="" if gone is None or by is not None else gone.because,
-            caused_by=self.fates.caused_by(fate),
+            recreated_as=None if added is None or added.key == replacement.pod else added.key,
+            outcome=self.replacements.outcome_of(added) if added is not None and waits else "",
+            reason=self.replacements.message_of(added) if added is not None and waits else "",
+            attempt=None if added is None else self._placement(added),
+            because="" if removed is None or by is not None else removed.because,
+            caused_by=self.replacements.caused_by(replacement),
         )
 
     def _placement(self, pod: ObservedPod) -> int | None:
@@ -238,7 +244,7 @@ class ChangedPods:
     def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
         """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message."""
         owner = self._simulation.owner(pod.row)
-        return "" if owner is None else owner.ref.key, self.fates.message_of(pod)
+        return "" if owner is None else owner.ref.key, self.replacements.message_of(pod)
 
     @cached_property
     def _waiting(self) -> Counter[tuple[str, str]]:

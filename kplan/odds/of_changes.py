@@ -19,7 +19,7 @@ from kplan.effects.change import (
     updates_of,
 )
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
-from kplan.effects.replacements import Fate, Fates
+from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.odds.branches import BranchRandom
 from kplan.odds.runs import Prepared
@@ -105,28 +105,28 @@ def _prepared(
 
 
 def _ending(base: Base, change: ChangePlan) -> Ending:
-    fates = Fates(base, change)
+    replacements = Replacements(base, change)
     obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
     ends: dict[str, End] = {}
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
-    for fate in fates.all:
-        is_besides = bool(change.tried) and fates.caused_by(fate) == "waiting"
-        pod = _pod(fate, is_besides=is_besides)
+    for replacement in replacements.all:
+        was_pending = bool(change.tried) and replacements.caused_by(replacement) == "waiting"
+        pod = _pod(replacement, was_pending=was_pending)
         moved.append(pod)
-        if fate.came is None:
+        if replacement.added is None:
             ends[pod.key] = End(Rest.GONE)
-        elif fate.came.node:
-            ends[pod.key] = End(Rest.PLACED, fate.came.node)
+        elif replacement.added.node:
+            ends[pod.key] = End(Rest.PLACED, replacement.added.node)
         else:
             ends[pod.key] = End(Rest.PENDING)
-            messages[pod.key] = fates.message_of(fate.came)
+            messages[pod.key] = replacements.message_of(replacement.added)
     for key, obstacle in obstacles.items():
         workload = "" if obstacle.workload == f"Pod/{key}" else obstacle.workload
         moved.append(DrawnPod(key, workload, node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
-    happened = tuple(dict.fromkeys(_outlined(fates.happened())))
+    happened = tuple(dict.fromkeys(_outlined(replacements.happened())))
     return Ending(
         ends,
         evicted=frozenset(step.pod for step in change.steps if step.by is not None),
@@ -139,10 +139,13 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
     )
 
 
-def _pod(fate: Fate, *, is_besides: bool) -> DrawnPod:
-    workload = "" if fate.workload.startswith("Pod/") else fate.workload
+def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:
+    workload = "" if replacement.workload.startswith("Pod/") else replacement.workload
     return DrawnPod(
-        fate.pod, workload, node=(fate.gone.node or "") if fate.gone is not None else "", is_besides=is_besides
+        replacement.pod,
+        workload,
+        node=(replacement.removed.node or "") if replacement.removed is not None else "",
+        was_pending=was_pending,
     )
 
 

@@ -97,7 +97,7 @@ def _prepared(
         violates = False
         messages: dict[int, str] = {}
         for result in begun.run:
-            violates |= settles and result.pod not in question.besides and _violates(result)
+            violates |= settles and result.pod not in question.pending_before and _violates(result)
             messages[result.pod] = result.message
         infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
         log = (*session.earlier, *session.cluster.log)
@@ -127,7 +127,7 @@ def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
             workload = object_name(info.controller[1], info.namespace, info.controller[2])
         framework = session.framework_for(info)
         is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
-        drawn.append(DrawnPod(info.key, workload, is_gated, is_besides=row in question.besides))
+        drawn.append(DrawnPod(info.key, workload, is_gated, was_pending=row in question.pending_before))
     return drawn
 
 

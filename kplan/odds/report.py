@@ -263,7 +263,7 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     for pod in odds.pods:
         condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
         n = odds.counts[pod.key].get(PENDING, 0)
-        if n and (PENDING in fail_on or (condition in fail_on and not pod.is_besides)):
+        if n and (PENDING in fail_on or (condition in fail_on and not pod.was_pending)):
             counted.append(Counted(pod.key, rule, runs=n, of_runs=runs))
     if PREEMPTION in fail_on:
         counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]

@@ -40,7 +40,7 @@ class DrawnPod(msgspec.Struct, frozen=True):
     key: str
     workload: str  #: KIND/NAMESPACE/NAME of its workload; empty for a pod without one
     is_gated: bool = False  #: it never enters the queue, whatever is drawn
-    is_besides: bool = False  #: it was pending before, and the question is about others
+    was_pending: bool = False  #: it was pending before, and the question is about others
     node: str = ""  #: its node before the run; empty for a pending pod
 
 

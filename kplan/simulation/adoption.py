@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.cluster_state import Course
+from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.observing import claimed_by, ordinal_of
@@ -28,26 +28,26 @@ _UNCHANGEABLE = (
 )
 
 
-def claim_pods(course: Course, owner: Owner) -> None:
+def claim_pods(cluster_state: ClusterState, owner: Owner) -> None:
     """Have a workload take over the orphans that match its selector."""
-    adopted = [pod for pod, info in _matching(course, owner) if _take(course, owner, pod, info)]
+    adopted = [pod for pod, info in _matching(cluster_state, owner) if _take(cluster_state, owner, pod, info)]
     if adopted:
         names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
         more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
         message = f"takes over pods that match its selector and have no controller: {names}{more}"
-        course.warn(InputWarning("Adopted", owner.ref.key, message))
+        cluster_state.warn(InputWarning("Adopted", owner.ref.key, message))
 
 
-def _matching(course: Course, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
+def _matching(cluster_state: ClusterState, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
     """Yield the orphans that a workload has not looked at yet and that it may have."""
-    rows = course.orphans.get(owner.ref.namespace, ())
+    rows = cluster_state.orphans.get(owner.ref.namespace, ())
     selector = owner.selector
     fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
     for row in fresh if selector is not None else ():
-        pod = course.pods.get(row)
-        if pod is None or pod.is_terminating or course.owner(row) is not None:
+        pod = cluster_state.pods.get(row)
+        if pod is None or pod.is_terminating or cluster_state.owner(row) is not None:
             continue
-        info = course.session.cluster.pods.infos[row]
+        info = cluster_state.session.cluster.pods.infos[row]
         if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
             yield pod, info
 
@@ -59,56 +59,58 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def _take(course: Course, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
-    is_current = isinstance(owner, DaemonSetState) and course.is_made_by(owner, info)
-    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=course.has_claims(owner, info))
-    course.take_over(owner, pod, observed)
+def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
+    is_current = isinstance(owner, DaemonSetState) and cluster_state.is_made_by(owner, info)
+    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=cluster_state.has_claims(owner, info))
+    cluster_state.take_over(owner, pod, observed)
     if observed.is_misfit:
         owner.refusal = _UNCHANGEABLE.format(pod.name)
-        course.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
+        cluster_state.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
     return True
 
 
-def offer_pod(course: Course, row: int) -> None:
+def offer_pod(cluster_state: ClusterState, row: int) -> None:
     """Wake the workloads that may take over a new pod without a controller."""
-    pod, info = course.pods[row], course.session.cluster.pods.infos[row]
-    for key in course.workloads.keys():  # noqa: SIM118 - not a mapping
+    pod, info = cluster_state.pods[row], cluster_state.session.cluster.pods.infos[row]
+    for key in cluster_state.workloads.keys():  # noqa: SIM118 - not a mapping
         if WorkloadRef.parse(key).namespace != pod.namespace:
             continue
-        owner = course.workloads.owner(key)
+        owner = cluster_state.workloads.owner(key)
         if owner is not None and owner.selector is not None and owner.selector.matches(info.labels):
-            course.enqueue(owner)
+            cluster_state.enqueue(owner)
 
 
-def claim_sets(course: Course, deployment: DeploymentState) -> None:
+def claim_sets(cluster_state: ClusterState, deployment: DeploymentState) -> None:
     """Have a deployment take over the replica sets that match its selector and have no controller."""
-    keys = course.workloads.orphan_sets.get(deployment.ref.namespace, ())
+    keys = cluster_state.workloads.orphan_sets.get(deployment.ref.namespace, ())
     if not keys or deployment.n_looked_at == len(keys):
         return
     fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
     selector = compiled(deployment.selector)
     adopted: list[str] = []
     for key in fresh if selector is not None else ():
-        state = course.workloads.owner(key)
+        state = cluster_state.workloads.owner(key)
         if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
             continue
         if not selector.matches(state.labels):
             continue
-        if state.template == course.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
+        if state.template == cluster_state.workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
             state.template = deployment.template
         for row in state.pods:
-            course.former_workload.setdefault(row, state.ref.key)
+            cluster_state.former_workload.setdefault(row, state.ref.key)
         deployment.adopt(state)
         adopted.append(state.ref.name)
     if adopted:
         message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
-        course.warn(InputWarning("Adopted", deployment.ref.key, message))
+        cluster_state.warn(InputWarning("Adopted", deployment.ref.key, message))
 
 
-def offer_set(course: Course, state: ReplicaSetState) -> None:
+def offer_set(cluster_state: ClusterState, state: ReplicaSetState) -> None:
     """Wake the deployments that may take over a new replica set without a controller."""
-    for key in course.workloads.keys():  # noqa: SIM118 - not a mapping
-        deployment = course.workloads.deployment(key) if key.startswith(f"Deployment/{state.ref.namespace}/") else None
+    for key in cluster_state.workloads.keys():  # noqa: SIM118 - not a mapping
+        deployment = (
+            cluster_state.workloads.deployment(key) if key.startswith(f"Deployment/{state.ref.namespace}/") else None
+        )
         selector = compiled(deployment.selector) if deployment is not None else None
         if deployment is not None and selector is not None and selector.matches(state.labels):
-            course.enqueue(deployment)
+            cluster_state.enqueue(deployment)

@@ -52,7 +52,7 @@ class Removal(msgspec.Struct, frozen=True):
     because: str
 
 
-class Course:
+class ClusterState:
     """A cluster in motion, one event at a time, whoever causes the event.
 
     Attributes

@@ -19,7 +19,7 @@ from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.cluster_state import Course
+from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
@@ -58,7 +58,7 @@ class Failures(msgspec.Struct, frozen=True):
         return at
 
 
-class Lives(Course):
+class Lives(ClusterState):
     """A cluster in motion in which pods take time, if it has durations."""
 
     durations: Durations | None = None  #: how long pods take; None for a simulation without a clock
@@ -74,7 +74,7 @@ class Lives(Course):
         self.finished: list[tuple[str, ObservedPod]] = []
 
     def create(self, owner: Owner, wanted: Create) -> bool:
-        """See `Course`; a controller whose pod exceeds a quota tries again when room may have come free."""
+        """See `ClusterState`; a controller whose pod exceeds a quota tries again when room may have come free."""
         is_accepted = super().create(owner, wanted)
         if is_accepted or not self._maker.counts_quota(owner.ref.namespace):
             self._over_quota.pop(owner.ref.key, None)
@@ -84,7 +84,7 @@ class Lives(Course):
         return is_accepted
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
-        """See `Course`."""
+        """See `ClusterState`."""
         super().vanish(pod, owner)
         for key, failures in self._over_quota.items() if self._over_quota else ():
             refused = self.workloads.owner(key)
@@ -164,14 +164,14 @@ class Lives(Course):
         return None if self.durations is None else self.durations.of_owner(owner, pod.key)
 
     def notify(self, owner: Owner) -> None:
-        """See `Course`; a job's controller gathers the events of its pods for a second."""
+        """See `ClusterState`; a job's controller gathers the events of its pods for a second."""
         if self.durations is None or not isinstance(owner, JobState):
             self.enqueue(owner)
         elif not self.timers.has(f"pods of {owner.ref.key}"):
             self.timers.post(self.now + BATCH_SECONDS, lambda: self.enqueue(owner), f"pods of {owner.ref.key}")
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        """See `Course`."""
+        """See `ClusterState`."""
         times = self._times(pod, owner)
         if times is None:
             return super().started(pod, owner)
@@ -183,7 +183,7 @@ class Lives(Course):
         return pod
 
     def bind(self, row: int, place: int) -> None:
-        """See `Course`."""
+        """See `ClusterState`."""
         super().bind(row, place)
         if self.durations is None:
             return
@@ -250,7 +250,7 @@ class Lives(Course):
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
     ) -> ObservedPod | None:
-        """See `Course`."""
+        """See `ClusterState`."""
         times = self._times(pod, owner)
         if times is None:
             return None

@@ -22,7 +22,7 @@ class QuestionPods(msgspec.Struct, frozen=True):
     #: row -> number of further replicas like the pod, which are only counted: they have the same outcome
     more: Mapping[int, int] = {}
     #: rows that were pending before and are in the queue besides what is asked about
-    besides: frozenset[int] = frozenset()
+    pending_before: frozenset[int] = frozenset()
 
     def enter(self, session: Session) -> None:
         """Add the new pods to a fresh fork."""
@@ -38,4 +38,6 @@ class QuestionPods(msgspec.Struct, frozen=True):
         Where the question has pods, those in `first` are besides.
         """
         rows = tuple(dict.fromkeys((*first, *self.rows)))
-        return replace(self, rows=rows, besides=frozenset(rows).difference(self.rows) if self.rows else frozenset())
+        return replace(
+            self, rows=rows, pending_before=frozenset(rows).difference(self.rows) if self.rows else frozenset()
+        )

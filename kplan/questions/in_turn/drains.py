@@ -19,7 +19,7 @@ from kplan.documents.base import Condition, Counted
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.effects.change import drain
-from kplan.effects.replacements import Fates
+from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain
 
@@ -82,17 +82,21 @@ def drains_report(
 
 def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
     change = drain(base, question.nodes, question.how, options=question.options, waits=True)
-    fates = Fates(base, change)
-    counted = fates.counted(fail_on)
-    summary = fates.summary()
+    replacements = Replacements(base, change)
+    counted = replacements.counted(fail_on)
+    summary = replacements.summary()
     blamed = {pod.object for pod in counted}
-    waiting = [fate.came for fate in fates.all if fate.action is Action.PENDING and fate.came is not None]
+    waiting = [
+        replacement.added
+        for replacement in replacements.all
+        if replacement.action is Action.PENDING and replacement.added is not None
+    ]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(waiting), None))
-    own = [pod for pod in waiting if not fates.is_old(pod.key)]
+    own = [pod for pod in waiting if not replacements.is_old(pod.key)]
     if change.obstacles:
         pod, because = change.obstacles[0].pod, change.obstacles[0].words
     elif pending is not None:
-        pod, because = pending.key, fates.message_of(pending)
+        pod, because = pending.key, replacements.message_of(pending)
     else:
         pod = because = ""
     return DrainOutcome(
