@@ -14,6 +14,7 @@ from kplan.admission.disabled_fields import disabled_fields, drop, without_disab
 from kplan.answers.placement import Explain, NodesShown, placement_of
 from kplan.answers.plan import Plan
 from kplan.api.core import Pod
+from kplan.api.time import from_micros
 from kplan.cluster.columns import standing
 from kplan.cluster.moment import moment_of
 from kplan.cluster.proxies import make_picklable
@@ -228,10 +229,23 @@ class Base:
         )
 
     def with_world(
-        self, snapshot: Snapshot, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
+        self,
+        snapshot: Snapshot,
+        additions: Iterable[msgspec.Struct] = (),
+        warnings: Iterable[InputWarning] = (),
+        *,
+        not_before: int | None = None,
     ) -> Self:
-        """Return a planner with the same settings for another cluster."""
-        return type(self)(snapshot, **self._settings(additions, warnings))
+        """Return a planner with the same settings for another cluster.
+
+        Parameters
+        ----------
+        not_before : move the moment of the question to this one if it is earlier; microseconds since 1970
+        """
+        settings = self._settings(additions, warnings)
+        if not_before is not None and not_before > self.now:
+            settings["now"] = from_micros(not_before)
+        return type(self)(snapshot, **settings)
 
     def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
         """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
@@ -261,9 +275,14 @@ class Base:
         """Pickle the arguments only; the copy computes its session anew."""
         return (_rebuilt, (type(self), self.snapshot, self._settings(self._additions, self._question_warnings)))
 
-    def with_snapshot(self, snapshot: Snapshot) -> Self:
-        """Return the planner of a changed cluster, which shares the columns of nodes and pods that stay the same."""
-        other = self.with_world(snapshot, self._additions, self._question_warnings)
+    def with_snapshot(self, snapshot: Snapshot, *, not_before: int | None = None) -> Self:
+        """Return the planner of a changed cluster, which shares the columns of nodes and pods that stay the same.
+
+        Parameters
+        ----------
+        not_before : as in `with_world`
+        """
+        other = self.with_world(snapshot, self._additions, self._question_warnings, not_before=not_before)
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
 

@@ -76,8 +76,16 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     return snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
-def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChange]:
-    """Return the snapshot after all controllers and the scheduler worked until nothing moved.
+class Settled(msgspec.Struct, frozen=True):
+    """A cluster in which nothing moves any more."""
+
+    snapshot: Snapshot
+    change: ClusterChange  #: what was done, with the pods that moved
+    moment: int  #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off
+
+
+def settled(base: Base, *, retries: bool = False) -> Settled:
+    """Return the cluster after all controllers and the scheduler worked until nothing moved.
 
     Parameters
     ----------
@@ -97,7 +105,7 @@ def settled(base: Base, *, retries: bool = False) -> tuple[Snapshot, ClusterChan
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
     after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
-    return after, change_of("settle", "", list(moved))
+    return Settled(after, change_of("settle", "", list(moved)), int(simulation.now * 1_000_000))
 
 
 def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:

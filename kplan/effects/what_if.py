@@ -42,16 +42,19 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
     UsageError
         For a change that is impossible, such as scaling a kind without replicas.
     """
-    snapshot = base.snapshot
+    snapshot, moment = base.snapshot, None
     for change in changes:
         if isinstance(change, Scale):
             after, note = scaled(base.with_snapshot(snapshot), change)
         elif isinstance(change, Settle):
-            after, note = settled(base.with_snapshot(snapshot))
+            rest = settled(base.with_snapshot(snapshot))
+            after, note, moment = rest.snapshot, rest.change, rest.moment
         else:
             after, note = rewritten(snapshot, change)
         snapshot = with_change(after, note)
-    return base if snapshot is base.snapshot else base.with_snapshot(with_warnings(base.snapshot, snapshot))
+    if snapshot is base.snapshot:
+        return base
+    return base.with_snapshot(with_warnings(base.snapshot, snapshot), not_before=moment)
 
 
 def changed_as(

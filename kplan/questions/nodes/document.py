@@ -79,8 +79,8 @@ def following(planner: B, settings: Settings | None) -> B:
 def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
     """Return the planner of the cluster once kube-scheduler is done with its pending pods, and with further ones.
 
-    An autoscaler looks only at pods that kube-scheduler found no node for. Pods that the API server refuses are left
-    out, with a warning.
+    An autoscaler looks only at pods that kube-scheduler found no node for, and passes over those of the future: it is
+    asked when all pods have been made. Pods that the API server refuses are left out, with a warning.
     """
     from kplan.effects.settle import settled
 
@@ -91,9 +91,13 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
         if not (isinstance(pod, str) or (isinstance(pod, IncomingPod) and pod.refused))
     ]
     other = planner.with_additions(new) if new else planner
-    after, _ = settled(other.with_world(other.world), retries=True)
-    gated = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in after.pods)
-    return planner.with_world(dataclasses.replace(after, pods=gated), (), (*planner.warnings, *_refusals(pods)))
+    rest = settled(other.with_world(other.world), retries=True)
+    gated = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in rest.snapshot.pods)
+    return planner.with_world(
+        dataclasses.replace(rest.snapshot, pods=gated),
+        warnings=(*planner.warnings, *_refusals(pods)),
+        not_before=rest.moment,
+    )
 
 
 def _refusals(pods: Iterable[PodLike]) -> Iterator[InputWarning]:

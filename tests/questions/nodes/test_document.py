@@ -1,15 +1,18 @@
 """The question for an autoscaler: its advice becomes a report."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kplan
 from kplan.api.core import Node, NodeMeta
+from kplan.api.time import to_micros
 from kplan.autoscaling import settings
 from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal, Stay
 from kplan.documents.nodes import AutoscalerName
+from kplan.questions.nodes.question import Nodes
 from kplan.snapshot import Snapshot
 from tests.effects.test_queue_plan import node, pod
 from tests.schemas import assert_keeps_to_its_schema
@@ -89,3 +92,25 @@ def test_loops_are_times_in_ascending_order(planner: kplan.Planner, loops: list[
 def test_the_moment_of_a_question_is_a_time() -> None:
     with pytest.raises(kplan.UsageError, match="not a time"):
         kplan.Planner(kplan.load_snapshot([node("n1")]), now="tomorrow")
+
+
+def made_anew() -> kplan.Planner:
+    """Return the planner of a cluster whose controllers have pods to make anew."""
+    groups = Path(__file__).parents[3] / "fixtures/node-groups.yaml"
+    planner = kplan.Planner("demo", autoscaler=kplan.ClusterAutoscaler(node_groups=groups))
+    return planner.changed(without=["node/general-a-1", "node/general-a-2"])
+
+
+def test_pods_that_are_made_while_the_cluster_settles_are_not_of_the_future() -> None:
+    report = Nodes(settles=True, loops=None).answer(made_anew())
+
+    assert {new.group for new in report.adds} == {"general-b", "gpu-b"}
+    helped = {pod.rpartition("-")[0] for new in report.adds for pod in new.pods}
+    assert {"batch/report-daily", "ml/train-ranking"} <= helped
+
+
+def test_questions_about_a_cluster_that_settled_are_of_the_time_at_which_it_did() -> None:
+    settled = made_anew().changed(settle=True)
+
+    assert settled.now >= max(to_micros(pod.metadata.creation_timestamp or "") for pod in settled.snapshot.pods)
+    assert settled.now > made_anew().now
