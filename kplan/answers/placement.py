@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.references import object_name
 from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
 from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
@@ -18,6 +19,7 @@ from kplan.documents.preemption import Preemption, Victim
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
+from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 
 NodesShown = Iterable[str] | Shown | None
@@ -58,6 +60,7 @@ class Placement:
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
     diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
     n_nodes: int | None = None
+    held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:
@@ -135,6 +138,7 @@ class Placement:
             node=self.node,
             message=self.message,
             stored_message=self.stored_message or UNSET,
+            held_back_by=self.held_back_by or UNSET,
         )
 
     def to_document(self, nodes: NodesShown = None) -> PodPlacement:
@@ -162,6 +166,7 @@ class Placement:
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
             at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
+            held_back_by=self.held_back_by or UNSET,
         )
 
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
@@ -223,4 +228,5 @@ def placement_of(
         None if post_filter is None else post_filter.findings,
         diagnose_pod,
         len(names) if session.n_joined else None,
+        object_name("PodGroup", *key) if result.held_back and (key := group_of(info)) is not None else "",
     )

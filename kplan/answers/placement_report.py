@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from kplan.answers.listing import abridged, not_tried, unlisted, with_more
 from kplan.answers.placement import NodesShown, Placement
+from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
+from kplan.documents.pod_groups import GroupPlan
 
 NodesOf = Mapping[int, NodesShown]
 """Index of a placement -> the nodes that its explanation covers; a placement without an entry has only an outline."""
@@ -43,6 +45,7 @@ def placement_report(
     more: Mapping[str, int] | None = None,
     max_listed: int | None = None,
     nodes: NodeChanges | None = None,
+    groups: Sequence[GroupPlan] = (),
 ) -> PlacementReport:
     """Return the report about placements.
 
@@ -53,6 +56,7 @@ def placement_report(
     more : NAMESPACE/NAME -> number of further replicas with the outcome of this pod
     max_listed : the number of placements in the report; the others are counted; None for all
     nodes : the nodes that an autoscaler adds; None where none is followed
+    groups : what becomes of the groups of these pods
     """
     others = unlisted(placements, more or {}, max_listed)
     warnings = (*context.warnings, *not_tried(others))
@@ -61,6 +65,7 @@ def placement_report(
         warnings,
         DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
         new_nodes=() if nodes is None else [node.name for node in nodes.added],
+        groups=groups_of_members(groups),
     )
     return PlacementReport(
         snapshot=context.snapshot,
@@ -72,6 +77,7 @@ def placement_report(
         max_listed=UNSET if max_listed is None else max_listed,
         unlisted=others,
         nodes=UNSET if nodes is None else nodes,
+        groups=tuple(groups) or UNSET,
     )
 
 

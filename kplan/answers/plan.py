@@ -16,6 +16,7 @@ from kplan.autoscaling.seam import NewNode
 from kplan.documents.base import Condition
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PlacementReport
+from kplan.documents.pod_groups import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.framework.session import Session
 
@@ -40,6 +41,7 @@ class Plan(Answer):
     more: Mapping[str, int] = field(default_factory=dict)
     adds: Sequence[NewNode] = field(default=(), repr=False)
     nodes: NodeChanges | None = field(default=None, repr=False)
+    groups: tuple[GroupPlan, ...] = field(default=(), repr=False)  #: what becomes of the groups of the pods
 
     def report(
         self,
@@ -63,6 +65,7 @@ class Plan(Answer):
             more=self.more,
             max_listed=max_listed,
             nodes=self.nodes,
+            groups=self.groups,
         )
         if self.adds:
             report = replace(report, placements=with_new_nodes(report.placements, self.adds))

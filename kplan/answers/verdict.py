@@ -87,6 +87,7 @@ def judge(
     accepts_preemption: bool = False,
     pending_before: Container[str] = (),
     groups: Mapping[str, str] = NO_GROUPS,
+    preempting: Container[str] = (),
     new_nodes: Iterable[str] = (),
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
@@ -96,9 +97,15 @@ def judge(
     accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
     pending_before : pods that were pending before, NAMESPACE/NAME, and what comes in their place
     groups : NAMESPACE/NAME of pending pods -> the group that counts once for all of them
+    preempting : NAMESPACE/NAME of pods whose group evicts others as a whole
     new_nodes : the nodes that an autoscaler adds
     """
-    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
+    admitted = preempting if accepts_preemption else ()
+    outcomes = (
+        event
+        for event in _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
+        if event.counted.object not in admitted
+    )
     happened = once_a_group(outcomes, groups)
     for placement in placements:
         key, is_old = placement.pod.key, placement.pod.key in pending_before

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
+from functools import partial
 
 from kplan.answers.plan import Plan
+from kplan.answers.pod_groups import plans_in_order
 from kplan.cluster.base import Base, PodLike
+from kplan.cluster.unmodelled import in_whole_groups
+from kplan.framework.group_cycle import GroupTry
+from kplan.framework.listers import Key
 from kplan.framework.session import Session
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Run, run_in_order
@@ -23,9 +29,16 @@ def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bo
 
 def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bool = False) -> Plan:
     """Return the decisions about the pods of a question, in their order and without an autoscaler."""
+    runs: list[dict[Key, GroupTry]] = []
 
     def begin() -> tuple[Session, Run]:
         session = base.fork(question)
-        return session, run_in_order(session, question.rows, settle_preemption=settle_preemption)
+        runs.append({})
+        return session, run_in_order(session, question.rows, settle_preemption=settle_preemption, tries=runs[-1])
 
-    return base.decide(question, begin)
+    plan = base.decide(question, begin)
+    return dataclasses.replace(
+        plan,
+        groups=plans_in_order(plan.session, runs[0], plan.placements),
+        make_context=partial(in_whole_groups, plan.make_context),
+    )

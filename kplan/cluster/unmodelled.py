@@ -5,12 +5,15 @@ Each names the object and the feature, in every output format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.references import object_name
 from kplan.api.tolerations import COMPARISON_GATE, is_comparison
 from kplan.config.model import SchedulerConfiguration
+from kplan.documents.base import Context
 from kplan.framework.extenders import Extender
 from kplan.plugins.dynamic_resources import gates as device_gates
 from kplan.plugins.node_volume_limits import gates as volume_gates
@@ -53,6 +56,12 @@ def unmodelled(
 def with_whole_groups(warnings: Iterable[InputWarning]) -> tuple[InputWarning, ...]:
     """Return the warnings without those that are not true of an answer that tries whole groups."""
     return tuple(warning for warning in warnings if warning.code != APART)
+
+
+def in_whole_groups(make_context: Callable[[], Context]) -> Context:
+    """Return the context of an answer that tries whole groups."""
+    context = make_context()
+    return replace(context, warnings=with_whole_groups(context.warnings))
 
 
 def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:

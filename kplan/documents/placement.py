@@ -12,6 +12,7 @@ from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
 from kplan.documents.nodes import NewNodeRef, NodeChanges
+from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
 
@@ -172,6 +173,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
         Only for the first fifty different pods of a report.
+    held_back_by : PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits; else absent
     at_fault : the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
     """
 
@@ -197,6 +199,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     diagnosis: str | UnsetType = UNSET
     remedies: tuple[Remedy, ...] | UnsetType = UNSET
     at_fault: PodField | UnsetType = UNSET
+    held_back_by: str | UnsetType = UNSET
 
 
 class Unlisted(Document, frozen=True, kw_only=True):
@@ -240,6 +243,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     placements : in the order in which they were decided; at most maxListed
     max_listed : so many are listed one by one at most; absent for all
     unlisted : the others
+    groups : what becomes of the pod groups of these pods, where the scheduler has groups
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
@@ -249,3 +253,4 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     nodes: NodeChanges | UnsetType = UNSET
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()
+    groups: tuple[GroupPlan, ...] | UnsetType = UNSET

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Count, Document
 
-GroupState = Literal["Scheduled", "Partial", "Waits", "Gated", "Error"]
+GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 
 
 class TopologyDomain(Document, frozen=True, kw_only=True):
@@ -42,7 +42,8 @@ class GroupPlan(Document, frozen=True, kw_only=True):
     placed : how many of them have a node at the end
     fit : how many found a node when the group was last tried, or have one
     state : Scheduled: all have a node. Partial: enough have one, others fit nowhere. Waits: no further pod gets a node
-        before more fit. Gated: the pods are kept out of the queue. Error: the scheduler fails.
+        before more fit. Preempts: it fits once the pods that it evicts have left. Gated: the pods are kept out of the
+        queue. Error: the scheduler fails.
     topology : where all run, for a group with a topology key that is placed in this answer
     evicted : NAMESPACE/NAME of the pods that leave for it, in order
     evicted_groups : how many of these belong to which group

@@ -10,6 +10,7 @@ from kplan.documents.base import Document, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary
+from kplan.documents.pod_groups import GroupPlan
 
 
 class Aftermath(Document, frozen=True, kw_only=True):
@@ -42,6 +43,7 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     aftermath : where the victims go, when all the pods are scheduled in queue order; null unless followed
     cluster : every node before and after these pods; where --explain or a picture asks for it, if followed
     nodes : what an autoscaler adds for pods that neither fit nor preempt; absent where none is followed
+    groups : what becomes of the pod groups of these pods, where the scheduler has groups
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"
@@ -50,3 +52,4 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     aftermath: tuple[Aftermath, ...] | None
     cluster: ClusterMap | UnsetType = UNSET
     nodes: NodeChanges | UnsetType = UNSET
+    groups: tuple[GroupPlan, ...] | UnsetType = UNSET

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.answers.pod_groups import group_plan
 from kplan.api.references import object_name
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import PodChange
-from kplan.documents.pod_groups import EvictedGroup, GroupPlan, GroupState, TopologyDomain
+from kplan.documents.pod_groups import GroupPlan
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
-from kplan.framework.status import StatusCode
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 
@@ -64,50 +62,13 @@ def _members(simulation: Simulation, keys: Mapping[Key, None]) -> dict[Key, list
 
 
 def _plan(simulation: Simulation, key: Key, pods: Sequence[ObservedPod]) -> GroupPlan:
-    groups, session = simulation.groups, simulation.session
-    group = session.pod_groups.groups.get(key)
-    min_count = session.pod_groups.min_count(key)
-    last = groups.tries.get(key)
-    pending = [pod for pod in pods if not pod.node]
-    n_placed = len(pods) - len(pending)
-    fitting = frozenset() if last is None else last.fitting.intersection(pod.row for pod in pending)
-    infos = session.cluster.pods.infos
-    victims = groups.victims.get(key, {})
-    evicted_groups = Counter(other for row in victims if (other := group_of(infos[row])) is not None)
-    topology = None if last is None else last.topology
-    return GroupPlan(
-        namespace=key[0],
-        name=key[1],
-        policy=UNSET if group is None else "basic" if min_count is None else "gang",
-        min_count=UNSET if min_count is None else min_count,
-        members=tuple(sorted(pod.key for pod in pods)),
-        placed=n_placed,
-        fit=n_placed + len(fitting),
-        state=_state(simulation, key, pods),
-        topology=UNSET if topology is None else TopologyDomain(key=topology[0], value=topology[1]),
-        evicted=tuple(infos[row].key for row in victims),
-        evicted_groups=tuple(
-            EvictedGroup(namespace=namespace, name=name, pods=n) for (namespace, name), n in evicted_groups.items()
-        ),
-        message="" if last is None else last.status.message,
-        because=_because(simulation, pending, last.misfit if last is not None else None),
-    )
-
-
-def _state(simulation: Simulation, key: Key, pods: Sequence[ObservedPod]) -> GroupState:
     pending = [pod.row for pod in pods if not pod.node]
-    if not pending:
-        return "Scheduled"
-    last = simulation.groups.tries.get(key)
-    if last is not None and last.status.code is StatusCode.ERROR:
-        return "Error"
-    if all(simulation.outcomes.get(row) is Outcome.GATED for row in pending):
-        return "Gated"
-    return "Partial" if last is not None and last.status.is_success else "Waits"
-
-
-def _because(simulation: Simulation, pending: Sequence[ObservedPod], misfit: int | None) -> str:
-    """Return the message about the member that fits nowhere, else about the first pending one."""
-    rows = [pod.row for pod in pending]
-    first = misfit if misfit in rows else next(iter(rows), None)
-    return "" if first is None else simulation.messages.get(first, "")
+    return group_plan(
+        simulation.session,
+        key,
+        {pod.row: bool(pod.node) for pod in pods},
+        simulation.groups.tries.get(key),
+        messages=simulation.messages,
+        is_gated=all(simulation.outcomes.get(row) is Outcome.GATED for row in pending),
+        victims=simulation.groups.victims.get(key, ()),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal
@@ -23,8 +23,8 @@ from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.siblings import with_siblings
-from kplan.cluster.unmodelled import with_whole_groups
-from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.cluster.unmodelled import in_whole_groups
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Step
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
@@ -308,13 +308,8 @@ def plan_queue(base: Base, queue: WorkedOff) -> QueuePlan:
     plan = base.decide(question, begin)
     simulation = courses[0].simulation
     note_stuck(simulation, workload_changes(simulation, ()))
-    make_context = partial(_with_whole_groups, plan.make_context)
+    make_context = partial(in_whole_groups, plan.make_context)
     return QueuePlan(plan.placements, courses[0], question, base.session.cluster, make_context=make_context)
-
-
-def _with_whole_groups(make_context: Callable[[], Context]) -> Context:
-    context = make_context()
-    return replace(context, warnings=with_whole_groups(context.warnings))
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/schedule_one_podgroup.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -32,6 +32,7 @@ class Member(msgspec.Struct):
     result: CycleResult
     row: int | None = None  #: the node on which it counts as placed, or None
     permit: Status = SUCCESS  #: what Permit said of it there
+    start: int = 0  #: where the search for nodes began, an index into the node tree's order
     preempts: bool = False  #: it counts as placed although others have to leave first
 
     @property
@@ -84,6 +85,90 @@ def end_of(group: GroupResult, pod: int) -> MemberEnd:
     nominated = member.row if member.preempts else None
     drops = nominated is None and clears_nomination(result)
     return MemberEnd(result.outcome, result.message, rejectors, nominated, drops)
+
+
+class GroupTry(msgspec.Struct, frozen=True):
+    """How a group's cycle has ended, in facts that outlast the state of the cluster."""
+
+    status: Status
+    fitting: frozenset[int]  #: members that fit in it without preemption
+    waits: bool  #: the group is feasible once its victims have left
+    misfit: int | None = None  #: the first member that fits nowhere
+    topology: tuple[str, str] | None = None  #: the label and the value of the nodes that were chosen
+    victims: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(group: GroupResult) -> GroupTry:
+        """Return the facts of a cycle."""
+        placement = group.placement if group.status.is_success or group.waits else None
+        return GroupTry(
+            group.status,
+            frozenset(member.pod for member in group.members if member.fits),
+            group.waits,
+            next((member.pod for member in group.members if member.row is None), None),
+            None if placement is None or not placement.key else (placement.key, placement.value),
+            tuple(dict.fromkeys(group.victims)),
+        )
+
+
+def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) -> Iterator[CycleResult]:
+    """Yield the decisions about members, live: all before a member are on their nodes, as the cycle saw it.
+
+    Each member is filtered and scored once more for that; its node and its message stay. When the iteration ends the
+    cluster is as before.
+    """
+    members = {member.pod: member for member in group.members}
+    among = None if group.placement is None else group.placement.nodes
+    placed: list[Member] = []
+    start = session.sampling.start_index
+    groups = session.pod_groups
+    groups.cycle = GroupCycle(group.key, len(groups.scheduled(group.key)))
+    session.nominator.in_cycle = frozenset(pods)
+    try:
+        for pod in pods:
+            member, end = members.get(pod), end_of(group, pod)
+            result = CycleResult(pod, end.outcome, session=session) if member is None else member.result
+            if member is not None and member.result.cycle is not None:
+                result = _seen_again(session, member, among)
+            result.framework = result.framework or session.framework_for(session.cluster.pods.infos[pod])
+            result.outcome, result.message = end.outcome, end.message
+            result.row = member.row if member is not None and end.outcome is Outcome.SCHEDULED else None
+            result.held_back = member is not None and member.fits and result.row is None
+            yield result
+            if member is not None and member.row is not None:
+                session.cluster.bind(pod, member.row)
+                placed.append(Member(pod, result, member.row))
+    finally:
+        for member in reversed(placed):
+            _revert(session, member)
+        groups.cycle = None
+        session.nominator.in_cycle = frozenset()
+        session.sampling.start_index = start
+
+
+def _seen_again(session: Session, member: Member, among: BoolArray | None) -> CycleResult:
+    """Return the decision about a member in the present state of the cluster, reserved on the node it was given."""
+    random, session.random = session.random, None  # the draw among equal nodes was made before
+    session.sampling.start_index = member.start
+    result = schedule_member(session, member.pod, among=among, looks_for_victims=False)
+    session.random = random
+    result.post_filter = member.result.post_filter
+    if result.framework is None or result.cycle is None or result.row == member.row:
+        return result
+    if result.row is not None:
+        result.framework.run_unreserve(result.cycle, result.row)
+    if member.row is not None:
+        result.framework.run_reserve(result.cycle, member.row)
+    return result
+
+
+def reserve_again(member: Member) -> Status:
+    """Reserve what a member needs on its node, now for good."""
+    framework, cycle = member.result.framework, member.result.cycle
+    assert framework is not None  # noqa: S101 - the member has a node
+    assert cycle is not None  # noqa: S101 - likewise
+    assert member.row is not None  # noqa: S101 - likewise
+    return framework.run_reserve(cycle, member.row)
 
 
 def clears_nomination(result: CycleResult) -> bool:
@@ -205,10 +290,11 @@ def _try_members(
 
 
 def _try_member(session: Session, pod: int, *, looks_for_victims: bool, among: BoolArray | None) -> Member:
+    start = session.sampling.start_index
     result = schedule_member(session, pod, among=among, looks_for_victims=looks_for_victims)
     framework, cycle, post_filter = result.framework, result.cycle, result.post_filter
     row = result.row
-    member = Member(pod, result)
+    member = Member(pod, result, start=start)
     if framework is None or cycle is None:
         return member
     if post_filter is not None:

@@ -16,6 +16,7 @@ from kplan.answers.answer import Answer
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
+from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.odds.runs import Drawn, draw, zones_of
@@ -120,7 +121,7 @@ def odds_of(
         is_change=pods is None,
         tally=tally,
         zones=zones_of(base),
-        make_context=partial(base.context, pods),
+        make_context=partial(in_whole_groups, partial(base.context, pods)),
     )
 
 

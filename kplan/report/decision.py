@@ -38,6 +38,8 @@ def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Head
 
 def outcome_text(placement: PodPlacement) -> str:
     """Return in a few words why a pod has no node."""
+    if placement.held_back_by:
+        return "waits for its group"
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
         return "fits only by evicting other pods"

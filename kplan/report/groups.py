@@ -29,6 +29,8 @@ def group_text(group: GroupPlan) -> str:
             text = f"{count(n_members, 'pod')}, kept out of the queue"
         case "Error":
             text = f"{group.placed} of {n_members} run; the scheduler fails"
+        case "Preempts":
+            return f"{count(n_members, 'pod')}; the group fits by evicting {' and '.join(_evicted_names(group))}"
         case "Waits":
             needed = f" ({group.min_count} needed)" if group.min_count else ""
             text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"
@@ -46,8 +48,8 @@ def groups_text(groups: Sequence[GroupPlan]) -> str:
 def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterator[Block]:
     """Yield what becomes of each group, with kube-scheduler's messages about one that waits."""
     for group in groups:
-        if len(groups) > 1 or group.because:
-            text = f": {group.because}" if group.because else ""
+        if len(groups) > 1 or (group.because and group.state != "Preempts"):
+            text = f": {group.because}" if group.because and group.state != "Preempts" else ""
             yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
         if group.message:
             yield Preformatted("kube-scheduler writes into its condition", group.message)
@@ -69,9 +71,15 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
 
 
 def _evicting(group: GroupPlan) -> str:
-    """Return what leaves for a group; empty for nothing."""
+    """Return what leaves for a group, to follow other words; empty for nothing."""
+    names = _evicted_names(group)
+    return f", evicting {' and '.join(names)}" if names else ""
+
+
+def _evicted_names(group: GroupPlan) -> list[str]:
+    """Return the groups and single pods that leave for a group, in words."""
     names = [f"group {one.key} ({count(one.pods, 'pod')})" for one in group.evicted_groups]
     n_single = len(group.evicted) - sum(one.pods for one in group.evicted_groups)
     if n_single:
         names.append(count(n_single, "other pod" if names else "pod"))
-    return f", evicting {' and '.join(names)}" if names else ""
+    return names

@@ -98,7 +98,7 @@ def _end(member: PodPlacement, n_alike: int) -> str:
     if member.outcome is Outcome.UNSCHEDULABLE and preemption is not None and preemption.nominated_node:
         fits = f"fits by evicting {count(len(preemption.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
-    return STATES[member.outcome]
+    return "waits for its group" if member.held_back_by else STATES[member.outcome]
 
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.documents.change import StepEvent
@@ -20,9 +19,12 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
 from kplan.framework.group_cycle import (
     GroupResult,
+    GroupTry,
     Member,
     end_of,
     error_of_several_schedulers,
+    live_decisions,
+    reserve_again,
     schedule_group,
 )
 from kplan.framework.listers import Key
@@ -34,16 +36,6 @@ if TYPE_CHECKING:
 
 _MOST_CYCLES: Final = 10_000
 """How many cycles all groups may take; only groups that evict for ever take so many."""
-
-
-class GroupTry(msgspec.Struct):
-    """How the last cycle of a group that had members to place has ended."""
-
-    status: Status
-    fitting: frozenset[int]  #: members that fit in it without preemption
-    waits: bool  #: the group is feasible once its victims have left
-    misfit: int | None = None  #: the first member that fits nowhere
-    topology: tuple[str, str] | None = None  #: the label and the value of the nodes that were chosen
 
 
 class GroupTurns:
@@ -147,42 +139,17 @@ class GroupTurns:
 
     def _decisions(self, group: GroupResult, pods: Sequence[int]) -> Iterator[CycleResult]:
         """Yield the decisions about the members with all before them on their nodes, as the cycle saw it."""
-        simulation, session = self._simulation, self._simulation.session
-        members = {member.pod: member for member in group.members}
-        placed: list[int] = []
-        try:
-            for pod in pods:
-                member, end = members.get(pod), end_of(group, pod)
-                result = member.result if member is not None else CycleResult(pod, end.outcome, session=session)
-                result.framework = result.framework or session.framework_for(session.cluster.pods.infos[pod])
-                result.outcome, result.message = end.outcome, end.message
-                if end.outcome is not Outcome.SCHEDULED:
-                    result.row = None
-                    result.held_back = member is not None and member.fits
-                if simulation.on_decision is not None:
-                    simulation.on_decision(result)
-                yield result
-                if member is not None and member.row is not None:
-                    session.cluster.bind(pod, member.row)
-                    placed.append(pod)
-        finally:
-            for pod in reversed(placed):
-                session.cluster.unbind(pod, is_trial=True)
+        simulation = self._simulation
+        for result in live_decisions(simulation.session, group, pods):
+            if simulation.on_decision is not None:
+                simulation.on_decision(result)
+            yield result
 
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back, and send the victims off."""
         simulation, key = self._simulation, group.key
         members = {member.pod: member for member in group.members}
-        placement = group.placement
-        topology = None if placement is None or not placement.key else (placement.key, placement.value)
-        is_whole = group.status.is_success or group.waits
-        self.tries[key] = GroupTry(
-            group.status,
-            frozenset(member.pod for member in group.members if member.fits),
-            group.waits,
-            next((member.pod for member in group.members if member.row is None), None),
-            topology if is_whole else None,
-        )
+        self.tries[key] = GroupTry.of(group)
         for pod in pods:
             self._submit(key, end_of(group, pod).outcome, group, pod, members.get(pod))
         if group.n_effects:
@@ -192,7 +159,7 @@ class GroupTurns:
     def _submit(self, key: Key, outcome: Outcome, group: GroupResult, pod: int, member: Member | None) -> None:
         simulation, end = self._simulation, end_of(group, pod)
         if outcome is Outcome.SCHEDULED and member is not None and member.row is not None:
-            status = _reserved(member)
+            status = reserve_again(member)
             if status.is_success:
                 simulation.bind(pod, member.row)
                 return
@@ -225,12 +192,3 @@ class GroupTurns:
                 left = {victim: None for victim in left if victim not in own}
         if left:
             self._simulation.send_off(group.members[0].pod, list(left))
-
-
-def _reserved(member: Member) -> Status:
-    """Reserve what a member needs on its node again, now for good."""
-    framework, cycle = member.result.framework, member.result.cycle
-    assert framework is not None  # noqa: S101 - the member has a node
-    assert cycle is not None  # noqa: S101 - likewise
-    assert member.row is not None  # noqa: S101 - likewise
-    return framework.run_reserve(cycle, member.row)

@@ -29,6 +29,7 @@ from kplan.framework.group_cycle import (
     clears_nomination,
     end_of,
     error_of_several_schedulers,
+    reserve_again,
     schedule_group,
 )
 from kplan.framework.listers import Key
@@ -267,11 +268,8 @@ class Waves:
             nominator.drop(pod)
 
     def _bind_member(self, pod: int, member: Member) -> None:
-        framework, cycle = member.result.framework, member.result.cycle
-        assert framework is not None  # noqa: S101 - the member has a node
-        assert cycle is not None  # noqa: S101 - likewise
-        assert member.row is not None  # noqa: S101 - likewise
-        status = framework.run_reserve(cycle, member.row)
+        assert member.row is not None  # noqa: S101 - the member has a node
+        status = reserve_again(member)
         if status.is_success:
             self._bind(pod, member.row)
         else:

@@ -12,12 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kplan.documents.placement import Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.group_cycle import GroupTry
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
+from kplan.subjects.group_run import GroupRun
 
 Run = Iterator[CycleResult]
 
 
-def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bool) -> Run:
+def run_in_order(
+    session: Session, pods: Sequence[int], *, settle_preemption: bool, tries: dict[Key, GroupTry] | None = None
+) -> Run:
     """Schedule pods in the given order.
 
     A placed pod uses its resources before the next pod is tried. A pod that fits nowhere changes nothing, except what
@@ -25,7 +31,14 @@ def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bo
     leave at once, the pod is nominated to their node, and tried again right after.
     """
     session.nominate_from_status(pods)
+    done = {} if tries is None else tries
     for pod in pods:
+        key = group_of(session.cluster.pods.infos[pod]) if session.config.release.is_on(WORKLOAD_GATE) else None
+        if key is not None:
+            if key not in done:
+                members = [other for other in pods if group_of(session.cluster.pods.infos[other]) == key]
+                yield from GroupRun(session, key, members, settle_preemption=settle_preemption).run(done)
+            continue
         result = schedule_pod(session, pod)
         yield result
         if settle(session, result) if settle_preemption else place(session, result):

@@ -4,6 +4,7 @@ from typing import Any
 
 import kplan
 from kplan.documents.plan import PlanReport
+from kplan.questions.preempt.question import Preempt
 from tests.effects.test_queue_plan import node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
@@ -105,3 +106,43 @@ def test_draws_count_no_pod_as_evicted_that_a_group_only_tried() -> None:
     told = odds.to_dict()
     assert told["summary"]["allPlaced"]["runs"] == 5
     assert all(one["evicted"]["runs"] == 0 for one in told["pods"])
+
+
+def test_placing_a_member_tries_its_whole_group() -> None:
+    fits = planner(node("a", cpu="3"), group("gang", 3), *map(member, ("x", "y", "z")))
+    lacks = planner(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")))
+
+    placed, waiting = fits.plan(["default/y"]).report(), lacks.plan(["default/y", "default/x"]).report()
+
+    assert [one.node for one in placed.placements] == ["a"]
+    assert [one.state for one in placed.groups or ()] == ["Scheduled"]
+    assert [one.state for one in waiting.groups or ()] == ["Waits"]
+    assert {one.node for one in waiting.placements} == {None}
+    assert waiting.verdict.because == ("PodGroup/default/gang: Unschedulable",)
+    assert waiting.warnings == ()
+
+
+def test_each_decision_of_a_group_is_explained_as_it_was_made() -> None:
+    asked = planner(node("a", cpu="2"), node("b", cpu="2"), group("gang", 4), *map(member, "wxyz"))
+
+    placements = asked.plan([f"default/{name}" for name in "wxyz"]).placements
+
+    assert [len(placement.feasible_nodes) for placement in placements] == [2, 2, 2, 1]
+    assert all(placement.node in placement.feasible_nodes for placement in placements)
+    assert all(placement.node in placement.ties for placement in placements)
+
+
+def test_preemption_tells_whom_the_whole_group_evicts() -> None:
+    running = [pod(name, "2", priority=0, nodeName=where) for name, where in (("r1", "a"), ("r2", "b"))]
+    pods = [member(name, "2", priority=10) for name in ("x", "y")]
+    objects = (node("a", cpu="2"), node("b", cpu="2"), group("gang", 2, priority=10), *running, *pods)
+    asked = planner(*objects, WorkloadAwarePreemption=True)
+
+    report = asked.ask(Preempt(pods=("default/x",)))
+    settled = asked.plan(["default/x", "default/y"], settle_preemption=True)
+
+    (gang,) = report.groups or ()
+    assert (gang.state, gang.evicted) == ("Preempts", ("default/r1", "default/r2"))
+    assert not report.verdict.failed
+    assert {placement.node for placement in settled.placements[-2:]} == {"a", "b"}
+    assert [one.state for one in settled.groups] == ["Scheduled"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -18,10 +19,12 @@ from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
 from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
+from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, PlacementReport
+from kplan.documents.pod_groups import GroupPlan
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.not_found import has_ended, no_pod
@@ -37,6 +40,7 @@ class Whereabouts(Answer):
     placement: Placement  #: the decision about it, as if it were pending
     adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
     nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
+    groups: tuple[GroupPlan, ...] = ()  #: what becomes of its group, for a pending pod
 
     def current(self) -> Current | None:
         """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
@@ -82,6 +86,7 @@ def whereabouts_report(
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
         max_listed=max_listed,
+        groups=tuple({group.key: group for pod in whereabouts for group in pod.groups}.values()),
     )
     listed = zip(report.placements, whereabouts, strict=False)
     placements = [
@@ -133,9 +138,12 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     if error := has_ended(pod):
         raise error
     if pod.spec.node_name:
-        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
+        context = partial(in_whole_groups, base.context)
+        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=context)
     plan = place_in_order(base, [key])
-    return Whereabouts(None, plan.placements[0], adds=plan.adds, nodes=plan.nodes, make_context=plan.make_context)
+    return Whereabouts(
+        None, plan.placements[0], plan.adds, plan.nodes, groups=plan.groups, make_context=plan.make_context
+    )
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:

@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
+from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
@@ -33,6 +35,7 @@ _TELLS_MORE = "--explain shows why each pod goes where it does, and why other no
 
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
+    yield from group_blocks(document.groups or (), options)
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
     if len(groups) == 1:
@@ -62,7 +65,17 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
 
 
 def _answer(document: PlacementReport) -> Cell | Heading:
-    """Return where the only pod or workload goes, or how many pods end in which way."""
+    """Return what becomes of groups, then where the only pod or workload goes, or how many pods end in which way."""
+    answer = _answer_about_pods(document)
+    if not document.groups:
+        return answer
+    text = f"{groups_text(document.groups)}; "
+    if isinstance(answer, Heading):
+        return replace(answer, spans=(text, *answer.spans))
+    return f"{text}{plain(answer)}"
+
+
+def _answer_about_pods(document: PlacementReport) -> Cell | Heading:
     groups = _groups(document)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
@@ -326,7 +339,8 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
 
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
     new = added_cases(document.nodes.added, document.verdict) if document.nodes else ()
-    return [*placement_cases(document, options), *unlisted_cases(document), *new]
+    groups = group_cases(document.groups or (), document.verdict)
+    return [*groups, *placement_cases(document, options), *unlisted_cases(document), *new]
 
 
 def _command(document: PlacementReport) -> str:

@@ -12,12 +12,14 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
+from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.base import Condition, Context
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Outcome, PodPlacement, Rejection
+from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
@@ -58,6 +60,7 @@ def preemption_report(
     nodes_of: NodesOf | None = None,
     explain: bool = False,
     nodes: NodeChanges | None = None,
+    groups: Sequence[GroupPlan] = (),
 ) -> PreemptionReport:
     """Return the PreemptionReport.
 
@@ -68,6 +71,7 @@ def preemption_report(
     nodes_of : as for `placement_report`
     explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
     nodes : the nodes that an autoscaler adds; None where none is followed
+    groups : what becomes of the groups of these pods
     """
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = placement_documents(placements, nodes_of)
@@ -80,6 +84,8 @@ def preemption_report(
             chosen,
             accepts_preemption=True,
             new_nodes=() if nodes is None else [node.name for node in nodes.added],
+            groups=groups_of_members(groups),
+            preempting=groups_of_members(group for group in groups if group.state == "Preempts"),
         ),
         summary=summary(placements),
         warnings=context.warnings,
@@ -90,6 +96,7 @@ def preemption_report(
         aftermath=None if followed is None else followed.aftermath,
         cluster=UNSET if followed is None else followed.cluster,
         nodes=UNSET if nodes is None else nodes,
+        groups=tuple(groups) or UNSET,
     )
 
 

@@ -47,4 +47,5 @@ class Preempt(AboutPods, frozen=True):
             nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
             explain=self.explain,
             nodes=plan.nodes,
+            groups=plan.groups,
         )

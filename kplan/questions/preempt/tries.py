@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
@@ -42,16 +42,18 @@ def _of(tries: Sequence[PodPlacement]) -> Tries:
     return Tries(last, preemption, last.node or (preemption.nominated_node if preemption is not None else None))
 
 
-def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of the pods, those without any node first."""
+def tries_blocks(tries: Sequence[Tries], options: ReportOptions, preempting: Container[str] = ()) -> Iterator[Block]:
+    """Yield a table of the pods, those without any node first; `preempting` are pods whose group evicts as a whole."""
     ordered = sorted(tries, key=lambda pod: pod.node is not None)
-    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options) for pod in ordered), "<<<<")
+    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options, preempting) for pod in ordered), "<<<<")
     if not options.in_full and any(pod.evicts for pod in tries):
         yield line(Span(_TELLS_MORE, "hint"))
 
 
-def _row(pod: Tries, options: ReportOptions) -> tuple[Cell, ...]:
+def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tuple[Cell, ...]:
     key = pod.placement.pod.key
+    if key in preempting:
+        return (key, "-", "-", Span("fits once its group has evicted others", "warn"))
     if pod.evicts is None:
         state = (
             Span("fits without preemption", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
@@ -64,4 +66,6 @@ def _row(pod: Tries, options: ReportOptions) -> tuple[Cell, ...]:
 
 
 def _nowhere(placement: PodPlacement) -> str:
+    if placement.held_back_by:
+        return "waits for its group"
     return "no eviction helps" if placement.preemption is not None else STATES[placement.outcome]

@@ -13,9 +13,10 @@ from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.questions.preempt.tries import tries_blocks, tries_of
-from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
+from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
@@ -45,7 +46,15 @@ _MOST_FREED = 3
 
 
 def _answer(document: PreemptionReport) -> Cell | Heading:
-    """Return whom the only pod evicts, or how many pods get a node, and how many others they evict."""
+    """Return whom groups evict, then whom the only pod evicts, or how many pods get a node and how many they evict."""
+    answer = _answer_about_pods(document)
+    if not document.groups:
+        return answer
+    text = f"{groups_text(document.groups)}; "
+    return replace(answer, spans=(text, *answer.spans)) if isinstance(answer, Heading) else f"{text}{plain(answer)}"
+
+
+def _answer_about_pods(document: PreemptionReport) -> Cell | Heading:
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
     return replace(_heading(document.placements[0]), level=0)
@@ -53,12 +62,18 @@ def _answer(document: PreemptionReport) -> Cell | Heading:
 
 def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     tries = tries_of(document.placements)
+    preempting = {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
+    yield from group_blocks(document.groups or (), options)
     if len(tries) == 1:
         yield from _only(document, options)
     else:
         if tries:
-            yield from tries_blocks(tries, options)
-        shown = [placement for placement in document.placements if options.in_full or _needs_attention(placement)]
+            yield from tries_blocks(tries, options, preempting)
+        shown = [
+            placement
+            for placement in document.placements
+            if options.in_full or (_needs_attention(placement) and placement.pod.key not in preempting)
+        ]
         for placement in shown:
             yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
@@ -329,6 +344,7 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
         for placement in document.placements
         if placement.preemption is not None and placement.preemption.nominated_node
     }
+    yield from group_cases(document.groups or (), document.verdict)
     for case in placement_cases(document, options):
         if case.name not in evictions:
             yield case
