@@ -98,6 +98,25 @@ def _counted(ends: Iterable[tuple[_Group, str | None, int]]) -> tuple[Unlisted, 
     )
 
 
+def with_untried(groups: Sequence[Unlisted], untried: Mapping[tuple[str, str], int]) -> tuple[Unlisted, ...]:
+    """Return groups with replicas that fit nowhere, like one of their workload, and were not tried.
+
+    Parameters
+    ----------
+    untried : workload and message -> number of replicas
+    """
+    ends = [((group.workload, group.outcome, group.message), group.pods, group.nodes) for group in groups]
+    ends += [((workload, Outcome.UNSCHEDULABLE, message), n, {}) for (workload, message), n in untried.items() if n]
+    pods: Counter[_Group] = Counter()
+    nodes: dict[_Group, dict[str, int]] = {}
+    for key, n, places in ends:
+        pods[key] += n
+        nodes.setdefault(key, {}).update(places)
+    return tuple(
+        Unlisted(workload=key[0], pods=n, outcome=key[1], nodes=nodes[key], message=key[2]) for key, n in pods.items()
+    )
+
+
 def _end_of_change(change: PodChange) -> tuple[_Group, str | None, int]:
     is_pending = change.action is Action.PENDING
     outcome = _OUTCOMES.get(change.outcome, Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
-from kplan.answers.listing import abridged, listed
+from kplan.answers.listing import abridged, listed, with_untried
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.utilisation import largest_fits, utilisation
@@ -25,7 +25,7 @@ from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.effects.change import ChangePlan
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
@@ -83,18 +83,25 @@ def change_report(
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)
+    untried = dict(_untried(change))
+    verdict = abridged(verdict, (), {}, max_listed)
+    if {"unschedulable", "pending"} & set(chosen):
+        verdict = replace(verdict, more=verdict.more + sum(untried.values()))
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=abridged(verdict, (), {}, max_listed),
-        summary=pods.replacements.summary(),
+        verdict=verdict,
+        summary=_with_untried(pods.replacements.summary(), sum(untried.values())),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, pending))[:max_listed],
         changes=shown.changes,
         placements=with_new_nodes(shown.placements, adds),
         max_listed=UNSET if max_listed is None else max_listed,
-        unlisted=shown.unlisted,
+        unlisted=with_untried(
+            shown.unlisted,
+            {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
+        ),
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),
         cluster=cluster_map(before, after) if showing.with_map else UNSET,
@@ -150,7 +157,7 @@ def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
 
 def change_warnings(change: ChangePlan) -> tuple[InputWarning, ...]:
     """Return the warnings about a change and about what its report leaves out."""
-    return (*change.warnings, *_endings(change), *_unknown_fields(change), *_untried(change))
+    return (*change.warnings, *_endings(change), *_unknown_fields(change), *_not_made(change))
 
 
 def _endings(change: ChangePlan) -> Iterator[InputWarning]:
@@ -171,14 +178,27 @@ def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
             yield InputWarning("UnseenFields", workload.key, message)
 
 
-def _untried(change: ChangePlan) -> Iterator[InputWarning]:
-    """Yield a warning for each workload with replicas that were not tried."""
+def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
+    for key, number in _untried(change):
+        yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
+
+
+def _untried(change: ChangePlan) -> Iterator[tuple[str, int]]:
+    """Yield the workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
     pending = Counter(pod.workload for pod in change.after if pod.node is None)
     for workload in change.workloads:
-        key = workload.key
-        if workload.pending > pending[key]:
-            message = f"{workload.pending - pending[key]} of its replicas were not tried one by one"
-            yield InputWarning("ReplicasNotMade", key, message)
+        if workload.pending > pending[workload.key]:
+            yield workload.key, workload.pending - pending[workload.key]
+
+
+def _with_untried(summary: PlanSummary, number: int) -> PlanSummary:
+    """Return the counts with replicas that fit nowhere and were not tried one by one."""
+    return replace(
+        summary,
+        pods=summary.pods + number,
+        unschedulable=summary.unschedulable + number,
+        pending=summary.pending + number,
+    )
 
 
 class ChangedPods:

@@ -148,7 +148,7 @@ class Workloads:
         if parent is not None:
             if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
                 # Written by hand, without a template: the set with pods is that of the deployment's current template.
-                state.template, state.templates = parent.template, {"": parent.spec}
+                state.template, state.templates = parent.template, {"": _with_hash_of(obj, parent.spec)}
             if None in state.noted:
                 state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
             parent.adopt(state)
@@ -337,6 +337,15 @@ def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str
     nodes = list(nodes)
     answers = zip(nodes, eligibilities(template, nodes), strict=True)
     return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
+
+
+def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec:
+    """Return a deployment's template with the hash label that its controller adds to that of a replica set."""
+    digest = obj.metadata.labels.get(TEMPLATE_HASH)
+    if digest is None:
+        return template
+    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
+    return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
 def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:

@@ -56,7 +56,7 @@ def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(c
     )
     lines = body.split("%0A")
     assert len(lines) <= MOST_LINES
-    assert lines[0] == "3 pods: default/front-0..default/front-2"
+    assert re.fullmatch(r"3 pods: default/front-(\w+-)?\d\.\.default/front-(\w+-)?\d", lines[0])
     assert "it requests 60 cpu" in lines[1]
     assert lines[2] == f"More: kplan place '{chart}' --explain"
     assert not [line for line in found if "small" in line]
