@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
-from kplan.api.batch import Job
+from kplan.api.batch import Job, JobCondition
 from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.meta import OwnerReference, controller_of
@@ -24,6 +24,8 @@ from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.rules.volume_claims import claim_name
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.desired import wanted_job
+from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import ForeignState, Owner, StatefulSetState
 from kplan.snapshot.model import Snapshot
@@ -76,15 +78,17 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     return snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """A cluster in which nothing moves any more."""
+class Followed(NamedTuple):
+    """A changed cluster, in which controllers have done their part."""
 
     snapshot: Snapshot
-    change: ClusterChange  #: what was done, with the pods that moved
-    moment: int  #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off
+    change: ClusterChange  #: what was done
+    moment: (
+        int  #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off; 0 for none
+    )
 
 
-def settled(base: Base, *, retries: bool = False) -> Settled:
+def settled(base: Base, *, retries: bool = False) -> Followed:
     """Return the cluster after all controllers and the scheduler worked until nothing moved.
 
     Parameters
@@ -105,7 +109,12 @@ def settled(base: Base, *, retries: bool = False) -> Settled:
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
     after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
-    return Settled(after, change_of("settle", "", list(moved)), int(simulation.now * 1_000_000))
+    return followed(simulation, after, change_of("settle", "", list(moved)))
+
+
+def followed(simulation: Simulation, after: Snapshot, change: ClusterChange) -> Followed:
+    """Return the changed cluster at the end of a simulation, with the time then."""
+    return Followed(after, change, int(simulation.now * 1_000_000))
 
 
 def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
@@ -206,18 +215,20 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
 
     Parameters
     ----------
-    leaving : pods that are being deleted, which stay unless a new pod has their name
+    leaving : pods of `world` that are being deleted, which stay unless a new pod has their name
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
     now = datetime.fromtimestamp(simulation.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
+    leaving_keys = {pod.metadata.key for pod in leaving}
     pods: list[Pod] = []
 
     def standing(pod: ObservedPod) -> Pod:
         promised = nominator.row_of(pod.row)
         promise = "" if promised is None else names[promised]
-        stored = _owned(infos[pod.row].pod, simulation.owner(pod.row))
+        owner = simulation.owner(pod.row)
+        stored = _with_index_failures(_owned(infos[pod.row].pod, owner), pod, owner)
         return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 
     for pod in world.pods:
@@ -225,9 +236,9 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
             pods.append(pod)
         elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
             pods.append(standing(observed))
+        elif pod.metadata.key in leaving_keys:
+            pods.append(pod)
     pods += map(standing, standing_pods.values())
-    created = {(pod.metadata.namespace, pod.metadata.name) for pod in pods}
-    pods += [pod for pod in leaving if (pod.metadata.namespace, pod.metadata.name) not in created]
     listers = simulation.session.listers
     known = {(claim.metadata.namespace, claim.metadata.name) for claim in world.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
@@ -243,6 +254,7 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
     after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(
         after,
+        jobs=tuple(_settled_job(obj, simulation) for obj in after.jobs),
         replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
         stateful_sets=tuple(_settled_workload(obj, simulation) for obj in listers.stateful_sets.values()),
     )
@@ -284,6 +296,25 @@ def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
     return replace(obj, metadata=replace(obj.metadata, owner_references=references))
 
 
+def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -> Pod:
+    """Return a pod; a new one of a job says how often its index has failed, if the job counts that.
+
+    Upstream: indexed_job_utils.go addIndexFailureCountAnnotation.
+    """
+    if not isinstance(owner, JobState) or owner.wanted.backoff_limit_per_index is None or not observed.is_new:
+        return pod
+    if observed.index is None:
+        return pod
+    failures, metadata = owner.index_failures, pod.metadata
+    ignored = failures.ignored.get(observed.index, 0)
+    annotations = replace(
+        metadata.annotations,
+        job_index_failure_count=str(failures.counted.get(observed.index, 0)),
+        job_index_ignored_failure_count=str(ignored) if ignored else "",
+    )
+    return replace(pod, metadata=replace(metadata, annotations=annotations))
+
+
 def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
     if observed.node and not pod.spec.node_name:
         created = pod.metadata.creation_timestamp or now
@@ -313,6 +344,22 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
     status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled))
     return replace(pod, metadata=metadata, status=status)
+
+
+def _settled_job(obj: Job, simulation: Simulation) -> Job:
+    """Return a job whose status counts the pods that have failed meanwhile."""
+    state = simulation.workloads.find(f"Job/{obj.metadata.key}")
+    if not isinstance(state, JobState):
+        return obj
+    before, wanted = wanted_job(obj), state.wanted
+    conditions = obj.status.conditions
+    if wanted.failed_by_policy and not before.failed_by_policy:
+        conditions = (*conditions, JobCondition(type="FailureTarget", status="True"))
+    indexes = obj.status.failed_indexes
+    if wanted.failed_indexes != before.failed_indexes:
+        indexes = ",".join(map(str, sorted(wanted.failed_indexes)))
+    status = replace(obj.status, failed=wanted.failed, failed_indexes=indexes, conditions=conditions)
+    return obj if status == obj.status else replace(obj, status=status)
 
 
 def _settled_workload(obj: Any, simulation: Simulation) -> Any:

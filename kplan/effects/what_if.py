@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kplan.cluster.base import Base
+from kplan.effects.recreating import with_requests, without
 from kplan.effects.settle import scaled, settled
 from kplan.reading.several import listed
 from kplan.whatif.edits import (
@@ -23,7 +24,7 @@ from kplan.whatif.edits import (
     with_warnings,
 )
 from kplan.whatif.references import parse_reference
-from kplan.whatif.resizing import VPA, of_autoscalers, of_krr
+from kplan.whatif.resizing import VPA, Resize, of_autoscalers, of_krr
 
 B = TypeVar("B", bound=Base)
 
@@ -42,19 +43,23 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
     UsageError
         For a change that is impossible, such as scaling a kind without replicas.
     """
-    snapshot, moment = base.snapshot, None
+    snapshot, moment = base.snapshot, 0
     for change in changes:
+        at = 0
         if isinstance(change, Scale):
             after, note = scaled(base.with_snapshot(snapshot), change)
         elif isinstance(change, Settle):
-            rest = settled(base.with_snapshot(snapshot))
-            after, note, moment = rest.snapshot, rest.change, rest.moment
+            after, note, at = settled(base.with_snapshot(snapshot))
+        elif isinstance(change, Without):
+            after, note, at = without(base.with_snapshot(snapshot), change)
+        elif isinstance(change, Resize):
+            after, note, at = with_requests(base.with_snapshot(snapshot), change)
         else:
             after, note = rewritten(snapshot, change)
-        snapshot = with_change(after, note)
+        snapshot, moment = with_change(after, note), max(moment, at)
     if snapshot is base.snapshot:
         return base
-    return base.with_snapshot(with_warnings(base.snapshot, snapshot), not_before=moment)
+    return base.with_snapshot(with_warnings(base.snapshot, snapshot), not_before=moment or None)
 
 
 def changed_as(

@@ -342,7 +342,7 @@ class ClusterState:
                 if doubt:
                     self.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
-                    owner.lost.append(pod.revision)
+                    owner.lose(pod, is_node_there=not pod.node or pod.node in self.session.cluster.nodes.row_of)
             if by is not None and not self.replaces_preempted:
                 self._not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
             self.notify(owner)

@@ -254,13 +254,18 @@ class Simulation(Lives):
             makers.append(key)
         return makers[self._draws.randrange(len(makers))]
 
-    def run_controllers(self) -> None:
-        """Run the controllers until they have nothing left to do, without the scheduler."""
-        while (self._dirty or self._dirty_deployments) and len(self.steps) <= MAX_STEPS:
-            if self._dirty:
-                self._sync(self._dirty.pop(next(iter(self._dirty))))
-            else:
-                self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
+    def run_controllers(self, *, waits: bool = False) -> None:
+        """Run the controllers until they have nothing left to do, without the scheduler.
+
+        Parameters
+        ----------
+        waits : wait for jobs that back off before they recreate their pods
+        """
+        while len(self.steps) <= MAX_STEPS:
+            if self.has_pending_sync:
+                self._sync_next()
+            elif not waits or not self._advance(EVER):
+                break
 
     def _advance(self, end: float) -> bool:
         """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""

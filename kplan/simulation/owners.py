@@ -23,6 +23,8 @@ from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ROLLING_UPDATE, WantedStatefulSet
 from kplan.workloads.replicas import MAX_REPLICAS
 
+ON_EACH_NODE = "DaemonSet"
+
 MOST_WAITING = 1000
 """How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
 
@@ -267,6 +269,13 @@ class ForeignState(Owner):
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
         """See `Owner`."""
         return [Create("its controller recreates it", revision) for revision in self.lost]
+
+    def lose(self, pod: ObservedPod, *, is_node_there: bool) -> None:
+        """Note that a pod is gone: a daemon set has no other for it where the node is gone that it was on."""
+        if self.ref.kind == ON_EACH_NODE and not is_node_there:
+            self.size -= 1
+        else:
+            self.lost.append(pod.revision)
 
     def copy(self) -> Self:
         """See `Owner`."""

@@ -6,9 +6,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
-
-ON_EACH_NODE = "DaemonSet"
+from kplan.simulation.owners import ON_EACH_NODE, DaemonSetState, ForeignState, Owner, StatefulSetState
 
 
 def is_replaced(simulation: Simulation, row: int) -> bool:

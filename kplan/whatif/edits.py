@@ -1,8 +1,8 @@
 """What-if changes of a cluster: objects added, replaced or removed, nodes added and cordoned, workloads scaled.
 
 Changes are applied one after the other. A removed object takes with it what it owns, as the garbage collector would; a
-namespace takes its objects, and a node its pods and the objects that drivers publish for it. Controllers recreate the
-pods of a removed node at once, as pending pods; nothing else moves unless the cluster settles.
+namespace takes its objects, and a node its pods and the objects that drivers publish for it. What controllers do about
+that is not told here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -26,13 +26,10 @@ from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.priorities import resolve_priority
-from kplan.subjects.incoming import with_objects
 from kplan.subjects.not_found import no_node
-from kplan.whatif.job_failures import job_failures
 from kplan.whatif.node_pools import applied_pool
 from kplan.whatif.references import Reference, find, name_of, parse_reference
-from kplan.whatif.resizing import Resize, resized
-from kplan.whatif.successors import pending_again
+from kplan.whatif.resizing import Resize
 
 MAX_ADDED = 100_000
 """The largest number of nodes to add, above that of any real cluster."""
@@ -102,6 +99,15 @@ class Settle(msgspec.Struct, frozen=True):
     """Run the controllers and the scheduler until nothing moves."""
 
 
+class Removal(NamedTuple):
+    """What the removal of objects leaves."""
+
+    after: Snapshot  #: without the objects
+    change: ClusterChange  #: the entry for `changes`
+    lost: tuple[Pod, ...]  #: pods that are gone with their nodes
+    deleted: tuple[Pod, ...]  #: the other pods that are gone
+
+
 WhatIf = With | Without | AddNodes | Cordon | Scale | Resize | Settle
 
 
@@ -128,9 +134,7 @@ def parse_scale(text: str) -> Scale:
     return Scale(parse_reference(which), int(number))
 
 
-def rewritten(
-    snapshot: Snapshot, change: With | Without | AddNodes | Cordon | Resize
-) -> tuple[Snapshot, ClusterChange]:
+def rewritten(snapshot: Snapshot, change: With | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
     """Apply one change that needs no controllers.
 
     Returns
@@ -145,13 +149,8 @@ def rewritten(
     """
     if isinstance(change, With):
         return _with(snapshot, change)
-    if isinstance(change, Without):
-        return _without(snapshot, change)
     if isinstance(change, AddNodes):
         return _add_nodes(snapshot, change)
-    if isinstance(change, Resize):
-        after, names = resized(snapshot, change)
-        return after, change_of("resize", change.what, names)
     return _cordon(snapshot, change)
 
 
@@ -227,7 +226,14 @@ def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]
     return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
-def _without(snapshot: Snapshot, change: Without) -> tuple[Snapshot, ClusterChange]:
+def removed(snapshot: Snapshot, change: Without) -> Removal:
+    """Remove objects with all that goes with them.
+
+    Raises
+    ------
+    NotFoundError
+        When no object has this name; the hint names the nearest.
+    """
     kind = change.which.kind
     gone = {id(obj): (kind, obj) for obj in find(change.which, snapshot)}
     lost: list[Pod] = []
@@ -249,9 +255,8 @@ def _without(snapshot: Snapshot, change: Without) -> tuple[Snapshot, ClusterChan
     after = dataclasses.replace(snapshot, **changes, whole=whole)
     lost_ids = set(map(id, lost))
     deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
-    failures = job_failures(after.jobs, lost, deleted)
-    after = with_objects(after, [*failures.jobs, *pending_again(failures.replaced, after)])
-    return after, change_of("without", change.which.text, [name_of(gone_kind, obj) for gone_kind, obj in gone.values()])
+    names_gone = [name_of(gone_kind, obj) for gone_kind, obj in gone.values()]
+    return Removal(after, change_of("without", change.which.text, names_gone), tuple(lost), tuple(deleted))
 
 
 def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:

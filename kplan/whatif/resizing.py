@@ -1,7 +1,7 @@
 """Requests that something recommends, given to workloads and their pods on paper.
 
 Templates and pods take the new requests at once. Where the pods of a node do not fit there any more, those whose
-requests have grown leave, by name, until the others fit; their controllers create them again as pending pods.
+requests have grown leave, by name, until the others fit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.whatif.successors import pending_again
 
 VPA = "vpa"
 _ENDED = ("Succeeded", "Failed")
@@ -113,8 +112,14 @@ def _amounts(recommended: _Recommended) -> Iterator[tuple[str, str]]:
         yield name, f"{math.ceil(number * 1000)}m" if name == CPU else str(math.ceil(number))
 
 
-def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str]]:
-    """Return a snapshot whose workloads and pods have the recommended requests, and the names of the workloads.
+def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], list[Pod]]:
+    """Give workloads and pods the recommended requests.
+
+    Returns
+    -------
+    snapshot : with the requests
+    workloads : KIND/NAMESPACE/NAME of the workloads that have them
+    evicted : pods of the snapshot that have to leave, because their nodes have no room for their requests
 
     Raises
     ------
@@ -155,10 +160,8 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str]]:
     after = with_objects(snapshot, objects)
     keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}
     after = dataclasses.replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
-    lost = [pod for name, pods in sorted(grown.items()) for pod in _without_room(after, name, pods)]
-    gone = {pod.metadata.key for pod in lost}
-    after = dataclasses.replace(after, pods=tuple(pod for pod in after.pods if pod.metadata.key not in gone))
-    return with_objects(after, pending_again(lost, after)), sorted(names)
+    evicted = [pod for name, pods in sorted(grown.items()) for pod in _without_room(after, name, pods)]
+    return after, sorted(names), evicted
 
 
 def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple[str, Requests]]:

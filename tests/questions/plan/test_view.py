@@ -89,4 +89,3 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
 
     assert report.verdict.counted[0].object == "default/web-1"
     assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
-    assert "low-again1" not in shown
