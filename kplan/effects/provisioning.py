@@ -7,6 +7,7 @@ from functools import partial
 
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.growth import Growth, as_waiting, with_new
+from kplan.rules.group_names import short_group_name
 from kplan.simulation.durations import Durations
 from kplan.simulation.joining import Joining, join
 from kplan.simulation.loop import Simulation
@@ -88,5 +89,5 @@ def _by_start(adds: Iterable[NewNode], durations: Durations | None) -> dict[floa
 
 
 def _joining(new: NewNode) -> Joining:
-    home = f"pool {new.pool}" if new.pool else f"group {new.group}"
+    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.group)}"
     return Joining(new.node, new.daemons, ", ".join(text for text in (home, new.instance_type, new.zone) if text))

@@ -13,6 +13,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.details import listing
 from kplan.report.view import Case, State
 from kplan.report.words import count, left_out, name_ranges
+from kplan.rules.group_names import short_group_name, short_group_names
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3
@@ -48,7 +49,7 @@ def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
 
 def new_node_text(node: NewNodeRef | AddedNode) -> str:
     """Return in a few words what a new node is."""
-    home = f"pool {node.pool}" if node.pool else f"group {node.group or '?'}"
+    home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
     return ", ".join(text for text in (home, node.instance_type, node.zone) if text)
 
 
@@ -75,8 +76,8 @@ def price_text(price: float | None) -> str:
 
 
 def home_of(node: AddedNode) -> str:
-    """Return the pool or group of a new node."""
-    return node.pool or node.group or _NONE
+    """Return the pool, or the short name of the group, of a new node."""
+    return node.pool or short_group_name(node.group or "") or _NONE
 
 
 def _kind(node: AddedNode) -> tuple[str, ...]:
@@ -89,6 +90,7 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
     if not adds:
         return
     home = "POOL" if ref.name == "karpenter" else "GROUP"
+    groups = _shown((name for new in adds if new.group for name in (new.group, *new.options)), is_whole=is_whole)
     yield Heading((f"{count(len(adds), 'node')} added",))
     rows: list[tuple[Cell, ...]] = []
     for _, alike in groupby(adds, key=lambda node: (node.name,) if is_whole else _kind(node)):
@@ -98,7 +100,7 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
         rows.append(
             (
                 Span(names, "good"),
-                home_of(first),
+                groups.get(first.group or "", home_of(first)),
                 first.instance_type or _NONE,
                 first.zone or _NONE,
                 first.capacity_type or _NONE,
@@ -108,9 +110,10 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
         )
     header = ["NEW NODE", home, "TYPE", "ZONE", "CAPACITY", "PRICE", "FOR PODS"]
     yield node_table(header, rows, is_whole=is_whole)
-    for home_name, alike in groupby(adds, key=home_of):
+    for home_name, alike in groupby(adds, key=lambda node: groups.get(node.group or "", home_of(node))):
         first = next(alike)
         others = [name for name in first.options if name != first.instance_type]
+        others = [groups.get(name, name) for name in others]
         names = name_ranges(others, most=None if is_whole else _MOST_NAMES)
         if others and ref.name == "karpenter":
             choice = f"{home_name}: the cheapest type is shown; the cloud may choose {names} instead."
@@ -118,6 +121,11 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
         elif others:
             choice = f"{home_name} is one of several equally good choices"
             yield line(f"{choice}; {ref.name} may take {names} as well.", is_item=True)
+
+
+def _shown(homes: Iterable[str], *, is_whole: bool) -> dict[str, str]:
+    """Return how pools and groups are called: in full where there is room for it."""
+    return {home: home for home in homes} if is_whole else short_group_names(homes)
 
 
 def unhelped_blocks(
@@ -130,6 +138,7 @@ def unhelped_blocks(
     together: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
     for pod, reasons in unhelped.items():
         together.setdefault(tuple(reasons.items()), []).append(pod)
+    names_of = _shown((home for reasons in unhelped.values() for home in reasons), is_whole=is_whole)
     shown = list(together.items())
     limit = len(shown) if is_whole else _MOST_ROWS
     for reasons_of, pods in shown[:limit]:
@@ -139,7 +148,7 @@ def unhelped_blocks(
             yield Line((event or "no reason is told",), 2)
         by_reason: dict[tuple[str, ...], list[str]] = {}
         for home, why in reasons_of:
-            by_reason.setdefault(why, []).append(home)
+            by_reason.setdefault(why, []).append(names_of[home])
         for why, homes in by_reason.items():
             names = name_ranges(homes, most=None if is_whole else _MOST_NAMES)
             yield Line((f"{names}: {', '.join(why)}" if names else ", ".join(why),), 2, is_item=True)

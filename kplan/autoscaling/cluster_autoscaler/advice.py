@@ -19,6 +19,7 @@ from kplan.autoscaling.cluster_autoscaler.setup import Setup
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Template
 from kplan.autoscaling.seam import Advice, NewNode, Removal, Stay
 from kplan.documents.base import InputWarning
+from kplan.rules.group_names import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
 
 EMPTY = "Empty"
@@ -132,10 +133,10 @@ class _Adding:
                 yield self._node(growth.group, templates[growth.group.name], pods, tied)
 
     def _node(self, group: NodeGroup, template: Template, pods: Iterable[Pod], tied: tuple[str, ...]) -> NewNode:
-        number = 1
-        while f"{group.name}-new-{number}" in self._names:
+        number, own = 1, as_part_of_node_name(group.name)
+        while f"{own}-new-{number}" in self._names:
             number += 1
-        name = f"{group.name}-new-{number}"
+        name = f"{own}-new-{number}"
         self._names.add(name)
         node, daemons = template.node_named(name)
         labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}

@@ -1,0 +1,42 @@
+"""Names of node groups: in full as clouds and Cluster API have them, in short as people call them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_EKS = re.compile(r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ZONE = re.compile(r"/zones/(?P<zone>[^/]+)/")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_MOST_LETTERS = 200
+"""Of a node's name at most so much is the group's: 253 letters are allowed in all."""
+
+
+def short_group_name(name: str) -> str:
+    """Return a group's name without the words that machines need.
+
+    These are the path before the last slash (GKE has addresses of instance groups, Cluster API has
+    ``KIND/NAMESPACE/NAME``) and the identifier that EKS appends.
+    """
+    last = name.rstrip("/").rpartition("/")[2] or name
+    eks = _EKS.fullmatch(last)
+    return last if eks is None else eks["short"]
+
+
+def short_group_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the short names of groups that are shown together, with their zones where two would be called alike."""
+    shorts = {name: short_group_name(name) for name in names}
+    times = Counter(shorts.values())
+    return {name: short if times[short] == 1 else _with_zone(name, short) for name, short in shorts.items()}
+
+
+def _with_zone(name: str, short: str) -> str:
+    zone = _ZONE.search(name)
+    return name if zone is None else f"{short} of {zone['zone']}"
+
+
+def as_part_of_node_name(group: str) -> str:
+    """Return a group's short name in the letters that are allowed in the name of a node."""
+    words = _OTHER.sub(lambda match: "." if match[0] == "." else "-", short_group_name(group).lower())
+    return words[:_MOST_LETTERS].strip("-.") or "group"
