@@ -23,10 +23,10 @@ class _Gate(NamedTuple):
     drop: Callable[[Object], None]
 
 
-def drop_disabled(spec: Object, minor: int = NEWEST) -> Object:
-    """Remove the fields of features that are off by default in a minor such as 36."""
+def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Object:
+    """Remove the fields of features that are off by default in a minor such as 36; those of the gate `keeps` stay."""
     for gate in _GATES:
-        if minor < gate.since:
+        if minor < gate.since and gate.name != keeps:
             gate.drop(spec)
     return spec
 

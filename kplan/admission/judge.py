@@ -64,7 +64,8 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
         settle_data_source(complete(obj, "V1PersistentVolumeClaim")["spec"])
     elif name not in _UNDEFAULTED:
         obj = default_workload(obj, name)
-        drop_disabled(_pod_spec(obj, name), minor)
+        # Which group a pod belongs to is dropped once it is known whether the gate is on.
+        drop_disabled(_pod_spec(obj, name), minor, keeps="GenericWorkload")
     return Judged(obj, faults, tuple(_CHECKS[name](obj, "")))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kplan.cluster.base import Base, PodLike
+from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.subjects.incoming import admit_manifests, origin_of
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def loaded_subject(
     from kplan.workloads.started import started
 
     manifests = started(manifests, run_cronjobs=run_cron_jobs)
-    incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number)
+    keeps_groups = base.release.is_on(WORKLOAD_GATE)
+    incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number, keeps_groups=keeps_groups)
     base = base.with_world(base.snapshot, incoming.objects, incoming.warnings)
     return Subject(base, [*incoming.pods, *pods], manifests, bool(pods), replicas, run_cron_jobs)

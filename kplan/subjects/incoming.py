@@ -50,7 +50,9 @@ class Incoming(msgspec.Struct, frozen=True):
     warnings: tuple[InputWarning, ...]
 
 
-def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> Incoming:
+def admit_manifests(
+    manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST, keeps_groups: bool = False
+) -> Incoming:
     """Put the pods of manifests through admission and validation.
 
     Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods.
@@ -58,6 +60,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
     Parameters
     ----------
     minor : minor version of the API server, such as 36
+    keeps_groups : pods keep the name of their group; the API server drops it while the gate GenericWorkload is off
 
     Raises
     ------
@@ -70,6 +73,8 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
     for manifest_pod in manifests.pods:
         admitted = admitting.admit(manifest_pod)
         pod = with_uid(admitted.pod)
+        if pod.spec.scheduling_group is not None and not keeps_groups:
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=None))
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         pods.append(IncomingPod(pod, origin_of(manifest_pod.workload), admitted.rejected or "", manifest_pod.more))

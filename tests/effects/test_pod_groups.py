@@ -3,7 +3,9 @@
 from typing import Any
 
 import kplan
+from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import PlanReport
+from kplan.questions.place.question import Place
 from kplan.questions.preempt.question import Preempt
 from tests.effects.test_queue_plan import node, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
@@ -146,3 +148,18 @@ def test_preemption_tells_whom_the_whole_group_evicts() -> None:
     assert not report.verdict.failed
     assert {placement.node for placement in settled.placements[-2:]} == {"a", "b"}
     assert [one.state for one in settled.groups] == ["Scheduled"]
+
+
+def test_manifests_of_a_group_are_placed_as_a_group_only_while_the_gate_is_on() -> None:
+    nodes = [node("a", cpu="2")]
+    gang = group("gang", 3) | {"apiVersion": "scheduling.k8s.io/v1alpha3"}
+    question = Place(manifests=(gang, *map(member, "xyz")))
+
+    whole = planner(*nodes).ask(question)
+    apart = kplan.Planner(kplan.load_snapshot(nodes), kubernetes="1.36").ask(question)
+
+    assert isinstance(whole, PlacementReport)
+    assert isinstance(apart, PlacementReport)
+    assert whole.summary.scheduled == 0
+    assert [one.key for one in whole.groups or ()] == ["default/gang"]
+    assert (apart.summary.scheduled, bool(apart.groups)) == (2, False)
