@@ -292,9 +292,24 @@ def _kinds() -> dict[str, list[Any]]:
     return found
 
 
+def _with_alpha_groups(table: dict[str, Any]) -> dict[str, Any]:
+    """Add the PodGroup of 1.36, scheduling.k8s.io/v1alpha2, which this package has only in the versions of 1.37."""
+    types = table["types"]
+    newer = types["V1alpha3PodGroupSpec"]
+    same = ("priority", "priorityClassName", "resourceClaims", "schedulingConstraints", "schedulingPolicy")
+    types["V1alpha2PodGroup"] = types["V1alpha3PodGroup"] | {"spec": "V1alpha2PodGroupSpec"}
+    types["V1alpha2PodGroupSpec"] = {
+        "disruptionMode": "s",
+        "podGroupTemplateRef": "o",
+        **{name: newer[name] for name in same},
+    }
+    table["kinds"]["scheduling.k8s.io/v1alpha2/PodGroup"] = ["V1alpha2PodGroup", "podgroups", True]
+    return table
+
+
 def text() -> str:
     """Return the file's contents."""
-    return json.dumps(build(), separators=(",", ":")).replace('},"', '},\n"') + "\n"
+    return json.dumps(_with_alpha_groups(build()), separators=(",", ":")).replace('},"', '},\n"') + "\n"
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def test_preemption_tells_whom_the_whole_group_evicts() -> None:
 
 def test_manifests_of_a_group_are_placed_as_a_group_only_while_the_gate_is_on() -> None:
     nodes = [node("a", cpu="2")]
-    gang = group("gang", 3) | {"apiVersion": "scheduling.k8s.io/v1alpha3"}
+    gang = group("gang", 3)
     question = Place(manifests=(gang, *map(member, "xyz")))
 
     whole = planner(*nodes).ask(question)
