@@ -69,8 +69,8 @@ def with_requests(base: Base, change: Resize) -> Followed:
 
 def _begin(base: Base, after: Snapshot, going: Keys) -> Simulation:
     """Return a simulation of a changed cluster in which the pods that go are still there, in their old order."""
-    kept = going | _keys(after.pods)
-    pods = tuple(pod for pod in base.snapshot.pods if (pod.metadata.namespace, pod.metadata.name) in kept)
+    staying = going | _keys(after.pods)
+    pods = tuple(pod for pod in base.snapshot.pods if (pod.metadata.namespace, pod.metadata.name) in staying)
     return begin(base.with_snapshot(dataclasses.replace(after, pods=pods)))
 
 
