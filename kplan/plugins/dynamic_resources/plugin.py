@@ -38,6 +38,7 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
+from kplan.plugins.dynamic_resources.checks import rejection_of
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
@@ -127,35 +128,12 @@ class DynamicResources:
             return SKIP if pod.spec.resource_claims else SKIP_SHAPE
         to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
         for claim in claims:
-            if claim.status.allocation is None:
-                rejection = self._check_classes(claim)
-            else:
-                errors = _selector_errors(claim)
-                rejection = Status.error(errors) if errors else None
+            rejection = rejection_of(claim, self._devices.catalogue.classes)
             if rejection is not None:
                 return PreFilterResult(status=rejection)
         state.claims, state.to_allocate, state.resources = claims, to_allocate, resources
         state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
-        return None
-
-    def _check_classes(self, claim: ResourceClaim) -> Status | None:
-        for request in claim.spec.devices.requests:
-            if request.exactly is not None:
-                classes = [(request.name, request.exactly.device_class_name)]
-            elif request.first_available:
-                classes = [
-                    (f"{request.name}/{alternative.name}", alternative.device_class_name)
-                    for alternative in request.first_available
-                ]
-            else:
-                name = claim.metadata.key
-                return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
-            for name, class_name in classes:
-                if not class_name:
-                    return Status.error(f"request {name}: unsupported request type")
-                if class_name not in self._devices.catalogue.classes:
-                    return Status.unresolvable(f"request {name}: device class {class_name} does not exist")
         return None
 
     def _unavailable(self, claims: tuple[ResourceClaim, ...]) -> Iterator[tuple[ResourceClaim, BoolArray]]:
@@ -389,15 +367,6 @@ class DynamicResources:
             self._groups.cycle.pending_claims -= {key_of(claim) for claim in cycle.read(ClaimState).to_allocate}
         if self._holders is not None:
             self._holders.place(cycle.pod_id, cycle.pod)
-
-
-def _selector_errors(claim: ResourceClaim) -> str:
-    """Return the errors of the node selector of an allocated claim, or empty."""
-    allocation = claim.status.allocation
-    if allocation is None or allocation.node_selector is None:
-        return ""
-    errors = compile_node_selector(allocation.node_selector).errors
-    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
 
 
 def _rows_not_available(outcome: FilterOutcome) -> RowArray:
