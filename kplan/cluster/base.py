@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import msgspec
 
 from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
-from kplan.answers.placement import Explain, NodesShown, placement_of
-from kplan.answers.plan import Plan
 from kplan.api.core import Pod
 from kplan.api.time import from_micros
 from kplan.cluster.columns import standing
@@ -22,8 +20,6 @@ from kplan.cluster.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release
-from kplan.diagnosis.diagnosis import Diagnosing
-from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.base import Context, InputWarning, SchedulerRef, SnapshotRef
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
@@ -39,7 +35,6 @@ from kplan.snapshot.objects import as_snapshot, decode_pod
 from kplan.subjects.incoming import IncomingPod, with_objects
 from kplan.subjects.not_found import has_ended, no_pod
 from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Replay, Run
 from kplan.subjects.workload_pods import workloads_called
 
 if TYPE_CHECKING:
@@ -51,11 +46,6 @@ Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-_EAGER_CELLS = 2_000
-"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
-up to a decision when somebody reads its explanation."""
-
 
 Progress = Callable[[int, int | None], None]
 """Called with the number of decisions or steps so far, and the number of all if it is known."""
@@ -382,47 +372,6 @@ class Base:
         if question is not None:
             question.enter(session)
         return session
-
-    def decide(self, question: QuestionPods, begin: Callable[[], tuple[Session, Run]]) -> Plan:
-        """Run a plan in a fork and return its decisions.
-
-        Parameters
-        ----------
-        begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
-        """
-        session, run = begin()
-        replay = Replay(lambda: begin()[1])
-        is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
-        # An extender may answer differently when it is called again, so remedies are not tried.
-        diagnosing = Diagnosing(replay, question, is_final=bool(self.extenders))
-        placements = []
-        for index, result in enumerate(run):
-            names = session.cluster.nodes.names
-            explanation = explain(result, names) if is_small else None
-            explain_nodes = self._explainer(index, explanation, replay, names)
-            diagnose = diagnosing.diagnosis_of(session, index, result)
-            placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
-            if self.on_progress is not None:
-                self.on_progress(len(placements), len(question.rows))
-        more = {self.info_of(question, row).key: n for row, n in question.more.items()}
-        return Plan(
-            tuple(placements), self.session.cluster, session, more, make_context=partial(self.context, question)
-        )
-
-    def _explainer(self, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
-        def explain_nodes(nodes: NodesShown) -> Explanation:
-            if explanation is not None and nodes is None:
-                return explanation
-            # An extender may answer differently when it is called again, so the decision is not computed again.
-            if (
-                explanation is not None
-                and isinstance(nodes, Shown)
-                and (self.extenders or not nodes.with_score_details)
-            ):
-                return explanation.narrowed(nodes)
-            return explain(replay.at(index), names, nodes)
-
-        return explain_nodes
 
 
 make_picklable()

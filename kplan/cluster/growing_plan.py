@@ -15,6 +15,7 @@ from kplan.answers.plan import Plan
 from kplan.api.core import Pod, PodCondition
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
+from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, as_waiting, growth_of, node_changes
 from kplan.documents.base import Context, InputWarning
 from kplan.documents.placement import Outcome
@@ -45,7 +46,7 @@ def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool)
         session = base.fork(question)
         return session, course.run(session)
 
-    plan = base.decide(question, begin)
+    plan = decide(base, question, begin)
     placements = tuple(course.last_tries(plan.placements))
     node_of = {placement.pod.key: placement.node or "" for placement in placements}
     return dataclasses.replace(

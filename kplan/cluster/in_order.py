@@ -9,6 +9,7 @@ from functools import partial
 from kplan.answers.plan import Plan
 from kplan.answers.pod_groups import plans_in_order
 from kplan.cluster.base import Base, PodLike
+from kplan.cluster.deciding import decide
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
@@ -36,7 +37,7 @@ def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bo
         runs.append({})
         return session, run_in_order(session, question.rows, settle_preemption=settle_preemption, tries=runs[-1])
 
-    plan = base.decide(question, begin)
+    plan = decide(base, question, begin)
     return dataclasses.replace(
         plan,
         groups=plans_in_order(plan.session, runs[0], plan.placements),

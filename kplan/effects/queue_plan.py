@@ -21,6 +21,7 @@ from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
+from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
@@ -305,7 +306,7 @@ def plan_queue(base: Base, queue: WorkedOff) -> QueuePlan:
         courses.append(opening.begin())
         return courses[-1].simulation.session, iter(courses[-1])
 
-    plan = base.decide(question, begin)
+    plan = decide(base, question, begin)
     simulation = courses[0].simulation
     note_stuck(simulation, workload_changes(simulation, ()))
     make_context = partial(in_whole_groups, plan.make_context)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.cluster import base
+from kplan.cluster import deciding
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, Outcome, PodRef
 from tests.objects import head
@@ -135,7 +135,7 @@ def test_properties_are_those_of_the_explanation_of_all_nodes():
 @pytest.mark.parametrize("is_read_at_once", [True, False])
 def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, monkeypatch):
     if not is_read_at_once:
-        monkeypatch.setattr(base, "_EAGER_CELLS", -1)
+        monkeypatch.setattr(deciding, "_EAGER_CELLS", -1)
     made = place("web").to_dict(nodes)
 
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)

@@ -1,0 +1,56 @@
+"""The decisions about the pods of a question, in order, each with what explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from kplan.answers.placement import Explain, NodesShown, placement_of
+from kplan.answers.plan import Plan
+from kplan.cluster.base import Base
+from kplan.diagnosis.diagnosis import Diagnosing
+from kplan.diagnosis.explanation import Explanation, Shown, explain
+from kplan.framework.session import Session
+from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import Replay, Run
+
+_EAGER_CELLS = 2_000
+"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
+up to a decision when somebody reads its explanation."""
+
+
+def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session, Run]]) -> Plan:
+    """Run a plan in a fork and return its decisions.
+
+    Parameters
+    ----------
+    begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
+    """
+    session, run = begin()
+    replay = Replay(lambda: begin()[1])
+    is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
+    # An extender may answer differently when it is called again, so remedies are not tried.
+    diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
+    placements = []
+    for index, result in enumerate(run):
+        names = session.cluster.nodes.names
+        explanation = explain(result, names) if is_small else None
+        explain_nodes = _explainer(base, index, explanation, replay, names)
+        diagnose = diagnosing.diagnosis_of(session, index, result)
+        placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+        if base.on_progress is not None:
+            base.on_progress(len(placements), len(question.rows))
+    more = {base.info_of(question, row).key: n for row, n in question.more.items()}
+    return Plan(tuple(placements), base.session.cluster, session, more, make_context=partial(base.context, question))
+
+
+def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
+    def explain_nodes(nodes: NodesShown) -> Explanation:
+        if explanation is not None and nodes is None:
+            return explanation
+        # An extender may answer differently when it is called again, so the decision is not computed again.
+        if explanation is not None and isinstance(nodes, Shown) and (base.extenders or not nodes.with_score_details):
+            return explanation.narrowed(nodes)
+        return explain(replay.at(index), names, nodes)
+
+    return explain_nodes
