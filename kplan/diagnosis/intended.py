@@ -16,7 +16,7 @@ from kplan.diagnosis.names import is_fact, nearest, nearest_key
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_matching import is_hard
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.affinity import AffinityTerm
 from kplan.rules.pod_info import PodInfo

@@ -12,7 +12,7 @@ from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.volume_claims import claim_name
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_table import PodColumn
+from kplan.engine.pod_matching import PodColumn
 from kplan.engine.view import NodeView, PodDelta
 
 

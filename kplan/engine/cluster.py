@@ -11,7 +11,8 @@ import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.engine.pod_matching import PodMatch
+from kplan.engine.pod_table import PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import HostPort, PodInfo, distinct_resources

@@ -6,7 +6,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import MAX_FOLLOWED, Cluster
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 
 
 class DomainCounts:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
@@ -22,6 +19,7 @@ from kplan.engine.pod_columns import (
     is_resource,
     read_column,
 )
+from kplan.engine.pod_matching import ByLabels, PodMatch
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermSets
 from kplan.rules.affinity import PodAffinityTerms
@@ -49,22 +47,6 @@ _COLUMNS = (
 
 MAX_MASKS = 256
 """How many pod masks are cached: a byte a pod each."""
-
-
-class PodMatch(msgspec.Struct, frozen=True):
-    """A condition on pods: a pod matches when it matches every clause."""
-
-    #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector matches its labels
-    clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
-    skip_terminating: bool = False  #: leave out pods that are being deleted
-
-
-class PodColumn(Protocol):
-    """A small number for each pod of a table, or whether the pod counts at all."""
-
-    @property
-    def column(self) -> NDArray[Any]:
-        """One element a pod, bool or integer of shape (at least n_pods,)."""
 
 
 class PodMask:
@@ -101,18 +83,6 @@ class PodMask:
             self._column[row] = False
 
 
-class _ByLabels(msgspec.Struct, frozen=True):
-    """The first pods of a table, sorted by their set of labels."""
-
-    order: RowArray  #: intp array of shape (n_sorted,), pods
-    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
-
-    @staticmethod
-    def of(codes: CodeArray, n_sets: int) -> _ByLabels:
-        order = np.argsort(codes, kind="stable")
-        return _ByLabels(order, np.searchsorted(codes[order], np.arange(n_sets + 1)).tolist())
-
-
 class PodTable:
     """All pods of a session, by row."""
 
@@ -126,7 +96,7 @@ class PodTable:
         self._has_own_starts = False  # no copy of the table shares the column of start times
         self._namespace_code_of: dict[str, int] = {}
         self._label_sets = LabelSets()
-        self._by_labels = _ByLabels(np.zeros(0, np.intp), [0])
+        self._by_labels = ByLabels(np.zeros(0, np.intp), [0])
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
         self._term_sets = TermSets()
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
@@ -375,7 +345,7 @@ class PodTable:
         n_pods = len(self.infos)
         n_sorted = len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
-            self._by_labels = _ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
+            self._by_labels = ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
             n_sorted = n_pods
         selected = self._label_sets.mask(selector)
         codes = np.flatnonzero(selected).tolist()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_columns import NONZERO_CPU, NONZERO_MEMORY
-from kplan.engine.pod_table import PodColumn, PodMatch
+from kplan.engine.pod_matching import PodColumn, PodMatch
 
 S = TypeVar("S", bound=np.generic)
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.policy import PodDisruptionBudget
 from kplan.engine.arrays import BoolArray, RowArray
-from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.engine.pod_matching import PodMatch
+from kplan.engine.pod_table import PodTable
 from kplan.rules.pod_info import PodInfo
 
 

@@ -10,7 +10,7 @@ from kplan.api.labels import selector_from_map
 from kplan.engine.changing_view import ChangingView
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 from kplan.engine.view import NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo
 

@@ -10,7 +10,7 @@ from kplan.engine import cluster as cluster_module
 from kplan.engine import domains
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 from kplan.engine.recent import Recent
 from kplan.engine.view import NodeView, PodDelta
 from kplan.rules.pod_info import PodInfo

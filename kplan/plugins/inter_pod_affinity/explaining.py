@@ -19,7 +19,7 @@ from kplan.documents.details import (
 )
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_table import PodColumn, PodMatch
+from kplan.engine.pod_matching import PodColumn, PodMatch
 from kplan.engine.terms import TermKind
 from kplan.engine.verdicts import MAX_NAMES
 from kplan.engine.view import NodeView

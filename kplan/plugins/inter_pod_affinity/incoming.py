@@ -15,7 +15,7 @@ from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 from kplan.framework.listers import Listers
 from kplan.rules.affinity import AffinityTerm
 from kplan.rules.pod_info import PodInfo

@@ -18,7 +18,7 @@ from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_matching import match_required_affinity, untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_matching import PodMatch
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
