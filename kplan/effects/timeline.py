@@ -18,8 +18,9 @@ from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
-from kplan.effects.change import ChangePlan, check_nodes, read_manifests
+from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
+from kplan.effects.drains import check_nodes
 from kplan.effects.ready_counts import timeline_of
 from kplan.effects.watching import watched
 from kplan.errors import UsageError

@@ -8,16 +8,8 @@ from kplan.answers.verdict import Happened
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
-from kplan.effects.change import (
-    ChangePlan,
-    base_without_nodes,
-    begin,
-    check_nodes,
-    empty,
-    follow,
-    lose,
-    updates_of,
-)
+from kplan.effects.change import ChangePlan, begin, follow, updates_of
+from kplan.effects.drains import base_without_nodes, check_nodes, empty, lose
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings

@@ -256,7 +256,7 @@ class Planner(RoomQuestions, OddsQuestions):
         UsageError
             For two ways to empty nodes.
         """
-        from kplan.effects.change import drain
+        from kplan.effects.drains import drain
         from kplan.odds.luck import with_luck
         from kplan.odds.of_changes import drained
         from kplan.questions.drain.question import how_of

@@ -4,7 +4,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.effects.change import lose
+from kplan.effects.drains import lose
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.start import start
 from tests.objects import head

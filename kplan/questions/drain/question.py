@@ -74,8 +74,8 @@ class Drain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        from kplan.effects.change import drain
         from kplan.effects.decisions import Decisions
+        from kplan.effects.drains import drain
         from kplan.effects.report import change_report
         from kplan.odds.luck import with_luck
 

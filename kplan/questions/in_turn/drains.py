@@ -18,7 +18,7 @@ from kplan.cluster.showing import PLAIN, Showing
 from kplan.documents.base import Condition, Counted
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
-from kplan.effects.change import drain
+from kplan.effects.drains import drain
 from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain

@@ -36,7 +36,7 @@ class InTurn(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
         """Return the DrainsReport."""
-        from kplan.effects.change import check_nodes
+        from kplan.effects.drains import check_nodes
         from kplan.questions.in_turn.drains import drains_report, label_of, together
 
         self.check()

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kplan.documents.runbook import RunbookReport
-from kplan.effects.change import drain
+from kplan.effects.drains import drain
 from kplan.effects.settle import snapshot_of
 from kplan.effects.what_if import changed
 from kplan.planner.planner import Planner

@@ -1,0 +1,117 @@
+"""The answer of `Planner.drain`: nodes are emptied in one of several ways, or are lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from kplan.cluster.base import Base
+from kplan.documents.base import InputWarning
+from kplan.effects.change import ChangePlan, begin
+from kplan.effects.decisions import Decisions
+from kplan.simulation.draining import Drain, DrainOptions, How
+from kplan.simulation.loop import Simulation
+from kplan.simulation.outcome import note_stuck
+from kplan.simulation.start import elsewhere
+from kplan.subjects.not_found import no_node
+
+
+def drain(
+    base: Base,
+    nodes: Sequence[str],
+    how: How = "together",
+    *,
+    options: DrainOptions | None = None,
+    decisions: Decisions | None = None,
+    waits: bool = False,
+) -> ChangePlan:
+    """Cordon nodes and evict their pods, or let nodes fail.
+
+    Parameters
+    ----------
+    decisions : collects the decisions about all pods
+    waits : one by one, wait in the end for jobs that back off before they recreate their pods
+    """
+    check_nodes(base, nodes)
+    origin = base_without_nodes(base, nodes) if how == "lost" else base
+    simulation = begin(origin)
+    if decisions is not None:
+        decisions.watch_all(simulation)
+    if how == "lost":
+        change = lose(simulation, origin, nodes)
+    else:
+        change = empty(simulation, base, nodes, how, options=options, waits=waits)
+
+    def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
+        return drain(other, nodes, how, options=options or change.options, decisions=decisions, waits=waits)
+
+    return dataclasses.replace(
+        change,
+        command="drain",
+        question_base=base,
+        again=again,
+        decide=lambda noted: again(base, decisions=noted),
+    )
+
+
+def check_nodes(base: Base, nodes: Iterable[str]) -> None:
+    """Raise NotFoundError for the first name that no node has."""
+    for name in nodes:
+        if name not in base.world.node_by_name:
+            raise no_node([name], base.world.node_by_name)
+
+
+def empty(
+    simulation: Simulation,
+    base: Base,
+    nodes: Sequence[str],
+    how: How = "together",
+    *,
+    options: DrainOptions | None = None,
+    waits: bool = False,
+) -> ChangePlan:
+    """Drain nodes in a fresh simulation; parameters as for `drain`."""
+    work = Drain(simulation, options or DrainOptions())
+    if how in ("rolling", "replace"):
+        work.node_by_node(nodes, replaced=how == "replace")
+    else:
+        simulation.cordon(nodes)
+        pods = work.leaving(nodes)
+        if how == "one-by-one":
+            work.one_by_one(pods, waits=waits)
+        else:
+            work.together(pods)
+    because = "is not drained, because a node before it cannot be emptied"
+    left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
+    return _at_rest(
+        ChangePlan(
+            simulation,
+            base,
+            blocked=work.blocked,
+            obstacles=tuple(work.obstacles),
+            left_out=left_out,
+            refused_nodes=tuple(work.refused),
+            options=options or DrainOptions(),
+        )
+    )
+
+
+def _at_rest(change: ChangePlan) -> ChangePlan:
+    """Note the workloads that a drain leaves with missing pods, and return the drain."""
+    note_stuck(change.simulation, change.workloads)
+    return change
+
+
+def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
+    """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
+    gone = frozenset(nodes)
+    left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+    other.at_rest = elsewhere(base.at_rest, other.session_for(other.world), other.world)
+    return other
+
+
+def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
+    """Remove all pods of lost nodes; `other` is the planner without these nodes."""
+    Drain(simulation).lose(nodes, "its node is lost")
+    return _at_rest(ChangePlan(simulation, other))
