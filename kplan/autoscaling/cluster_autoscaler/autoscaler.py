@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kplan.autoscaling.cluster_autoscaler.advice import advice_of
 from kplan.autoscaling.cluster_autoscaler.loop import Loops
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
 from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
@@ -24,13 +25,19 @@ _N_LATER = 10
 
 
 class ClusterAutoscalerEngine:
-    """The cluster-autoscaler, set up for a cluster."""
+    """The cluster-autoscaler, set up for a cluster.
+
+    Parameters
+    ----------
+    first : the cluster as it was when it first looked, before anything is drained
+    remembered : the templates of groups that it has made from that cluster; None if they are still to be made
+    """
 
     name: AutoscalerName = "cluster-autoscaler"
     version = VERSION
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, first: Snapshot, remembered: Remembered | None = None) -> None:
+        self._setup, self._first, self._remembered = setup, first, remembered
         self.source = setup.source
 
     @property
@@ -46,8 +53,14 @@ class ClusterAutoscalerEngine:
         return _INTERVAL
 
     def provision(self, cluster: PreparedCluster) -> Advice:
-        """Return what is added for the pending pods, in a single loop."""
-        return self.look(cluster, full=False, loops=(0,))
+        """Return what is added for the pending pods, in a single loop.
+
+        It has run for some time, and knows what the nodes of a group are like also where all are cordoned or gone.
+        """
+        if self._remembered is None:
+            setup = self._setup
+            self._remembered = templates_seen(self._first, setup.groups, setup.options, cluster.now)
+        return self._looked(cluster, self._remembered, full=False, loops=(0,))
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the autoscaler of the cluster to which these nodes were added: their groups are larger."""
@@ -62,10 +75,15 @@ class ClusterAutoscalerEngine:
             )
             for group in self._setup.groups
         )
-        return type(self)(replace(self._setup, groups=groups))
+        return type(self)(replace(self._setup, groups=groups), self._first, self._remembered)
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
-        """Return what is added and removed in some loops."""
+        """Return what is added and removed in some loops, of which the first is the first of all."""
+        return self._looked(cluster, {}, full=full, loops=loops)
+
+    def _looked(
+        self, cluster: PreparedCluster, remembered: Remembered, *, full: bool, loops: Sequence[float]
+    ) -> Advice:
         setup = self._setup
         groups = [group.copy() for group in setup.groups]
         release = cluster.session.config.release
@@ -77,6 +95,7 @@ class ClusterAutoscalerEngine:
             now=cluster.now,
             prices=setup.prices,
             priorities=setup.priorities,
+            remembered=remembered,
         )
         results = [running.run(at) for at in loops]
         return advice_of(cluster.snapshot, setup, results, full=full)
@@ -84,4 +103,4 @@ class ClusterAutoscalerEngine:
 
 def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscalerEngine:
     """Return the cluster-autoscaler for a cluster; errors as for `kplan.autoscaling.settings.set_up`."""
-    return ClusterAutoscalerEngine(setup_of(settings, snapshot))
+    return ClusterAutoscalerEngine(setup_of(settings, snapshot), snapshot)

@@ -32,6 +32,8 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     is_daemon,
     is_expendable,
     is_mirror,
+    placed_pods,
+    pods_by_node,
     pods_by_state,
     without_tpus,
 )
@@ -40,7 +42,7 @@ from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
 from kplan.autoscaling.cluster_autoscaler.scale_down import Planner
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
-from kplan.autoscaling.cluster_autoscaler.templates import Template, TemplateMaker
+from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
 from kplan.config.durations import parse_duration
 from kplan.config.releases import Release
 from kplan.framework.listers import Listers
@@ -60,6 +62,7 @@ class Loops:
     groups : the groups; their targets change
     prices : None if unknown
     priorities : of the priority expander; None if there are none
+    remembered : templates that were made before, for groups whose nodes are no good examples any more
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Loops:
         now: int,
         prices: Mapping[str, Any] | None,
         priorities: Priorities | None,
+        remembered: Remembered | None = None,
     ) -> None:
         self._snapshot, self._groups, self._options, self._release = snapshot, groups, options, release
         self._prices = None if prices is None else Prices(prices)
@@ -82,7 +86,7 @@ class Loops:
         self._nodes = list(snapshot.nodes)
         self._pods = list(snapshot.pods)
         self._state = ClusterState(groups, options, now)
-        self._templates = TemplateMaker(options, snapshot.daemon_sets)
+        self._templates = TemplateMaker(options, snapshot.daemon_sets, remembered or {})
         self._planner = Planner(groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
@@ -103,13 +107,8 @@ class Loops:
             self._planner.forget()
             return result
         by_state = pods_by_state(self._pods, options)
-        placed = _placed(nodes, by_state.scheduled, by_state.nominated, options)
-        pods_on: dict[str, list[Pod]] = {}
-        for pod, name in placed:
-            pods_on.setdefault(name, []).append(pod)
-        templates = self._templates.templates(
-            nodes, lambda name: pods_on.get(name, []), self._groups, self._group_of, now
-        )
+        placed = placed_pods(nodes, by_state, options)
+        templates = self._templates.templates(nodes, pods_by_node(placed), self._groups, self._group_of, now)
         result.templates = templates
         self._state.update(nodes, self._group_of, templates, now)
         self._state.remove_long_unregistered()
@@ -350,18 +349,6 @@ class Loops:
 
 
 _UNTRIED = frozenset({"ScaleUpNotNeeded", "ScaleUpLimitedByMaxNodesTotal", "ScaleUpInCooldown"})
-
-
-def _placed(
-    nodes: Sequence[Node], scheduled: Sequence[Pod], nominated: Sequence[Pod], options: Options
-) -> list[tuple[Pod, str]]:
-    """Return the pods that take room on nodes, with the names of these."""
-    names = {node.metadata.name for node in nodes}
-    return [
-        (pod, name)
-        for pod in (*scheduled, *nominated)
-        if (name := pod.spec.node_name or pod.status.nominated_node_name) in names and not is_expendable(pod, options)
-    ]
 
 
 def _settle(board: Board, pods: Sequence[Pod], rows: Sequence[int]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import Node, Pod
 from kplan.api.meta import OwnerReference, controller_of
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.options import Options
@@ -65,6 +65,24 @@ def _scheduling_of(pod: Pod) -> tuple[str, str] | None:
         if condition.type == "PodScheduled":
             return condition.status, condition.reason
     return None
+
+
+def placed_pods(nodes: Iterable[Node], by_state: PodsByState, options: Options) -> list[tuple[Pod, str]]:
+    """Return the pods that take room on nodes, with the names of these."""
+    names = {node.metadata.name for node in nodes}
+    return [
+        (pod, name)
+        for pod in (*by_state.scheduled, *by_state.nominated)
+        if (name := pod.spec.node_name or pod.status.nominated_node_name) in names and not is_expendable(pod, options)
+    ]
+
+
+def pods_by_node(placed: Iterable[tuple[Pod, str]]) -> dict[str, list[Pod]]:
+    """Return the pods of each node that has some."""
+    pods_on: dict[str, list[Pod]] = {}
+    for pod, name in placed:
+        pods_on.setdefault(name, []).append(pod)
+    return pods_on
 
 
 def is_expendable(pod: Pod, options: Options) -> bool:

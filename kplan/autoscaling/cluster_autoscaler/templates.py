@@ -6,7 +6,7 @@ utils/daemonset/daemonset.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -16,10 +16,11 @@ from kplan.api.core import Node, Pod
 from kplan.api.meta import OwnerReference, controller_of
 from kplan.api.pod import PodMeta
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_of_new_nodes, readiness
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_mirror
+from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_mirror, placed_pods, pods_by_node, pods_by_state
+from kplan.snapshot.model import Snapshot
 from kplan.workloads.daemons import eligibilities, with_tolerations
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
@@ -53,18 +54,34 @@ class Template(msgspec.Struct, frozen=True):
         return node, pods
 
 
-class TemplateMaker:
-    """Makes the templates of all groups, and remembers those made from nodes for later loops."""
+Remembered = Mapping[str, tuple[Template, int]]
+"""Group -> a template made from one of its nodes, and when; upstream: the nodeInfoCache."""
 
-    def __init__(self, options: Options, daemon_sets: Sequence[DaemonSet]) -> None:
+
+class TemplateMaker:
+    """Makes the templates of all groups, and remembers those made from nodes for later loops.
+
+    Parameters
+    ----------
+    remembered : what it has remembered already
+    """
+
+    def __init__(
+        self, options: Options, daemon_sets: Sequence[DaemonSet], remembered: Remembered | None = None
+    ) -> None:
         self._options = options
         self._daemon_sets = daemon_sets
-        self._remembered: dict[str, tuple[Template, int]] = {}
+        self._remembered = dict(remembered or {})
+
+    @property
+    def remembered(self) -> Remembered:
+        """The templates made from nodes so far."""
+        return self._remembered
 
     def templates(
         self,
         nodes: Iterable[Node],
-        pods_on: Callable[[str], Iterable[Pod]],
+        pods_on: Mapping[str, Sequence[Pod]],
         groups: Sequence[NodeGroup],
         group_of: Mapping[str, NodeGroup],
         now: int,
@@ -78,7 +95,7 @@ class TemplateMaker:
                 continue
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                template = self._of_node(node, pods_on(node.metadata.name))
+                template = self._of_node(node, pods_on.get(node.metadata.name, ()))
                 result[group.name] = template
                 self._remembered[group.name] = (template, now)
         for group in groups:
@@ -92,7 +109,7 @@ class TemplateMaker:
         for node in poor:
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                result[group.name] = self._of_node(node, pods_on(node.metadata.name))
+                result[group.name] = self._of_node(node, pods_on.get(node.metadata.name, ()))
         return result
 
     def _of_node(self, node: Node, pods: Iterable[Pod]) -> Template:
@@ -129,6 +146,15 @@ class TemplateMaker:
                 if forces_daemons or _preempts(pod):
                     staying.append(pod)
         return Template(clean, tuple(staying))
+
+
+def templates_seen(snapshot: Snapshot, groups: Sequence[NodeGroup], options: Options, now: int) -> Remembered:
+    """Return the templates that a cluster-autoscaler has made and remembers once it has looked at a cluster."""
+    maker = TemplateMaker(options, snapshot.daemon_sets)
+    nodes, _ = as_listed(list(snapshot.nodes), options)
+    placed = placed_pods(nodes, pods_by_state(snapshot.pods, options), options)
+    maker.templates(nodes, pods_by_node(placed), groups, groups_by_node(groups), now)
+    return maker.remembered
 
 
 def _with_labels(node: Node, labels: dict[str, str]) -> Node:
