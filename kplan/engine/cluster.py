@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.node_pods import NodePods
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_matching import PodMatch
 from kplan.engine.pod_table import PodTable
@@ -25,9 +26,6 @@ _FIRST_CAPACITY = 64
 
 MAX_FOLLOWED = 2000
 """After more changes than this, counting all pods again is cheaper than applying the changes."""
-
-CROWDED = 1000
-"""On a node with as many pods, looking through its list for each pod that leaves would take most of the time."""
 
 MAX_MATCH_COUNTS = 256
 """How many counts are cached: eight bytes a node each."""
@@ -56,19 +54,15 @@ class _Counts(msgspec.Struct):
 class Cluster:
     """Nodes, pods and their sums; changed only by `bind` and `unbind`."""
 
-    def __init__(self, nodes: NodeTable, pods: PodTable | None = None, pods_on: list[list[int]] | None = None) -> None:
+    def __init__(self, nodes: NodeTable, pods: PodTable | None = None, node_pods: NodePods | None = None) -> None:
         n_nodes = len(nodes)
         self.nodes = nodes
         self._n_nodes = n_nodes
         self.pods = pods or PodTable()
         self.node_of: list[int] = []  #: node row of each pod, or NOWHERE; `node_rows` is the same as a column
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
-        #: pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place
-        self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)] if pods_on is None else pods_on
-        #: rows of `pods_on` whose list no copy of the cluster shares; None for all rows
-        self._own_lists: set[int] | None = None
-        #: crowded node that a pod has left -> its pods -> their places in the node's list
-        self._places: dict[int, dict[int, int]] = {}
+        self._node_pods = NodePods([[] for _ in range(n_nodes)]) if node_pods is None else node_pods
+        self.pods_on = self._node_pods.lists  #: pods of each node, in kube-scheduler's order
         #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
@@ -126,7 +120,8 @@ class Cluster:
         order = np.argsort(self.node_rows, kind="stable")
         bounds = np.searchsorted(self.node_rows[order], np.arange(len(self.nodes) + 1)).tolist()
         on = order.tolist()
-        self.pods_on = [on[first:end] for first, end in itertools.pairwise(bounds)]
+        self._node_pods = NodePods([on[first:end] for first, end in itertools.pairwise(bounds)])
+        self.pods_on = self._node_pods.lists
         self.pods.term_codes  # noqa: B018 - makes the table compile equal terms once, and cache them
         running = self.node_rows != NOWHERE
         for pod in np.flatnonzero(running & (self.pods.with_ports | self.pods.with_affinity)).tolist():
@@ -153,10 +148,9 @@ class Cluster:
         ----------
         nodes : the same nodes, if some are cordoned or uncordoned
         """
-        copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy(), self.pods_on.copy())
+        copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy(), self._node_pods.copy())
         copied.node_of = self.node_of.copy()
         copied._node_rows = self._node_rows.copy()
-        self._own_lists, copied._own_lists = set(), set()
         copied.pod_count = self.pod_count.copy()
         copied.nonzero_cpu = self.nonzero_cpu.copy()
         copied.nonzero_memory = self.nonzero_memory.copy()
@@ -171,7 +165,7 @@ class Cluster:
         new_row_of = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
         new_row_of[old_rows] = np.arange(len(old_rows))
         new_rows = new_row_of.tolist()
-        narrowed = Cluster(nodes, self.pods.copy(), [self.pods_on[row].copy() for row in old_rows.tolist()])
+        narrowed = Cluster(nodes, self.pods.copy(), self._node_pods.picked(old_rows.tolist()))
         narrowed._node_rows = new_row_of[self._node_rows]
         narrowed.node_of = narrowed._node_rows[: len(self.node_of)].tolist()
         narrowed.pod_count = self.pod_count[old_rows]
@@ -196,10 +190,8 @@ class Cluster:
         def longer(column: Int64Array) -> Int64Array:
             return np.append(column, np.zeros(more, np.int64))
 
-        grown = Cluster(nodes, self.pods, [*self.pods_on, *([] for _ in range(more))])
+        grown = Cluster(nodes, self.pods, self._node_pods.grown(more))
         grown.node_of, grown._node_rows = self.node_of, self._node_rows
-        if self._own_lists is not None:
-            grown._own_lists = self._own_lists | set(range(len(self), len(nodes)))
         grown.pod_count = longer(self.pod_count)
         grown.nonzero_cpu, grown.nonzero_memory = longer(self.nonzero_cpu), longer(self.nonzero_memory)
         grown.used_ports, grown.terms = self.used_ports, self.terms
@@ -272,7 +264,7 @@ class Cluster:
         self.nonzero_cpu[rows] += resources.nonzero_cpu
         self.nonzero_memory[rows] += resources.nonzero_memory
         for pod, row in enumerate(replica_rows, first):
-            self._append(row, pod)
+            self._node_pods.append(row, pod)
         for row in replica_rows if info.host_ports else ():
             self.used_ports.setdefault(row, set()).update(info.host_ports)
         if info.affinity:
@@ -288,7 +280,7 @@ class Cluster:
         """Bind a pod to a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
-        self._append(row, pod)
+        self._node_pods.append(row, pod)
         self._change(pod, row, 1)
 
     def unbind(self, pod: int, *, is_trial: bool = False) -> None:
@@ -296,7 +288,7 @@ class Cluster:
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101 - only running pods leave
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
-        self._take_out(row, pod)
+        self._node_pods.take_out(row, pod)
         self._change(pod, row, -1, is_trial=is_trial)
 
     def update(self, pod: int, info: PodInfo) -> None:
@@ -312,42 +304,12 @@ class Cluster:
         self.pods.replace(pod, info)
         self.n_terminations += info.is_terminating
         row = self.node_of[pod]
-        self._take_out(row, pod)
-        self._append(row, pod)
+        self._node_pods.take_out(row, pod)
+        self._node_pods.append(row, pod)
 
     def reorder(self, row: int, pods: list[int]) -> None:
         """Give the pods of a node another order, such as the one before pods left and came back."""
-        self._changing(row)[:] = pods
-        self._places.pop(row, None)
-
-    def _append(self, row: int, pod: int) -> None:
-        pods = self._changing(row)
-        if row in self._places:
-            self._places[row][pod] = len(pods)
-        pods.append(pod)
-
-    def _take_out(self, row: int, pod: int) -> None:
-        """Put the last pod of a node's list in the place of one that leaves, as upstream's NodeInfo does."""
-        pods = self._changing(row)
-        if len(pods) < CROWDED:
-            self._places.pop(row, None)
-            pods[pods.index(pod)] = pods[-1]
-            pods.pop()
-            return
-        if row not in self._places:
-            self._places[row] = {other: place for place, other in enumerate(pods)}
-        places, last = self._places[row], pods[-1]
-        pods[places[pod]] = last
-        places[last] = places[pod]
-        del places[pod]
-        pods.pop()
-
-    def _changing(self, row: int) -> list[int]:
-        """Return the pods of a node for writing: copies of a cluster share these lists until one of them changes."""
-        if self._own_lists is not None and row not in self._own_lists:
-            self.pods_on[row] = self.pods_on[row].copy()
-            self._own_lists.add(row)
-        return self.pods_on[row]
+        self._node_pods.reorder(row, pods)
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
         info = self.pods.infos[pod]
