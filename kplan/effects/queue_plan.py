@@ -36,8 +36,8 @@ from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.session import Session
-from kplan.simulation.cluster_state import Removal
 from kplan.simulation.joining import comes_with_node
+from kplan.simulation.journal import Removal
 from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_changes
 from kplan.simulation.turns import QueuedPod, in_turn
 from kplan.subjects.question_pods import QuestionPods

@@ -26,12 +26,12 @@ from kplan.effects.watching import watched
 from kplan.errors import UsageError
 from kplan.reading.several import listed
 from kplan.simulation.applying import Applied, Applying, Rollout
+from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.durations import EACH, Durations, Times
 from kplan.simulation.learning import learn
-from kplan.simulation.loop import EVER
 from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation

@@ -1,37 +1,24 @@
-"""The events of a simulation: pods are created, bound and removed, nodes cordoned, and every step is logged."""
+"""The events of a simulation: pods are created, bound and removed, and nodes cordoned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission.admit import Named
 from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
-from kplan.documents.change import Step, StepEvent
-from kplan.documents.placement import Outcome
+from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.cycles import Circles
-from kplan.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
-from kplan.simulation.objects import Workloads
+from kplan.simulation.journal import Journal, Removal
 from kplan.simulation.observing import adopted_by, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
-from kplan.simulation.pod_creation import PodMaker
-from kplan.simulation.queue import RetryQueue
-from kplan.simulation.timers import Timers
 from kplan.snapshot.model import Warning as InputWarning
-
-_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
-"""Steps in which nothing happens."""
 
 ENDED = ("Succeeded", "Failed")
 """Phases of pods that hold no room any more."""
@@ -40,114 +27,8 @@ LATER = 2**64
 """Pods that the simulation creates come after all pods of the snapshot."""
 
 
-Slot = tuple[int | None, str]
-"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
-
-
-class Removal(msgspec.Struct, frozen=True):
-    """A pod that was told to go."""
-
-    pod: ObservedPod  #: as it was then
-    by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
-    because: str
-
-
-class ClusterState:
-    """A cluster in motion, one event at a time, whoever causes the event.
-
-    Attributes
-    ----------
-    session : changes as pods come and go
-    workloads : changes as manifests are applied
-    pods : row -> every pod that has not ended
-    messages : row of a pending pod -> kube-scheduler's last message about it
-    outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
-    steps : what has happened so far
-    already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
-    now : virtual time, seconds since 1970
-    violations : preemptor and victim, where that broke a budget
-    removals : the pods that were told to go, in order
-    replaced_by : row of a pod that others told to go -> row of the pod that its controller created in its place
-    circle : why the simulation was ended while pods still moved; empty when it came to rest
-    """
-
-    def __init__(
-        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
-    ) -> None:
-        self.session = session
-        self.workloads = workloads
-        self.disruptions = disruptions
-        self.pods: dict[int, ObservedPod] = {}
-        self._owner_of: dict[int, str] = {}
-        self.messages: dict[int, str] = {}
-        self.outcomes: dict[int, Outcome] = {}
-        self.steps: list[Step] = []
-        #: KIND/NAMESPACE/NAME of the workloads of which a pod has come, gone or found a node
-        self.moved: set[str] = set()
-        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.blocked: dict[str, dict[str, str]] = {}
-        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
-        self.already_leaving: list[str] = []
-        self.circle = ""
-        self.violations: list[tuple[str, str]] = []
-        self.removals: list[Removal] = []
-        self.replaced_by: dict[int, int] = {}
-        #: whether controllers create pods in place of preempted ones
-        self.replaces_preempted = True
-        #: key of an owner -> ordinals and nodes of the pods that it does not replace
-        self._not_replaced: dict[str, list[Slot]] = {}
-        self._lost: dict[str, list[ObservedPod]] = {}  # key of a workload -> pods that are gone and not replaced yet
-        #: namespace -> rows of pods without a controller, in the order in which they came to be
-        self.orphans: dict[str, list[int]] = {}
-        #: row -> key of the workload that a pod belonged to before another one took it over
-        self.former_workload: dict[int, str] = {}
-        self._maker = maker
-        maker.bind_at_once(session.bound_at_once)
-        self._queue = RetryQueue(session)
-        self._queue.now = now
-        self.timers = Timers()  #: what is to happen later
-        self.starts_at: float | None = None  #: when a simulation with a clock starts, in virtual time
-        self.last_change = now  #: when something happened last, a status of a workload included
-        self._dirty: dict[str, Owner] = {}
-        self._dirty_deployments: dict[str, DeploymentState] = {}
-        self._circles = Circles()
-
-    def owner(self, row: int) -> Owner | None:
-        """Return the owner of a pod."""
-        key = self._owner_of.get(row)
-        return None if key is None else self.workloads.owner(key)
-
-    @property
-    def now(self) -> float:
-        """Virtual time in seconds since 1970."""
-        return self._queue.now
-
-    def note_change(self) -> None:
-        """Note that something happens now."""
-        self.last_change = self.now
-
-    def enqueue(self, owner: Owner | DeploymentState) -> None:
-        """Have a controller sync its workload when its turn comes."""
-        if isinstance(owner, DeploymentState):
-            self._dirty_deployments[owner.ref.key] = owner
-        else:
-            self._dirty[owner.ref.key] = owner
-            if isinstance(owner, ReplicaSetState) and owner.parent is not None:
-                self._dirty_deployments[owner.parent.ref.key] = owner.parent
-
-    def notify(self, owner: Owner) -> None:
-        """Have a controller sync its workload because one of its pods has changed."""
-        self.enqueue(owner)
-
-    @property
-    def has_pending_sync(self) -> bool:
-        """Whether a controller has yet to sync its workload."""
-        return bool(self._dirty or self._dirty_deployments)
-
-    @property
-    def warnings(self) -> tuple[InputWarning, ...]:
-        """Warnings about created pods and their workloads, each once."""
-        return tuple(self._maker.warnings)
+class ClusterState(Journal):
+    """A cluster in motion, one event at a time, whoever causes the event."""
 
     def refusal_of(self, what: Named) -> str:
         """Return why the API server refuses a new object; "" where it accepts and so counts it against quotas."""
@@ -271,10 +152,6 @@ class ClusterState:
     def is_made_by(self, owner: DaemonSetState, info: PodInfo) -> bool:
         """Tell whether a pod counts as created from the current template of a daemon set."""
         return self._maker.is_made_by(owner, info, target_of(info.pod))
-
-    def warn(self, warning: InputWarning) -> None:
-        """Add a warning."""
-        self._maker.warnings[warning] = None
 
     def _enter(self, row: int, info: PodInfo) -> None:
         """Queue a new pod, or bind it to the node that its spec names."""
@@ -422,36 +299,6 @@ class ClusterState:
         if nodes.unschedulable[row]:
             self.session.set_schedulable([row], schedulable=True)
             self._queue.notice(NodeUncordoned(nodes.nodes[row]))
-
-    def log(
-        self,
-        event: StepEvent,
-        *,
-        pod: str = "",
-        node: str | None = None,
-        owner: Owner | None = None,
-        workload: str = "",
-        because: str = "",
-        by: str | None = None,
-    ) -> None:
-        """Append a step."""
-        if not workload:
-            workload = owner.workload.key if owner is not None else f"Pod/{pod}"
-        is_finding = event in _FINDINGS
-        now = self.last_change if is_finding else self.now
-        at = UNSET if self.starts_at is None else round(now - self.starts_at, 2)
-        n = len(self.steps) + 1
-        self.steps.append(
-            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
-        )
-        if event is StepEvent.BLOCKED:
-            self.blocked.setdefault(workload, {})[pod] = because
-        elif pod:
-            self.moved.add(workload)
-        if not is_finding:
-            self.note_change()
-        if self.on_step is not None:
-            self.on_step(n)
 
 
 def _with_claims(wanted: Create, claims: Sequence[str]) -> str:

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
+from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.loop import EVER, Simulation
+from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
 

@@ -7,44 +7,27 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from random import Random
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from msgspec.structs import replace as with_fields
-
-from kplan.admission.admit import Named
-from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.api.core import Node
-from kplan.api.meta import OwnerReference, controller_of
+from kplan.api.meta import controller_of
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, rejectors_of, schedule_pod, stored_message_of, turned_down_by
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult
-from kplan.simulation.adoption import claim_pods, claim_sets
 from kplan.simulation.bounds import Bounds, keep_all
-from kplan.simulation.controllers.deployment import Scale
-from kplan.simulation.controllers.observed import Action, Create, ObservedPod
-from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.controlled import EVER, MAX_STEPS, Controlled
+from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.group_turns import GroupTurns
 from kplan.simulation.hints import ClaimFreed, PodDeleted
-from kplan.simulation.job_sync import sync
-from kplan.simulation.jobs import JobState
 from kplan.simulation.joining import Provisioner, preemptors_of
-from kplan.simulation.lives import Lives
 from kplan.simulation.objects import Workloads
-from kplan.simulation.owners import Owner, StatefulSetState
+from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
-from kplan.workloads.expansion import TEMPLATE_HASH
-
-MAX_STEPS = 2_000_000
-"""No sensible simulation takes more steps; one that does is ended, and reported as a circle."""
-
-EVER = float("inf")
 
 
 class Decided(Protocol):
@@ -54,7 +37,7 @@ class Decided(Protocol):
         """Receive a decision."""
 
 
-class Simulation(Lives):
+class Simulation(Controlled):
     """A cluster in motion, with the scheduler and the controllers that move it."""
 
     def __init__(
@@ -62,7 +45,6 @@ class Simulation(Lives):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_decision: Decided | None = None  #: called with every decision of the scheduler
-        self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over, with a clock
         #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
         self.bounds: dict[str, Bounds] = {}
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
@@ -72,7 +54,6 @@ class Simulation(Lives):
         self.max_rounds = EVER  #: it ends after so many rounds
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
-        self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._preemptors = preemptors_of(session)
         self.groups = GroupTurns(self)  #: pods that are scheduled in groups
@@ -192,12 +173,6 @@ class Simulation(Lives):
         yield result
         self._carry_out(result)
 
-    def _sync_next(self) -> None:
-        if self._dirty:
-            self._sync(self._dirty.pop(self._next_dirty()))
-        else:
-            self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
-
     def _notice_round(self, row: int) -> bool:
         """Count the round in which a pod is tried; return False where that would be one too many."""
         if row in self._in_round or not self.rounds:
@@ -236,154 +211,6 @@ class Simulation(Lives):
         for plugin, former in zip(fresh, self._preemptors, strict=True):
             plugin.budgets = former.budgets
         self._preemptors = fresh
-
-    def draw_turns(self, draws: Random) -> None:
-        """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
-        self._draws = self._queue.draws = draws
-
-    def _next_dirty(self) -> str:
-        """Return the key of the workload that syncs next."""
-        first = next(iter(self._dirty))
-        if self._draws is None or len(self._dirty) == 1:
-            return first
-        # The order of controllers that create no pod makes no difference, so it is not drawn.
-        makers = []
-        for key, owner in self._dirty.items():
-            if not any(isinstance(action, Create) for action in owner.actions(self.now)):
-                return key
-            makers.append(key)
-        return makers[self._draws.randrange(len(makers))]
-
-    def run_controllers(self, *, waits: bool = False) -> None:
-        """Run the controllers until they have nothing left to do, without the scheduler.
-
-        Parameters
-        ----------
-        waits : wait for jobs that back off before they recreate their pods
-        """
-        while len(self.steps) <= MAX_STEPS:
-            if self.has_pending_sync:
-                self._sync_next()
-            elif not waits or not self._advance(EVER):
-                break
-
-    def _advance(self, end: float) -> bool:
-        """Let happen what is due next, and advance the time to that; tell whether there is something before the end."""
-        due = self.timers.pop(end, self._draws)
-        if due is None:
-            return False
-        at, act = due
-        self._queue.now = max(self.now, at)
-        act()
-        return True
-
-    def _sync(self, owner: Owner) -> None:
-        claim_pods(self, owner)
-        not_replaced = Counter(self._not_replaced.get(owner.ref.key, ()))
-        for action in self._actions(owner):
-            if isinstance(action, Create):
-                if not_replaced[action.index, action.node]:
-                    not_replaced[action.index, action.node] -= 1
-                elif owner.is_cut_short or not self.create(owner, action):
-                    break
-            else:
-                self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
-        if isinstance(owner, StatefulSetState):
-            owner.complete()
-
-    def _actions(self, owner: Owner) -> list[Action]:
-        """Return the next actions of a workload's controller."""
-        if not isinstance(owner, JobState):
-            return owner.actions(self.now)
-        if self.durations is not None:
-            return self._sync_job(owner)
-        actions = owner.actions(self.now)
-        if owner.waits_until > self.now:
-            self._look_again(owner, owner.waits_until, is_awaited=owner.holds_on)
-        return actions
-
-    def _look_again(self, job: JobState, at: float, *, is_awaited: bool = False) -> None:
-        self.timers.post(at, lambda: self.enqueue(job), f"wait of {job.ref.key}", is_awaited=is_awaited)
-
-    def _sync_job(self, job: JobState) -> list[Action]:
-        """Sync a job whose pods take time."""
-        job.has_clock = True
-        done = sync(job, self.now)
-        for row in done.released:
-            self.drop_finalizer(row)
-        if done.again_at is not None:
-            self._look_again(job, done.again_at)
-        if done.has_changed:
-            self.note_change()
-            self.notify(job)
-        if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
-            self.on_job_over(job)
-        return done.actions
-
-    def _sync_deployment(self, deployment: DeploymentState) -> None:
-        claim_sets(self, deployment)
-        if not deployment.reported:
-            deployment.observe_status()
-        wanted = deployment.actions()
-        if deployment.observe_status() or wanted:
-            self._dirty_deployments[deployment.ref.key] = deployment
-        for scale in wanted:
-            if not self._scale(deployment, scale):
-                self._dirty_deployments.pop(deployment.ref.key, None)
-                break
-        if self.durations is not None:
-            self._watch_progress(deployment)
-
-    def _watch_progress(self, deployment: DeploymentState) -> None:
-        """Note how a rollout gets on, and look again when it should have got on."""
-        was_timed_out = deployment.progress.is_timed_out
-        at = deployment.note_progress(self.now)
-        key = f"deadline of {deployment.ref.key}"
-        if at is None:
-            self.timers.cancel(key)
-        else:
-            self.timers.post(max(at, self.now), lambda: self.enqueue(deployment), key)
-        if deployment.progress.is_timed_out and not was_timed_out:
-            self.note_change()
-
-    def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
-        """Scale a replica set, or create it; tell whether the API server accepts it."""
-        target = deployment.sets[scale.name] if scale.name is not None else self._new_set(deployment)
-        if target is None:
-            return False
-        target.replicas = scale.replicas
-        target.because = scale.because
-        target.noted = (deployment.wanted.replicas, deployment.wanted.max_pods)
-        self._dirty[target.ref.key] = target
-        return True
-
-    def _new_set(self, deployment: DeploymentState) -> ReplicaSetState | None:
-        """Create the replica set of the current template; None where the API server refuses it."""
-        labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
-        template = with_fields(deployment.spec, metadata=with_fields(deployment.spec.metadata, labels=labels))
-        selector = with_fields(
-            deployment.selector, match_labels={**deployment.selector.match_labels, TEMPLATE_HASH: deployment.revision}
-        )
-        ref = deployment.ref
-        name = f"{ref.name}-{deployment.revision}"
-        refusal = self.refusal_of(Named("apps", "replicasets", ref.namespace, name))
-        if refusal:
-            if refusal != deployment.refusal:
-                deployment.refusal = refusal
-                self.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
-            return None
-        deployment.refusal = ""
-        owner = OwnerReference(api_version="apps/v1", kind="Deployment", name=ref.name, uid=ref.uid, controller=True)
-        metadata = ReplicaSetMeta(
-            name=name, namespace=ref.namespace, labels=labels, owner_references=(owner,), uid=f"{ref.namespace}/{name}"
-        )
-        replica_set = ReplicaSet(
-            metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template)
-        )
-        self.add_to_listers(replica_set)
-        state = self.workloads.add_replica_set(replica_set)
-        state.template, state.min_ready = deployment.template, deployment.min_ready
-        return state
 
     def _decide(self, row: int) -> CycleResult:
         self.recount_budgets()
