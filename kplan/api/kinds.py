@@ -138,7 +138,7 @@ KINDS: tuple[Kind, ...] = (
         "pod_groups",
         "podgroups",
         is_namespaced=True,
-        versions=("v1alpha2", "v1beta1"),
+        versions=("v1alpha2", "v1beta1", "v1alpha3"),
     ),
     Kind("", "PersistentVolume", core.PersistentVolume, "persistent_volumes", "persistentvolumes", is_namespaced=False),
     Kind(

@@ -64,15 +64,36 @@ class PodGroupResourceClaimStatus(KubeStruct, frozen=True):
     resource_claim_name: str | None = None
 
 
+class Together(KubeStruct, frozen=True):
+    """An object without fields: that it is there says all."""
+
+
+class DisruptionMode(KubeStruct, frozen=True):
+    """Whether the pods of a group are only evicted together, as Kubernetes 1.37 writes it."""
+
+    all: Together | None = None
+
+
 class PodGroupSpec(KubeStruct, frozen=True):
-    """What belongs to a group of pods; `disruption_mode` is Pod or PodGroup."""
+    """What belongs to a group of pods.
+
+    Attributes
+    ----------
+    disruption_mode : Pod or PodGroup; an object since v1alpha3
+    """
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-    disruption_mode: str | None = None
+    disruption_mode: str | DisruptionMode | None = None
     priority_class_name: str = ""
     priority: Int32 | None = None
+
+    @property
+    def is_disrupted_as_a_whole(self) -> bool:
+        """Whether its pods are only evicted together."""
+        mode = self.disruption_mode
+        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 
 class PodGroupStatus(KubeStruct, frozen=True):

@@ -20,7 +20,6 @@ from kplan.framework.status import Status
 from kplan.preemption.budgets import Budgets
 
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
-_AS_A_WHOLE: Final = "PodGroup"
 
 
 class Unit(msgspec.Struct):
@@ -53,7 +52,7 @@ def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
             info = infos[pod]
             key = group_of(info)
             group = None if key is None else groups.get(key)
-            if key is None or group is None or group.spec.disruption_mode != _AS_A_WHOLE:
+            if key is None or group is None or not group.spec.is_disrupted_as_a_whole:
                 units[pod] = Unit([pod], info.priority, key is not None, int(starts[pod]), info.key)
             elif key in units:
                 units[key].pods.append(pod)
