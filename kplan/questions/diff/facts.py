@@ -6,6 +6,7 @@ longer be drained, a workload that is stuck.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,16 +17,24 @@ from kplan.documents.checks import BudgetsReport, ChecksReport
 from kplan.documents.diff import Fact, FactDifference
 from kplan.documents.drains import DrainsReport
 from kplan.documents.headroom import HeadroomReport
-from kplan.documents.nodes import NodesReport
+from kplan.documents.nodes import AddedNode, NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
 from kplan.documents.runbook import RunbookReport
 from kplan.documents.shrink import ShrinkReport
+from kplan.questions.nodes.stay_reasons import stay_reason
+from kplan.rules.group_names import short_group_name
 
 _WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "failed", "unhelped": True}
 """Fact -> the value that is worse than any other."""
+
+NODE, ADDED, PRICE = "node", "added", "price"
+"""Facts about nodes that come and go: what becomes of a node, how many are added, the price of all at the end."""
+
+_DRIFTED = "Drifted"
+_NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
 Facts = dict[tuple[str, str], Any]
 """Object that a fact is about, and name of the fact -> its value."""
@@ -145,13 +154,26 @@ def _shares(pod: PodOdds) -> dict[str, Share]:
 
 
 def _of_nodes(report: NodesReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for added in report.adds:
-        yield (added.name, "added"), True
+    """Yield what becomes of every node, and how many nodes of a kind are added: their names are made up."""
     for removed in report.removes:
-        for name in removed.nodes:
-            yield (name, "removed"), True
+        by = ", ".join(map(_kind_of, removed.replacements))
+        fate = f"replaced, {removed.reason}: by {by}" if by else f"removed: {removed.reason}"
+        yield from (((name, NODE), fate) for name in removed.nodes)
+    for name, stay in report.stays.items():
+        meaning = stay_reason(stay.reason).words
+        # The messages of reasons that have a meaning tell numbers, such as how much of the node is used.
+        words = stay.message if meaning == stay.reason and stay.message else meaning
+        yield (name, NODE), words if stay.reason == _DRIFTED else f"stays: {words}"
+    new = [*report.adds, *(node for removed in report.removes for node in removed.replacements)]
+    yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, new)).items())
     for pod in report.unhelped:
         yield (pod, "unhelped"), True
+    yield ("all nodes", PRICE), report.price.after
+
+
+def _kind_of(new: AddedNode) -> str:
+    home = new.pool or short_group_name(new.group or "")
+    return " ".join(word for word in (home, new.instance_type, new.capacity_type, new.zone) if word)
 
 
 def _of_checks(report: ChecksReport) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -212,7 +234,7 @@ def _is_worse(name: str, before: Fact | None, after: Fact | None) -> bool:
         return before == QueuePlace.ACTIVE.value and after is not None and after != before
     if name in _WORST:
         return after == _WORST[name]
-    if name in ("position", "replicas", "added", "removed") or name.startswith("nodes."):
+    if name in _NEUTRAL or name.startswith("nodes."):
         return False
     if isinstance(after, str) or isinstance(before, str):
         return before is None

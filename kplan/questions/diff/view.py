@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kplan.documents.diff import Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
+from kplan.questions.diff.facts import ADDED, NODE, PRICE
 from kplan.questions.diff.workloads_view import (
     STYLES,
     WORDS,
@@ -19,6 +20,7 @@ from kplan.questions.diff.workloads_view import (
 )
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.head import change_text
+from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out
@@ -32,6 +34,9 @@ _FACTS = {
     "gone": "gone for good",
     "position": "turn in the queue",
     "place": "place in the queue",
+    NODE: "what becomes of it",
+    ADDED: "nodes added",
+    PRICE: "price at the end",
 }
 
 
@@ -60,9 +65,10 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     facts = [fact for fact in document.facts if fact.about not in rows or fact.fact != "state"]
     if facts:
         most = len(facts) if options.explain or options.top is None else _MOST_PODS
-        yield Heading(("What else differs",))
+        yield Heading(("What else differs" if document.pods or document.capacity else "What differs",))
         note = left_out(len(facts) - most)
-        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), "<<>>", note=note)
+        sides = "<<" if any(fact.fact == NODE for fact in facts) else ">>"
+        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), tuple(map(_fact_row, facts[:most])), f"<<{sides}", note=note)
 
 
 def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
@@ -78,13 +84,21 @@ def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
     name = _FACTS.get(fact.fact, fact.fact)
     if fact.fact.startswith(_ON_NODE):
         name = f"on {fact.fact.removeprefix(_ON_NODE)}"
-    after = _fact_text(fact.after)
-    return (fact.about or "all pods", name, _fact_text(fact.before), Span(after, "bad") if fact.worse else after)
+    before, after = _fact_texts(fact)
+    return (fact.about or "all pods", name, before, Span(after, "bad") if fact.worse else after)
 
 
-def _fact_text(fact: Fact | None) -> str:
+def _fact_texts(fact: FactDifference) -> tuple[str, str]:
+    """Return a fact before and after as texts."""
+    before, after = (_fact_text(fact.fact, value) for value in (fact.before, fact.after))
+    return before, after
+
+
+def _fact_text(name: str, fact: Fact | None) -> str:
     if fact is None:
         return "-"
+    if name == PRICE and isinstance(fact, float):
+        return price_text(fact)
     if isinstance(fact, bool):
         return "yes" if fact else "no"
     return f"{fact:.1%}" if isinstance(fact, float) else str(fact)
@@ -135,13 +149,35 @@ def _other_differences(document: DiffReport) -> str:
         parts += [f"{how} fit of {count(n, 'workload')}" for n, how in ways if n]
         alone = len(document.capacity) - len(fits)
         parts += [f"{count(alone, 'workload')} only in one of the two"] if alone else []
-    if document.facts:
+    if document.after.kind == document.before.kind == "NodesReport":
+        parts += _node_differences(document.facts)
+    elif document.facts:
         worse = sum(fact.worse for fact in document.facts)
         facts = "other fact" if document.capacity else "fact"
         verb = "differs" if len(document.facts) == 1 else "differ"
         parts.append(f"{count(len(document.facts), facts)} {verb}, {worse} for the worse")
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
+    """Yield what differs about nodes that come and go."""
+    others = sum(fact.fact == NODE for fact in facts)
+    if others:
+        yield f"the autoscaler treats {count(others, 'node')} differently"
+    added = [fact for fact in facts if fact.fact == ADDED]
+    if added:
+        before = sum(fact.before for fact in added if isinstance(fact.before, int))
+        after = sum(fact.after for fact in added if isinstance(fact.after, int))
+        more, number = ("fewer" if after < before else "more"), abs(after - before)
+        yield f"{number} {more} {'node' if number == 1 else 'nodes'} added" if number else "other nodes added"
+    for is_worse, word in ((True, "newly without help"), (False, "no longer without help")):
+        pods = sum(fact.fact == "unhelped" and fact.worse is is_worse for fact in facts)
+        if pods:
+            yield f"{count(pods, 'pod')} {word}"
+    for fact in facts:
+        if fact.fact == PRICE:
+            yield "price {} before, {} after".format(*_fact_texts(fact))
 
 
 def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
@@ -203,7 +239,7 @@ def _names(document: DiffReport) -> Iterator[str]:
     for fits in document.capacity:
         yield f"fits {fits.template} {_number(fits.before)} {_number(fits.after)}"
     for fact in document.facts:
-        yield f"{fact.fact} {fact.about or '-'} {_fact_text(fact.before)} {_fact_text(fact.after)}"
+        yield " ".join((fact.fact, fact.about or "-", *_fact_texts(fact)))
 
 
 VIEW = View(

@@ -1,9 +1,11 @@
 """Two answers compared: laws, and what is told to tip it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import kplan
 from kplan.capacity.counting import Template
@@ -21,6 +23,8 @@ from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy.question import Remedy
 from kplan.questions.runbook.question import Runbook
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
 from tests.effects.test_what_if import SET, node, pod, replica_set, some_cluster
@@ -281,3 +285,37 @@ def test_a_difference_and_answers_to_different_questions_cannot_be_compared() ->
         diff_report(drawn, plain)
     with pytest.raises(UsageError, match=r"d.json: a DiffReport cannot be compared"):
         diff_report(ComparedAnswer("d.json", diff_report(plain, plain)), plain)
+
+
+def nodes_of(*, labels: dict[str, str] | None = None, without: Sequence[str] = ()) -> ComparedAnswer:
+    """Return what Karpenter does with its example cluster, whose pool may give its nodes labels."""
+    fixtures = Path(__file__).parents[3] / "fixtures/karpenter"
+    autoscaler = kplan.Karpenter(instance_types=fixtures / "instance-types.yaml")
+    planner = Planner(fixtures / "cluster.yaml", autoscaler=autoscaler, now="2026-01-15T12:00:00Z")
+    (pool,) = (obj for obj in yaml.safe_load_all((fixtures / "cluster.yaml").read_text()) if obj["kind"] == "NodePool")
+    pool["spec"]["template"]["metadata"] = {"labels": labels or {}}
+    return ComparedAnswer("one", planner.changed(with_=[pool] if labels else [], without=without).nodes())
+
+
+def test_nodes_that_drift_because_of_a_changed_pool_are_told() -> None:
+    report = diff_report(nodes_of(), nodes_of(labels={"team": "shop"}), fail_on=("regression",))
+
+    drifting = [fact.about for fact in report.facts if str(fact.after).startswith("NodePoolDrifted")]
+    assert drifting == ["general-4f2lq.eu-west-1", "general-8xk2p.eu-west-1"]
+    assert {fact.fact for fact in report.facts} == {"node"}
+    assert not report.verdict.failed
+    text = render(report, "table", ReportOptions())
+    assert "The autoscaler treats 4 nodes differently" in text
+
+
+def test_nodes_that_are_added_are_compared_by_what_they_are_and_cost() -> None:
+    fewer = nodes_of(without=["pod/shop/report-6d-2", "pod/shop/report-6d-3", "pod/shop/train-6d-1"])
+
+    report = diff_report(fewer, nodes_of(), fail_on=("regression",))
+
+    facts = {(fact.about, fact.fact): (fact.before, fact.after) for fact in report.facts}
+    assert facts["general m7i.2xlarge spot eu-west-1b", "added"] == (None, 1)
+    assert facts["all nodes", "price"][1] == pytest.approx(1.1309)
+    assert [(event.object, event.rule) for event in report.verdict.counted] == [("shop/train-6d-1", "UnhelpedWorse")]
+    text = render(report, "table", ReportOptions())
+    assert "1 more node added; 1 pod newly without help; price" in " ".join(text.split())
