@@ -11,8 +11,7 @@ from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
-from kplan.effects.change import begin
-from kplan.effects.settle import Followed, followed, snapshot_of
+from kplan.effects.settle import Followed, begin_controllers, followed, snapshot_of
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import Without, change_of, removed
@@ -61,7 +60,7 @@ def with_requests(base: Base, change: Resize) -> Followed:
     left = dataclasses.replace(
         after, pods=tuple(pod for pod in after.pods if (pod.metadata.namespace, pod.metadata.name) not in evicted_keys)
     )
-    simulation = begin(base.with_snapshot(after))
+    simulation = begin_controllers(base, after)
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
     simulation.run_controllers(waits=True)
     return followed(simulation, snapshot_of(simulation, left, _leaving(left)), entry)
@@ -71,7 +70,7 @@ def _begin(base: Base, after: Snapshot, going: Keys) -> Simulation:
     """Return a simulation of a changed cluster in which the pods that go are still there, in their old order."""
     staying = going | _keys(after.pods)
     pods = tuple(pod for pod in base.snapshot.pods if (pod.metadata.namespace, pod.metadata.name) in staying)
-    return begin(base.with_snapshot(dataclasses.replace(after, pods=pods)))
+    return begin_controllers(base, dataclasses.replace(after, pods=pods))
 
 
 def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: bool = False) -> None:

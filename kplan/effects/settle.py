@@ -28,6 +28,7 @@ from kplan.simulation.desired import wanted_job
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import ForeignState, Owner, StatefulSetState
+from kplan.simulation.start import start
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.whatif.edits import Scale, change_of
@@ -66,7 +67,7 @@ def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
     whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, change.replicas)}
     rewritten = dataclasses.replace(_with_updated(base.snapshot, kind.attribute, objects), whole=whole)
-    simulation = begin(base.with_snapshot(rewritten))
+    simulation = begin_controllers(base, rewritten)
     for key in keys:
         owner = simulation.workloads.find(key)
         if owner is not None:
@@ -86,6 +87,12 @@ class Followed(NamedTuple):
     moment: (
         int  #: when its youngest pods were made, microseconds since 1970: time goes on while pods back off; 0 for none
     )
+
+
+def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
+    """Return a simulation of a changed cluster for its controllers alone: no pending pod is queued."""
+    other = base.with_snapshot(snapshot)
+    return start(other.session_for(other.world), other.world, tries_pending=False)
 
 
 def settled(base: Base, *, retries: bool = False) -> Followed:
