@@ -90,7 +90,7 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
     if not adds:
         return
     home = "POOL" if ref.name == "karpenter" else "GROUP"
-    groups = _shown((name for new in adds if new.group for name in (new.group, *new.options)), is_whole=is_whole)
+    groups = short_group_names(name for new in adds if new.group for name in (new.group, *new.options))
     yield Heading((f"{count(len(adds), 'node')} added",))
     rows: list[tuple[Cell, ...]] = []
     for _, alike in groupby(adds, key=lambda node: (node.name,) if is_whole else _kind(node)):
@@ -123,11 +123,6 @@ def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: boo
             yield line(f"{choice}; {ref.name} may take {names} as well.", is_item=True)
 
 
-def _shown(homes: Iterable[str], *, is_whole: bool) -> dict[str, str]:
-    """Return how pools and groups are called: in full where there is room for it."""
-    return {home: home for home in homes} if is_whole else short_group_names(homes)
-
-
 def unhelped_blocks(
     unhelped: Mapping[str, Mapping[str, tuple[str, ...]]], events: Mapping[str, str], *, is_whole: bool
 ) -> Iterator[Block]:
@@ -138,13 +133,14 @@ def unhelped_blocks(
     together: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
     for pod, reasons in unhelped.items():
         together.setdefault(tuple(reasons.items()), []).append(pod)
-    names_of = _shown((home for reasons in unhelped.values() for home in reasons), is_whole=is_whole)
+    names_of = short_group_names(home for reasons in unhelped.values() for home in reasons)
     shown = list(together.items())
     limit = len(shown) if is_whole else _MOST_ROWS
     for reasons_of, pods in shown[:limit]:
         yield line(Span(name_ranges(pods, most=_MOST_NAMES), "strong"), is_item=True)
         if not reasons_of:
-            event = events.get(pods[0], "")
+            # Without groups there is nothing behind the colon of "pod didn't trigger scale-up: ".
+            event = events.get(pods[0], "").rstrip(": ")
             yield Line((event or "no reason is told",), 2)
         by_reason: dict[tuple[str, ...], list[str]] = {}
         for home, why in reasons_of:

@@ -20,6 +20,7 @@ from kplan.snapshot.model import Snapshot
 UNKNOWN_MOST = 1_000
 """The most size of a group whose size is unknown."""
 
+_NAME = "name the groups with --node-groups"
 _GIVE = "give its sizes with --node-groups; kplan snapshot groups prints a file to begin with"
 
 
@@ -57,6 +58,9 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> FoundGroups:
     pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
     finder = _Finder(snapshot, options, statuses, command_line)
     groups = [*finder.with_statuses(machines), *finder.of_pools(pools), *finder.without_nodes()]
+    if not groups:
+        message = f"no node has a label of a cloud's group, nothing else tells of groups, and no node is added; {_NAME}"
+        warnings.append(InputWarning("NoNodeGroups", "cluster-autoscaler", message))
     if command_line is None:
         message = "no Deployment of it was found with its command line: its flags count with their defaults"
         warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
@@ -87,7 +91,7 @@ def _source(
         parts.append(f"ConfigMap {CONFIG_MAP}")
     if command_line is not None:
         parts.append(command_line.source)
-    return ", ".join(parts) or "nowhere"
+    return ", ".join(parts) or "the cluster, which shows none"
 
 
 class _Finder:

@@ -224,3 +224,11 @@ def test_a_cluster_like_eks_answers_without_any_list() -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler(), now=NOW)
 
     assert [(new.group, new.pods) for new in planner.nodes().adds] == [("eks-general-ab12", ("default/waiting",))]
+
+
+def test_a_cluster_that_shows_no_groups_is_told() -> None:
+    setup = found(node("n1"))
+
+    assert setup.groups == ()
+    assert setup.source == "the cluster, which shows none"
+    assert [warning.code for warning in setup.warnings] == ["NoNodeGroups", "AutoscalerOptions"]
