@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kplan.actions.actions import (
     KINDS,
     Act,
@@ -21,9 +23,11 @@ from kplan.actions.actions import (
 from kplan.actions.carry_out import Goal, Playing, waiting_of
 from kplan.actions.commands import commands
 from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
+from kplan.autoscaling.choosing import autoscaler_of
+from kplan.autoscaling.settings import Karpenter
 from kplan.cluster.base import Base
 from kplan.documents import remedies as d
-from kplan.documents.base import Condition, Counted
+from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.effects.change import begin
 from kplan.framework.session import Session
 from kplan.questions.remedy.search import Search, Solution, budget
@@ -72,13 +76,23 @@ def remedy_report(
     chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
+    context = base.context()
     return d.RemedyReport(
-        **opening(base.context(), chosen, counted),
+        **opening(replace(context, warnings=(*context.warnings, *_of_autoscaler(base))), chosen, counted),
         pods=tuple(sorted(named)),
         remedy=described,
         alternatives=tuple(_described(playing, goal, *entry) for entry in alternatives[:MOST_ALTERNATIVES]),
         tried=playing.n_tried,
     )
+
+
+def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
+    """Yield that the nodes which an autoscaler adds by itself are not counted on."""
+    settings = autoscaler_of(base.world) if base.autoscaler is None else base.autoscaler
+    if settings is not None:
+        name = "karpenter" if isinstance(settings, Karpenter) else "cluster-autoscaler"
+        message = "the nodes that it adds by itself are not counted on; kplan nodes shows for which pods it adds some"
+        yield InputWarning("AutoscalerNotFollowed", name, message)
 
 
 def _asleep(simulation: Simulation) -> set[str]:

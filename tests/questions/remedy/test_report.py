@@ -293,3 +293,19 @@ def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list
                 assert goal.runs(playing.play(acts)) <= max(report.remedy.runs, 0), acts
             elif disturbance(acts) < report.remedy.disturbance:
                 assert goal.runs(playing.play(acts)) < report.remedy.runs, acts
+
+
+def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told() -> None:
+    objects = [node("n1"), *deployment("web", "3", ("n1", ""))]
+    status = head("ConfigMap", name="cluster-autoscaler-status", namespace="kube-system")
+
+    alone, followed = (
+        remedy_report(kplan.Planner(kplan.load_snapshot(these)), kinds=("nodes",))
+        for these in (objects, [*objects, status])
+    )
+
+    assert alone.warnings == ()
+    assert [(warning.code, warning.object) for warning in followed.warnings] == [
+        ("AutoscalerNotFollowed", "cluster-autoscaler")
+    ]
+    assert followed.remedy == alone.remedy
