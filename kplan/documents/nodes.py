@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Document, Report
+from kplan.documents.cluster_map import ClusterMap
 
 AutoscalerName = Literal["karpenter", "cluster-autoscaler"]
 
@@ -156,6 +157,7 @@ class NodesReport(Report, frozen=True, kw_only=True):
     removes : the nodes that it removes
     stays : node -> why it stays
     price : of the nodes before and after
+    cluster : every node with those that are added, and the pods that they are added for; where a picture asks for it
     detail : the whole decision in the autoscaler's own terms; absent unless it was wanted
     """
 
@@ -168,4 +170,5 @@ class NodesReport(Report, frozen=True, kw_only=True):
     removes: tuple[RemovedNodes, ...]
     stays: dict[str, KeptNode]
     price: NodePrices
+    cluster: ClusterMap | UnsetType = UNSET
     detail: dict[str, Any] | UnsetType = UNSET

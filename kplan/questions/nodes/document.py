@@ -11,14 +11,17 @@ from typing import TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.new_nodes import added_node
+from kplan.answers.cluster_map import cluster_map
+from kplan.answers.new_nodes import added_node, before_growth
 from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, opening
 from kplan.api.core import Pod
 from kplan.autoscaling.seam import Advice, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.base import Condition, Counted, InputWarning
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
+from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.snapshot.objects import decode_pod
 from kplan.subjects.incoming import IncomingPod
@@ -29,7 +32,12 @@ B = TypeVar("B", bound=Base)
 
 
 def nodes_report(
-    base: Base, *, full: bool = False, loops: Sequence[float] | None = (0,), fail_on: Sequence[Condition] = (NONE,)
+    base: Base,
+    *,
+    full: bool = False,
+    loops: Sequence[float] | None = (0,),
+    fail_on: Sequence[Condition] = (NONE,),
+    with_map: bool = False,
 ) -> NodesReport:
     """Return the NodesReport.
 
@@ -39,6 +47,7 @@ def nodes_report(
     loops : seconds at which an autoscaler that works in loops looks, in ascending order; None for as long as it waits
         before it removes a node
     fail_on : what makes the verdict a failure
+    with_map : hold every node, too, with those that are added
 
     Raises
     ------
@@ -65,6 +74,7 @@ def nodes_report(
         removes=_removed(advice),
         stays={stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in advice.stays},
         price=NodePrices(before=advice.price_before, after=advice.price_after),
+        cluster=_map(base, advice) if with_map else UNSET,
         detail=dict(advice.detail) if full else UNSET,
     )
 
@@ -111,6 +121,20 @@ def _refusals(pods: Iterable[PodLike]) -> Iterator[InputWarning]:
 def _without_condition(pod: Pod) -> Pod:
     conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
     return replace(pod, status=replace(pod.status, conditions=conditions))
+
+
+def _map(base: Base, advice: Advice) -> ClusterMap:
+    """Return the cluster with the new nodes, and with pending pods where the autoscaler has room for them."""
+    new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
+    session = base.fork()
+    session.grow([node.node for node in new])
+    rows = session.cluster.nodes.row_of
+    room = [(node.node.metadata.name, node.pods) for node in new] + [*advice.existing.items()]
+    for name, pods in room:
+        for pod in map(session.find, pods):
+            if pod is not None and name in rows and session.cluster.node_of[pod] == NOWHERE:
+                session.bind(pod, rows[name])
+    return cluster_map(before_growth(base.session.cluster, session.cluster), session.cluster)
 
 
 def _counted(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:

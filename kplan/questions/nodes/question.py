@@ -37,5 +37,5 @@ class Nodes(AboutPods, frozen=True):
         if self.settles:
             base = following(as_scheduled(following(base, None), subject.pods), base.autoscaler)
         fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
-        document = nodes_report(base, full=self.full, loops=self.loops, fail_on=fail_on)
+        document = nodes_report(base, full=self.full, loops=self.loops, fail_on=fail_on, with_map=showing.with_map)
         return replace(document, snapshot=subject.base.context().snapshot)

@@ -183,4 +183,9 @@ def _names(document: NodesReport) -> Iterator[str]:
         yield from (f"add {new.name}" for new in removal.replacements)
 
 
-VIEW = View("nodes", _answer, _body, _cases, _names)
+def _marks(document: NodesReport) -> dict[str, Span]:
+    """Return node -> that it leaves, and why."""
+    return {name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes}
+
+
+VIEW = View("nodes", _answer, _body, _cases, _names, moments={"after": "The cluster with its new nodes"}, marks=_marks)

@@ -148,8 +148,13 @@ def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Momen
     y, x = place[0] * _CELL, place[1] * _CELL
     level = min(int(fullest(node, moment) * 10), 10)
     verdict = marks.get(node.name)
-    marked = node.arriving if moment == "after" else node.leaving or (verdict is not None and verdict.style == "bad")
-    mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>' if marked else ""
+    is_bad = verdict is not None and verdict.style == "bad"
+    marked = is_bad or (node.arriving if moment == "after" else node.leaving)
+    mark = (
+        f'<circle class="{"n" if moment == "after" and not is_bad else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>'
+        if marked
+        else ""
+    )
     off = " off" if node.cordoned or (node.new and moment == "before") else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
     title = node.name if verdict is None else f"{node.name}: {verdict.text}"
@@ -185,6 +190,10 @@ def _legend(cluster: ClusterMap, colours: Mapping[str, int], *, has_marks: bool)
         shapes += "." if has_marks else "; striped: new pods, outlined: leaving ones."
     else:
         shapes = "A cell is a node, the stronger its colour the fuller it is; "
-        shapes += "a ring: a node that cannot be drained." if has_marks else "a dot: new pods, a ring: leaving ones."
+        shapes += (
+            "a ring: a node that leaves or cannot be drained."
+            if has_marks
+            else "a dot: new pods, a ring: leaving ones."
+        )
     shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
     return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'

@@ -193,3 +193,17 @@ def test_without_a_file_the_types_of_the_nodes_are_known_and_a_warning_tells_tha
 
     assert "instance types from the nodes and node claims of the cluster" in shown
     assert "prices are unknown: the smallest machines are taken for the cheapest" in shown
+
+
+def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
+    karpenter = ("-s", "fixtures/karpenter/cluster.yaml", "--instance-types", "fixtures/karpenter/instance-types.yaml")
+
+    page = invoke("nodes", *karpenter, "-o", "html").stdout
+
+    assert "<h2>The cluster</h2>" in page
+    (new,) = (card for card in page.split("<li class=") if '<span class="mark good">new node</span>' in card)
+    assert "general-new-1" in new
+    assert "2 new" in new
+    (gone,) = (card for card in page.split("<li class=") if '<span class="mark bad">leaves: Empty</span>' in card)
+    assert "general-zd9mb.eu-west-1" in gone
+    assert "cluster" not in json.loads(invoke("nodes", *karpenter, "-o", "json").stdout)

@@ -73,7 +73,7 @@ def test_a_cell_of_a_node_that_may_not_go_is_ringed_and_says_so() -> None:
     drawn = picture(cluster(*nodes), {"before": "The cluster as it is"}, marks)
 
     assert re.findall(r"<title>(.+?)</title>", drawn) == ["n7: may not go"]
-    assert "a ring: a node that cannot be drained" in drawn
+    assert "a ring: a node that leaves or cannot be drained" in drawn
 
 
 @pytest.mark.parametrize(("allocatable", "used", "expected"), [(0, 0, 0.0), (0, 5, 1.0), (10, 5, 0.5), (10, 20, 2.0)])
