@@ -113,7 +113,7 @@ def test_controllers_and_the_scheduler_keep_their_rules(
     for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
         owner = simulation.workloads.owner(key)
         if owner is not None:
-            _has_what_it_wants(change, owner)
+            _has_what_it_wants(change, owner, is_refused_before=how == "delete" and _is_full(objects, change))
     if how == "apply":
         _bounds_are_kept(objects, manifests, change)
 
@@ -149,17 +149,27 @@ def _volumes_are_used_once_and_where_they_are(objects: list[Object], change: Cha
             assert pod.node == place_of[claims[f"data-{pod.name}"] or ""]
 
 
+def _quota(objects: list[Object]) -> int | None:
+    return next((int(found["spec"]["hard"]["pods"]) for found in objects if found["kind"] == "ResourceQuota"), None)
+
+
+def _is_full(objects: list[Object], change: ChangePlan) -> bool:
+    """The pods of a deleted node are created, or refused, before the question that is looked at here."""
+    hard = _quota(objects)
+    return hard is not None and len(change.after) >= hard
+
+
 def _quotas_are_kept(objects: list[Object], change: ChangePlan) -> None:
-    hard = next((int(found["spec"]["hard"]["pods"]) for found in objects if found["kind"] == "ResourceQuota"), None)
+    hard = _quota(objects)
     before = sum(found["kind"] == "Pod" for found in objects)
     if hard is not None:
         assert len(change.after) <= max(hard, before)
 
 
-def _has_what_it_wants(change: ChangePlan, owner: Owner) -> None:
+def _has_what_it_wants(change: ChangePlan, owner: Owner, *, is_refused_before: bool) -> None:
     """A workload has as many pods as it wants, unless its pods are refused, or it waits for one of them."""
     pods = list(owner.pods.values())
-    is_held_up = bool(owner.refusal) or any(not pod.node for pod in pods)
+    is_held_up = bool(owner.refusal) or is_refused_before or any(not pod.node for pod in pods)
     assert len(pods) == owner.desired or is_held_up, (owner.ref.key, len(pods), owner.desired)
     if owner.ref.kind == "ReplicaSet" and owner.selector is not None:
         infos = change.simulation.session.cluster.pods.infos
