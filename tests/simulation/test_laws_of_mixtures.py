@@ -149,18 +149,18 @@ def _volumes_are_used_once_and_where_they_are(objects: list[Object], change: Cha
             assert pod.node == place_of[claims[f"data-{pod.name}"] or ""]
 
 
-def _quota(objects: list[Object]) -> int | None:
+def _most_pods(objects: list[Object]) -> int | None:
     return next((int(found["spec"]["hard"]["pods"]) for found in objects if found["kind"] == "ResourceQuota"), None)
 
 
 def _is_full(objects: list[Object], change: ChangePlan) -> bool:
     """The pods of a deleted node are created, or refused, before the question that is looked at here."""
-    hard = _quota(objects)
+    hard = _most_pods(objects)
     return hard is not None and len(change.after) >= hard
 
 
 def _quotas_are_kept(objects: list[Object], change: ChangePlan) -> None:
-    hard = _quota(objects)
+    hard = _most_pods(objects)
     before = sum(found["kind"] == "Pod" for found in objects)
     if hard is not None:
         assert len(change.after) <= max(hard, before)
