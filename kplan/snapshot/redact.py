@@ -143,7 +143,8 @@ def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
 
 def _as_step(rule: Rule, type_info: inspect.Type) -> _Step:
     """Return a rule as a step: rules of metadata return changed fields, other rules the new content."""
-    if not any(isinstance(kind, inspect.StructType) for kind in _alternatives(type_info)):
+    kinds = [kind for kind in _alternatives(type_info) if not isinstance(kind, inspect.NoneType)]
+    if not all(isinstance(kind, inspect.StructType) for kind in kinds):
         return rule
 
     def change(words: Words, metadata: Any) -> Any:
