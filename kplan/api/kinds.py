@@ -302,6 +302,8 @@ POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind i
 """Kinds whose controllers create pods, by name."""
 SCALED = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"})
 """Kinds with a number of replicas that may be changed."""
+MADE = frozenset({"ReplicaSet", "Job"})
+"""Kinds that the controllers of other workloads make."""
 ENDING = frozenset({"Job", "CronJob"})
 """Kinds whose pods run to their end."""
 DAEMON_SET = "DaemonSet"

@@ -67,7 +67,7 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
         When neither the workload nor a pod of it exists.
     """
     wanted = (kind, namespace, name)
-    owners = _owners(snapshot)
+    owners = controllers_of_workloads(snapshot)
     pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
     if not pods:
         key = f"{namespace}/{name}"
@@ -107,8 +107,8 @@ def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
     return [workload_name(*workload) for workload in called]
 
 
-def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:
-    """Return the controlling workload of each workload."""
+def controllers_of_workloads(snapshot: Snapshot) -> dict[_Key, _Key]:
+    """Return the controller of each workload that has one, both as kind, namespace and name."""
     owners = {}
     for kind in POD_MAKERS.values():
         for obj in getattr(snapshot, kind.attribute):

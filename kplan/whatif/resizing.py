@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kplan.api import decode
 from kplan.api.autoscaling import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.api.core import Container, Pod, PodSpec
-from kplan.api.kinds import POD_MAKERS
+from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.references import object_name
@@ -28,6 +28,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
+from kplan.subjects.workload_pods import controllers_of_workloads
 
 VPA = "vpa"
 _ENDED = ("Succeeded", "Failed")
@@ -181,16 +182,16 @@ def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple
 
 
 def _owners(snapshot: Snapshot) -> dict[str, str]:
-    """Return the workload that owns another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME."""
-    owners = {}
-    for kind in POD_MAKERS.values():
-        for obj in getattr(snapshot, kind.attribute):
-            owner = controller_of(obj.metadata)
-            if owner is not None:
-                namespace = obj.metadata.namespace
-                key = object_name(kind.name, namespace, obj.metadata.name)
-                owners[key] = object_name(owner.kind, namespace, owner.name)
-    return owners
+    """Return the workload that made another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME.
+
+    What made a workload that people write, such as an operator's resource, is none of these: recommendations name the
+    workload itself.
+    """
+    return {
+        object_name(*workload): object_name(*owner)
+        for workload, owner in controllers_of_workloads(snapshot).items()
+        if workload[0] in MADE
+    }
 
 
 def _with_template(obj: Any, requests: Requests) -> Any:

@@ -50,6 +50,20 @@ def test_nothing_rolls_out_because_of_it() -> None:
     assert requests(settled) == {"web-abc-0": ("500m", "a")}
 
 
+def test_a_workload_that_an_operator_made_takes_what_is_recommended_for_it() -> None:
+    objects = deployment("web", "2", ("a",))
+    items = objects if isinstance(objects, list) else [objects]
+    workload = next(obj for obj in items if obj["kind"] == "Deployment")
+    workload["metadata"]["ownerReferences"] = [
+        {"apiVersion": "example.com/v1", "kind": "Shop", "name": "all", "uid": "s", "controller": True}
+    ]
+    after = planner_of(node("a"), objects, vpa("web", cpu="500m")).changed(recommendations=["vpa"])
+
+    assert requests(after) == {"web-abc-0": ("500m", "a")}
+    assert after.world.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
+    assert after.snapshot.changes[0].objects == ("Deployment/default/web",)
+
+
 def test_pods_that_have_grown_leave_a_node_on_which_not_all_fit() -> None:
     planner = planner_of(
         node("a"), node("b"), deployment("web", "1", ("a", "a")), deployment("db", "2", ("a",)), vpa("web", cpu="2")
