@@ -50,9 +50,9 @@ class AnyTaint(Protocol):
     @property
     def key(self) -> str: ...  # noqa: D102 - as in Taint
     @property
-    def value(self) -> str: ...  # noqa: D102
+    def value(self) -> str: ...  # noqa: D102 - as in Taint
     @property
-    def effect(self) -> str: ...  # noqa: D102
+    def effect(self) -> str: ...  # noqa: D102 - as in Taint
 
 
 class AnyToleration(AnyTaint, Protocol):

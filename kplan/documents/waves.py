@@ -16,6 +16,9 @@ class WavePodRef(Document, frozen=True, kw_only=True):
     name: str
 
 
+WaveOutcome = Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]
+
+
 class WavePod(Document, frozen=True, kw_only=True):
     """How a pod ends.
 
@@ -28,7 +31,7 @@ class WavePod(Document, frozen=True, kw_only=True):
     """
 
     pod: WavePodRef
-    outcome: Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]
+    outcome: WaveOutcome
     node: str | None = None
     message: str = ""
     waits: Literal["preEnqueue", "retry", "unschedulable", "permit"] | None = None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from kplan.cluster.base import Base
 from kplan.documents.placement import Outcome
-from kplan.documents.waves import GroupCondition, WaveGroup, WavePod, WavePodRef, WaveReport
+from kplan.documents.waves import GroupCondition, WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key
@@ -19,7 +19,7 @@ from kplan.simulation.waves import PodState, Waves
 
 _GROUP = "PodGroup:"
 
-_WORDS = {
+_WORDS: Mapping[Outcome | Literal["Evicted"], WaveOutcome] = {
     Outcome.SCHEDULED: "Scheduled",
     Outcome.UNSCHEDULABLE: "Unschedulable",
     Outcome.GATED: "Gated",
@@ -58,7 +58,7 @@ class WaveRun(msgspec.Struct):
         names = cluster.nodes.names
         return WavePod(
             pod=WavePodRef(namespace=info.namespace, name=info.name),
-            outcome=_WORDS[state.outcome],  # type: ignore[arg-type] # the words of the document
+            outcome=_WORDS[state.outcome],
             node=None if node == NOWHERE else names[node],
             message=state.message,
             waits=state.waits,

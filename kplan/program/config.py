@@ -10,7 +10,7 @@ from kplan.cli.faults import say
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.pipelines import repository
-from kplan.report.options import JsonFormat
+from kplan.report.options import CheckFormat, DataFormat
 from kplan.visible import shown, visible
 
 if TYPE_CHECKING:
@@ -25,25 +25,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-class OutputFormat(JsonFormat):
-    """What `kplan config` can print."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
-class CheckFormat(JsonFormat):
-    """What `kplan config check` can print."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    JUNIT = "junit"
-    GITHUB = "github"
-    SARIF = "sarif"
 
 
 FileArgument = Annotated[
@@ -62,7 +43,7 @@ FeatureGatesOption = Annotated[
     str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates of kube-scheduler to change.")
 ]
 _AUTO = "auto"
-OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="Output format.")]
+OutputOption = Annotated[DataFormat, typer.Option("-o", "--output", help="Output format.")]
 
 
 @app.command(
@@ -79,7 +60,7 @@ def show(
     scheduler_config: ConfigOption = None,
     kubernetes_version: KubernetesOption = _AUTO,
     feature_gates: FeatureGatesOption = "",
-    output: OutputOption = OutputFormat.TABLE,
+    output: OutputOption = DataFormat.TABLE,
 ) -> None:
     """Print the effective configuration with all defaults, and mark what differs from the default.
 
@@ -93,7 +74,7 @@ def show(
     release = _release(kubernetes_version, feature_gates)
     config = read_configuration(_source(file, scheduler_config), release)
     _print_warnings(config)
-    is_table = output is OutputFormat.TABLE
+    is_table = output is DataFormat.TABLE
     if is_table:
         write_out(render_config(shown(config), text_width()))
     else:

@@ -17,7 +17,7 @@ from kplan.cli.live_options import print_warnings
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
-from kplan.report.options import JsonFormat
+from kplan.report.options import CheckFormat, DataFormat, JsonFormat
 from kplan.visible import shown
 from kplan.writing import check_writable
 
@@ -36,25 +36,6 @@ app = typer.Typer(
 _STANDARD_OUTPUT = "-"
 
 
-class SnapshotFormat(JsonFormat):
-    """What `kplan snapshot show` can print."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
-class CheckFormat(JsonFormat):
-    """What `kplan snapshot check` can print."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    JUNIT = "junit"
-    GITHUB = "github"
-    SARIF = "sarif"
-
-
 class RoleFormat(JsonFormat):
     """What `kplan snapshot rbac` can print."""
 
@@ -71,7 +52,7 @@ QuietOption = Annotated[
 NamespaceOption = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NS", help="Count only pods of this namespace.")
 ]
-FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="Output format.")]
+FormatOption = Annotated[DataFormat, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.command(
@@ -148,7 +129,7 @@ def save(
 def show(
     file: FileArgument = "",
     *,
-    output: FormatOption = SnapshotFormat.TABLE,
+    output: FormatOption = DataFormat.TABLE,
     namespace: NamespaceOption = "",
     durations: Annotated[
         bool, typer.Option("--durations", help="Also show how long the pods of each workload took to start and run.")
@@ -168,7 +149,7 @@ def show(
     if choice.selector or namespace:
         snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
     report = overview_report(snapshot, with_durations=durations)
-    is_table = output is SnapshotFormat.TABLE
+    is_table = output is DataFormat.TABLE
     write_out(render_overview(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
 
 

@@ -61,6 +61,7 @@ class Question(
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> Head:
         """Return the same as `answer`, about pods and manifests that are read already."""
+        # A struct cannot have abstract methods: its metaclass is msgspec's own.
         raise NotImplementedError(type(self).__name__)
 
     def to_dict(self) -> dict[str, Any]:

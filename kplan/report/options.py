@@ -36,6 +36,25 @@ class JsonFormat(StrEnum):
         return self.value.removeprefix(JSONPATH) if self.value.startswith(JSONPATH) else None
 
 
+class DataFormat(JsonFormat):
+    """The formats of documents that are no answers to a question: a configuration, a snapshot."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class CheckFormat(JsonFormat):
+    """The formats of what is wrong with a configuration or a snapshot."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
 class OutputFormat(JsonFormat):
     """The formats of a report; each is written in `kplan.report.registry`."""
 
