@@ -115,14 +115,14 @@ class Playing:
         if self._progress is not None:
             self._progress(self.n_tried)
         ordered = in_order(acts)
-        base = self._base_of(tuple(act for act in ordered if _is_of_world(act)))
+        base = self._base_of(tuple(act for act in ordered if _is_of_cluster(act)))
         simulation = begin(base)
         simulation.retry_pending()
         simulation.run()
-        applying = Applying(simulation, base.world.nodes)
+        applying = Applying(simulation, base.objects.nodes)
         moved_to: dict[str, str] = {}
         refused = ""
-        for node, group in groupby((act for act in ordered if not _is_of_world(act)), key=_node_of_move):
+        for node, group in groupby((act for act in ordered if not _is_of_cluster(act)), key=_node_of_move):
             if refused:
                 break
             if node:
@@ -170,7 +170,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
     return sorted(pods, key=lambda pod: pod.key)
 
 
-def _is_of_world(act: Act) -> bool:
+def _is_of_cluster(act: Act) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
     return isinstance(act, NewNodes) or (isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD)
 
@@ -203,7 +203,7 @@ def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
     """Return the update that changes the ``spec`` of a workload."""
     ref = WorkloadRef.parse(workload)
     content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
-    update = update_of(POD_MAKERS[ref.kind].type, content, base.world, is_on=base.release.is_on)
+    update = update_of(POD_MAKERS[ref.kind].type, content, base.objects, is_on=base.release.is_on)
     return replace(update, obj=base.as_stored(update.obj))
 
 
@@ -247,9 +247,9 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
 
 
 def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
-    world = base.world.pod_by_key
+    pods = base.objects.pod_by_key
     gone = (step.pod for step in simulation.steps if step.event in _GONE and step.pod)
-    return tuple(dict.fromkeys(key for key in gone if key in world and world[key].spec.node_name))
+    return tuple(dict.fromkeys(key for key in gone if key in pods and pods[key].spec.node_name))
 
 
 def _changed(snapshot: Snapshot, act: Act) -> Snapshot:

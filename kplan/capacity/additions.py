@@ -47,7 +47,7 @@ def additions(
     missing = wanted - fit.total
     rooms = [
         (shape, room)
-        for shape in node_shapes(base.world)
+        for shape in node_shapes(base.objects)
         if (room := _fit_alone(base, templates, fit, shape, missing)) is not None
     ]
 
@@ -74,9 +74,9 @@ def _alike(rooms: Sequence[tuple[NodeShape, int]]) -> list[tuple[tuple[NodeShape
 
 def _fit_alone(base: Base, templates: Sequence[Template], fit: Fit, shape: NodeShape, limit: int) -> int | None:
     """Return how many replicas fit on one such node alone; None if it rejects the replica that does not fit now."""
-    nodes, pods = added_nodes(shape, 1, base.world)
-    alone = dataclasses.replace(base.world, nodes=tuple(nodes), pods=tuple(pods))
-    return fit_alone(base.with_world(alone).session, templates, fit, limit)
+    nodes, pods = added_nodes(shape, 1, base.objects)
+    alone = dataclasses.replace(base.objects, nodes=tuple(nodes), pods=tuple(pods))
+    return fit_alone(base.for_cluster(alone).session, templates, fit, limit)
 
 
 def fit_alone(session: Session, templates: Sequence[Template], fit: Fit, limit: int) -> int | None:
@@ -93,17 +93,17 @@ def _filling(
     base: Base, templates: Sequence[Template], shapes: Sequence[NodeShape], wanted: int, *, preempt: bool
 ) -> Callable[[int], int]:
     def fits(n: int) -> int:
-        session = base.with_world(_grown(base.world, shapes, n)).session
+        session = base.for_cluster(_grown(base.objects, shapes, n)).session
         return fill_from(session, templates, limit=wanted, preempt=preempt)[1].total
 
     return fits
 
 
-def _grown(world: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
+def _grown(snapshot: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
     for shape in shapes:
-        nodes, pods = added_nodes(shape, n, world)
-        world = dataclasses.replace(world, nodes=(*world.nodes, *nodes), pods=(*world.pods, *pods))
-    return world
+        nodes, pods = added_nodes(shape, n, snapshot)
+        snapshot = dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *nodes), pods=(*snapshot.pods, *pods))
+    return snapshot
 
 
 def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:

@@ -161,10 +161,10 @@ def has_quotas(session: Session, templates: Sequence[Template]) -> bool:
 
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
     """Return the quotas that the replicas count against; None when their namespaces have none."""
-    world = session.listers.snapshot
+    snapshot = session.listers.snapshot
     namespaces = {template.replicas[0].namespace for template in templates}
-    has_any = any(quota.metadata.namespace in namespaces for quota in world.resource_quotas)
-    return QuotaLedger(world) if has_any else None
+    has_any = any(quota.metadata.namespace in namespaces for quota in snapshot.resource_quotas)
+    return QuotaLedger(snapshot) if has_any else None
 
 
 def _charge(quotas: QuotaLedger, info: PodInfo) -> str:

@@ -47,7 +47,7 @@ def capacity_of(
         if wanted is None or preempt or lose is not None or zones:
             hint = "say how many are wanted, and leave out preempt, lose and zones"
             raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
-        listed = read_shapes(shapes, base.world.node_by_name)
+        listed = read_shapes(shapes, base.objects.node_by_name)
     if lose is None and not zones:
         return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
     if preempt:
@@ -82,7 +82,7 @@ def with_templates(
             limit=limit,
             minor=base.release.number,
         )
-        base = base.with_world(base.snapshot, counted.objects, counted.warnings)
+        base = base.for_cluster(base.snapshot, counted.objects, counted.warnings)
         templates += counted.templates
     shares = mix[len(templates) :]
     if workloads and shares and len(shares) != len(workloads):

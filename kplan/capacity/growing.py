@@ -51,9 +51,9 @@ def fill_growing(
         n_waiting *= 2
         there = [obj for new in growth.adds for obj in (*new.daemons, *new.objects)]
         pods = [*_running(templates, fit, session.cluster.nodes.names), *_waiting(templates, fit, n_more)]
-        present = tuple(pod for pod in base.world.pods if pod.spec.node_name)
-        world = with_objects(dataclasses.replace(base.world, pods=(*present, *pods)), there)
-        adds = growth.look(as_waiting(world, session.cluster.nodes.nodes), session, base.now)
+        present = tuple(pod for pod in base.objects.pods if pod.spec.node_name)
+        snapshot = with_objects(dataclasses.replace(base.objects, pods=(*present, *pods)), there)
+        adds = growth.look(as_waiting(snapshot, session.cluster.nodes.nodes), session, base.now)
         if not adds:
             break
         join_nodes(session, adds)

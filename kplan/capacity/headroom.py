@@ -142,7 +142,7 @@ def base_of_manifests(
     counts = [templates_of(workload, base.snapshot, wanted=wanted, limit=most, minor=minor) for workload in alone]
     objects = [obj for count in counts for obj in count.objects]
     warnings = dict.fromkeys(warning for count in counts for warning in count.warnings)
-    return base.with_world(base.snapshot, objects, warnings), [
+    return base.for_cluster(base.snapshot, objects, warnings), [
         template for count in counts for template in count.templates
     ]
 

@@ -25,7 +25,7 @@ class NewNodes:
 
     def __init__(self, base: Base, shape: PricedShape) -> None:
         self._shape = shape
-        self._existing = base.world.node_by_name
+        self._existing = base.objects.node_by_name
         self._daemons = [pod for template, pod in _daemons_of(base) if _runs_on(template, shape.node)]
 
     @property

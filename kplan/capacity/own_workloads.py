@@ -43,7 +43,7 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
     """Return the workloads whose replicas can be counted, by key."""
     workloads = base.at_rest.workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
-    running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.world.cron_jobs}
+    running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.objects.cron_jobs}
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
         if isinstance(state, DeploymentState):
@@ -69,10 +69,10 @@ def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
     except InvalidSelector as error:
         raise UsageError(f"selector {text}: {error}", hint="for example pool=gpu,!spot") from None
     known = {workload.key for workload in own_workloads(base)}
-    world = base.world
+    snapshot = base.objects
     matching = {
         f"{type(obj).kind}/{obj.metadata.key}"
-        for objects in (world.deployments, world.stateful_sets, world.replica_sets, world.jobs)
+        for objects in (snapshot.deployments, snapshot.stateful_sets, snapshot.replica_sets, snapshot.jobs)
         for obj in objects
         if namespace in ("", obj.metadata.namespace) and selector.matches(obj.spec.template.metadata.labels)
     }
@@ -92,16 +92,16 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
         When the snapshot holds neither its template nor a pod of it.
     """
     owner = _owner(base, key)
-    world = base.world
+    snapshot = base.objects
     revision = _revision(owner)
     if revision is None:
         raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="name its manifest")
     simulation = base.at_rest
-    maker = PodMaker(world, simulation.session.listers.fork(), base.release.number)
+    maker = PodMaker(snapshot, simulation.session.listers.fork(), base.release.number)
     index = _next_index(owner) if isinstance(owner, StatefulSetState) else None
     whole = simulation.workloads.templates.whole(owner.templates[revision])
     info, refused = maker.make(owner, Create("", revision, index), whole)
-    pods, claims = replicas_of(info.pod, 0 if refused else most, world)
+    pods, claims = replicas_of(info.pod, 0 if refused else most, snapshot)
     return Template(key, tuple(map(PodInfo, pods)), 1, refused, len(pods) > 1), claims
 
 
@@ -128,7 +128,7 @@ def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[Incoming
 def _owner(base: Base, key: str) -> Owner:
     """Return the owner of a workload's pods; not to be changed."""
     kind, namespace, name = WorkloadRef.parse(key).parts
-    for cron in base.world.cron_jobs if kind == "CronJob" else ():
+    for cron in base.objects.cron_jobs if kind == "CronJob" else ():
         if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
             ref = WorkloadRef("Job", namespace, name, api_version="batch/v1")
             return JobState(ref, {"": cron.spec.job_template.spec.template})
@@ -180,9 +180,9 @@ def _running(owner: Owner) -> int:
 
 def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
     """Return the cron job of each job whose cron job is in the snapshot."""
-    known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.world.cron_jobs}
+    known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.objects.cron_jobs}
     cron_job_of = {}
-    for job in base.world.jobs:
+    for job in base.objects.jobs:
         owner = controller_of(job.metadata)
         namespace = job.metadata.namespace
         if owner is not None and owner.kind == "CronJob" and (namespace, owner.name) in known:
@@ -194,6 +194,6 @@ def _scaled_sets(base: Base) -> set[str]:
     """Return the replica sets that a controller scales; many of them may be empty."""
     return {
         f"ReplicaSet/{replica_set.metadata.key}"
-        for replica_set in base.world.replica_sets
+        for replica_set in base.objects.replica_sets
         if controller_of(replica_set.metadata) is not None
     }

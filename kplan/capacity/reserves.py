@@ -36,7 +36,7 @@ def surges(base: Base) -> list[Wanted]:
     """Return the Deployments with the number of pods that they create above their replicas in a rollout."""
     return [
         (f"Deployment/{deployment.metadata.key}", surge)
-        for deployment in base.world.deployments
+        for deployment in base.objects.deployments
         if (surge := _surge(deployment)) > 0
     ]
 
@@ -54,10 +54,10 @@ def _surge(deployment: Deployment) -> int:
 def maxima(base: Base) -> list[Wanted]:
     """Return the workloads of autoscalers, with the number of replicas that they lack to their maximum."""
     wanted: dict[str, int] = {}
-    for scaler in base.world.horizontal_pod_autoscalers:
+    for scaler in base.objects.horizontal_pod_autoscalers:
         target = scaler.spec.scale_target_ref
         namespace = scaler.metadata.namespace
-        live = live_replicas(base.world, target.kind, namespace, target.name)
+        live = live_replicas(base.objects, target.kind, namespace, target.name)
         if live is not None and scaler.spec.max_replicas > live:
             key = object_name(target.kind, namespace, target.name)
             wanted[key] = max(wanted.get(key, 0), scaler.spec.max_replicas - live)
@@ -154,7 +154,7 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
     """Yield each pool with its pod that requests most cpu and memory, by its share of what a node of the pool has."""
     cluster = base.session.cluster
     pools = {
-        node.metadata.name: node.metadata.labels[label] for node in base.world.nodes if label in node.metadata.labels
+        node.metadata.name: node.metadata.labels[label] for node in base.objects.nodes if label in node.metadata.labels
     }
     largest: dict[str, tuple[float, str, Pod]] = {}
     for info in cluster.pods.infos:

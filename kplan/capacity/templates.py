@@ -71,7 +71,7 @@ def templates_of(
     """
     _check_countable(manifests, shares)
     incoming = admit_manifests(manifests, snapshot, minor=minor)
-    world = with_objects(snapshot, incoming.objects)
+    combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
     names = Counter(f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in incoming.pods)
@@ -81,7 +81,7 @@ def templates_of(
         share = shares[index] if shares else 1
         if names[name] > 1:
             name = f"{pod.origin.kind}/{name}"
-        pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, world)
+        pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
         objects += claims
         templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
     return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
@@ -109,7 +109,7 @@ def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
         )
 
 
-def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
     """Return the pods that stand for replicas, and their claims.
 
     Parameters
@@ -122,9 +122,9 @@ def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list
     pods : one for all replicas, with a free name; `most` if each replica has its own claims
     claims : as the API server stores them
     """
-    if most < 1 or not _has_own_claims(first, world):
-        return [_under_free_name(first, world)], []
-    pods, claims = _make_more(first, min(most, MAX_OWN_REPLICAS), world)
+    if most < 1 or not _has_own_claims(first, snapshot):
+        return [_under_free_name(first, snapshot)], []
+    pods, claims = _make_more(first, min(most, MAX_OWN_REPLICAS), snapshot)
     return pods, [complete(claim, type_of(claim)) for claim in claims]
 
 
@@ -136,32 +136,32 @@ def most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> 
     return sum(value(node.status.allocatable.get(PODS, 0)) for node in snapshot.nodes) + 1
 
 
-def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
+def _has_own_claims(pod: Pod, snapshot: Snapshot) -> bool:
     """Return whether each replica has its own claims, or reserves a shared one under its own name."""
     return (
         any(volume.ephemeral is not None for volume in pod.spec.volumes)
         or bool(pod.spec.resource_claims)
-        or _stateful_set(pod, world) is not None
+        or _stateful_set(pod, snapshot) is not None
     )
 
 
-def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
+def _stateful_set(pod: Pod, snapshot: Snapshot) -> StatefulSet | None:
     """Return the stateful set of a pod, if it has volume claim templates."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "StatefulSet":
         return None
-    for stateful_set in world.stateful_sets:
+    for stateful_set in snapshot.stateful_sets:
         if stateful_set.metadata.name == owner.name and stateful_set.metadata.namespace == pod.metadata.namespace:
             return stateful_set if stateful_set.spec.volume_claim_templates else None
     return None
 
 
-def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+def _make_more(first: Pod, n: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
     """Return n replicas with free names, and their claims."""
-    owner = _stateful_set(first, world)
+    owner = _stateful_set(first, snapshot)
     pods: list[Pod] = []
     claims: list[msgspec.Struct] = []
-    numbers = _free_numbers(first, world)
+    numbers = _free_numbers(first, snapshot)
     shared_statuses = tuple(
         status
         for status in first.status.resource_claim_statuses
@@ -173,26 +173,26 @@ def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msg
         pod = _renumbered(first, next(numbers))
         pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared_statuses)))
         if owner is not None:
-            pod, own_claims = stateful_claims(owner, pod, world)
+            pod, own_claims = stateful_claims(owner, pod, snapshot)
             claims += own_claims
-        pod, generated = generated_claims(pod, world)
+        pod, generated = generated_claims(pod, snapshot)
         claims += generated
         pods.append(pod)
     return pods, claims
 
 
-def _under_free_name(pod: Pod, world: Snapshot) -> Pod:
+def _under_free_name(pod: Pod, snapshot: Snapshot) -> Pod:
     """Return the replica that stands for all, with a name that no pod of the cluster has."""
-    if pod.metadata.key not in world.pod_by_key:
+    if pod.metadata.key not in snapshot.pod_by_key:
         return pod
-    return with_uid(_renumbered(pod, next(_free_numbers(pod, world))))
+    return with_uid(_renumbered(pod, next(_free_numbers(pod, snapshot))))
 
 
-def _free_numbers(first: Pod, world: Snapshot) -> Iterator[int]:
+def _free_numbers(first: Pod, snapshot: Snapshot) -> Iterator[int]:
     prefix, _, number = first.metadata.name.rpartition("-")
     candidate = int(number) if number.isdecimal() else 0
     while True:
-        if f"{first.metadata.namespace}/{prefix}-{candidate}" not in world.pod_by_key:
+        if f"{first.metadata.namespace}/{prefix}-{candidate}" not in snapshot.pod_by_key:
             yield candidate
         candidate += 1
 

@@ -113,7 +113,7 @@ def ask(
 
         planner = changed(planner, changes)
     if following is not None and planner.autoscaler is None:
-        planner.autoscaler = following.settings_for(planner.world)
+        planner.autoscaler = following.settings_for(planner.objects)
     loaded = _manifests(files, manifests, cluster, planner, verbosity)
     from kplan.effects.subject import Subject, loaded_subject
 
@@ -134,13 +134,13 @@ def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
     from kplan.subjects.names import object_named
 
-    meant = object_named(name, namespace, planner.world)
+    meant = object_named(name, namespace, planner.objects)
     if meant.kind == "Pod":
         return planner, [meant.key]
     from kplan.capacity.own_workloads import next_pod
     from kplan.subjects.workload_pods import living_pods
 
-    pods = living_pods(planner.world, *meant)
+    pods = living_pods(planner.objects, *meant)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
         return planner, [*waiting]
     next_one, claims = next_pod(planner, *meant)

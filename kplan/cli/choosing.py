@@ -74,7 +74,7 @@ class NodeChoiceFlags:
     zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of this zone.")] = ""
     pool: Annotated[str, typer.Option("--pool", metavar="POOL", help="All nodes of this node pool.")] = ""
 
-    def of(self, world: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
+    def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
         """Return the chosen nodes: those named, in that order, then those of the options, by name.
 
         Parameters
@@ -91,17 +91,17 @@ class NodeChoiceFlags:
         """
         from kplan.subjects.not_found import no_node
 
-        known = sorted(world.node_by_name)
+        known = sorted(snapshot.node_by_name)
         chosen: list[str] = []
         unknown: list[str] = []
         for name in names:
-            is_glob = any(letter in name for letter in _GLOB) and name not in world.node_by_name
-            matching = fnmatch.filter(known, name) if is_glob else [name] if name in world.node_by_name else []
+            is_glob = any(letter in name for letter in _GLOB) and name not in snapshot.node_by_name
+            matching = fnmatch.filter(known, name) if is_glob else [name] if name in snapshot.node_by_name else []
             chosen += matching
             unknown += [] if matching else [name]
         if unknown:
             raise no_node(unknown, known)
-        labels = {name: world.node_by_name[name].metadata.labels for name in known}
+        labels = {name: snapshot.node_by_name[name].metadata.labels for name in known}
         if self.selector:
             wanted = read_selector(self.selector)
             matching = [name for name in known if wanted.matches(labels[name])]
@@ -112,7 +112,7 @@ class NodeChoiceFlags:
         if self.zone:
             chosen += _labelled(labels, ZONES, self.zone, "zone")
         if self.pool:
-            chosen += _labelled(labels, pool_labels(world), self.pool, "pool")
+            chosen += _labelled(labels, pool_labels(snapshot), self.pool, "pool")
         if not chosen and or_all:
             return known
         if not chosen:
@@ -121,9 +121,9 @@ class NodeChoiceFlags:
         return list(dict.fromkeys(chosen))
 
 
-def pool_labels(world: Snapshot) -> tuple[str, ...]:
+def pool_labels(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the label that holds the names of node pools, if any."""
-    present = {key for node in world.nodes for key in node.metadata.labels}
+    present = {key for node in snapshot.nodes for key in node.metadata.labels}
     return tuple(label for label in POOL_LABELS if label in present)[:1]
 
 

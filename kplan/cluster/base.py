@@ -111,7 +111,8 @@ class Base:
         )
         self.extenders = tuple(extenders)
         self._additions = tuple(additions)
-        self.world = without_disabled_fields(
+        #: the cluster as the scheduler reads it: with the additions, without the fields that gates hide
+        self.objects = without_disabled_fields(
             with_objects(snapshot, self._additions),
             self.release.is_on,
             counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
@@ -139,16 +140,16 @@ class Base:
             return None
         from kplan.autoscaling.settings import set_up
 
-        return set_up(self.autoscaler, self.world)
+        return set_up(self.autoscaler, self.objects)
 
     @cached_property
     def session(self) -> Session:
         """The snapshot's cluster before any plan; questions fork it and never change it."""
         origin = None if self.shares_with is None else self.shares_with.session.cluster
-        cluster = standing(self.world, origin)
+        cluster = standing(self.objects, origin)
         cluster.derive_pod_columns()
         session = Session(
-            cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
+            cluster, Listers(self.objects), self.config, plugin_factory(self.plugins), self.options, self.extenders
         )
         session.nominate_from_status(range(len(cluster.pods)))
         self.shares_with = None
@@ -159,11 +160,11 @@ class Base:
         """The simulation before anything moves; questions fork it and never run it."""
         from kplan.simulation.start import start
 
-        return start(self.session_for(self.world), self.world)
+        return start(self.session_for(self.objects), self.objects)
 
-    def session_for(self, world: Snapshot) -> Session:
-        """Return a new fork of the session whose listers read the objects of `world`."""
-        session = self.fork(listers=Listers(world))
+    def session_for(self, snapshot: Snapshot) -> Session:
+        """Return a new fork of the session whose listers read the objects of `snapshot`."""
+        session = self.fork(listers=Listers(snapshot))
         session.nominate_from_status(self.pending().rows)
         return session
 
@@ -218,7 +219,7 @@ class Base:
             warnings=tuple(dict.fromkeys((*self.warnings, *added))),
         )
 
-    def with_world(
+    def for_cluster(
         self,
         snapshot: Snapshot,
         additions: Iterable[msgspec.Struct] = (),
@@ -239,7 +240,7 @@ class Base:
 
     def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
         """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
-        return self.with_world(self.snapshot, (*self._additions, *additions), (*self._question_warnings, *warnings))
+        return self.for_cluster(self.snapshot, (*self._additions, *additions), (*self._question_warnings, *warnings))
 
     def _settings(
         self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
@@ -270,9 +271,9 @@ class Base:
 
         Parameters
         ----------
-        not_before : as in `with_world`
+        not_before : as in `for_cluster`
         """
-        other = self.with_world(snapshot, self._additions, self._question_warnings, not_before=not_before)
+        other = self.for_cluster(snapshot, self._additions, self._question_warnings, not_before=not_before)
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
 
@@ -313,7 +314,7 @@ class Base:
 
     @cached_property
     def _all_pending(self) -> QuestionPods:
-        keys = (pod.metadata.key for pod in self.world.pods if not pod.spec.node_name)
+        keys = (pod.metadata.key for pod in self.objects.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         node_of = self.session.cluster.node_of
         return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
@@ -348,9 +349,9 @@ class Base:
         row = self.session.find(key)
         infos = self.session.cluster.pods.infos
         if row is None:
-            if (pod := self.world.pod_by_key.get(key)) and (error := has_ended(pod)):
+            if (pod := self.objects.pod_by_key.get(key)) and (error := has_ended(pod)):
                 raise error
-            raise no_pod(key, [info.key for info in infos], workloads_called(self.world, key))
+            raise no_pod(key, [info.key for info in infos], workloads_called(self.objects, key))
         if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
             raise UsageError(
                 f"pod {key} already runs on node {infos[row].pod.spec.node_name}",

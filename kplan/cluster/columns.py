@@ -24,7 +24,7 @@ _MAX_NEW = 1000
 """Pods are reused one by one if at most this many are new, and at most half of all."""
 
 
-def standing(world: Snapshot, origin: Cluster | None = None) -> Cluster:
+def standing(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
     """Return a cluster with all pods that have not ended.
 
     Parameters
@@ -33,12 +33,12 @@ def standing(world: Snapshot, origin: Cluster | None = None) -> Cluster:
         and pods that are the same objects
     """
     if origin is not None:
-        rows, infos = _reused(world.pods, origin.pods.infos)
+        rows, infos = _reused(snapshot.pods, origin.pods.infos)
         if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
-            return origin.changed(origin.nodes.changed(world.nodes), rows, infos)
-    infos = [PodInfo(pod) for pod in world.pods if pod.status.phase not in _TERMINATED]
+            return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
+    infos = [PodInfo(pod) for pod in snapshot.pods if pod.status.phase not in _TERMINATED]
     infos.sort(key=_BY_NAME)
-    return Cluster.build(NodeTable(world.nodes), infos)
+    return Cluster.build(NodeTable(snapshot.nodes), infos)
 
 
 def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, list[PodInfo]]:

@@ -113,10 +113,10 @@ class _Course:
         rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
         if not rows:
             return
-        world = _world_after(self._base.world, session, self._question, results)
+        snapshot = _snapshot_after(self._base.objects, session, self._question, results)
         there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
-        world = as_waiting(with_objects(world, there), session.cluster.nodes.nodes)
-        adds = self._growth.look(world, session, self._base.now)
+        snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
+        adds = self._growth.look(snapshot, session, self._base.now)
         if adds:
             self._rounds.append(_Round(adds, rows))
 
@@ -156,8 +156,8 @@ def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
                 session.bind(session.add_pod(info), place)
 
 
-def _world_after(
-    world: Snapshot, session: Session, question: QuestionPods, results: dict[int, CycleResult]
+def _snapshot_after(
+    snapshot: Snapshot, session: Session, question: QuestionPods, results: dict[int, CycleResult]
 ) -> Snapshot:
     """Return the cluster after the pods of a question were tried, without other pending pods."""
     cluster, names = session.cluster, session.cluster.nodes.names
@@ -165,7 +165,7 @@ def _world_after(
     tried = [row for row in question.rows if row not in session.refused]
     own = {infos[row].key for row in tried}
     pods: list[Pod] = []
-    for pod in world.pods:
+    for pod in snapshot.pods:
         row = session.find(pod.metadata.key)
         if pod.metadata.key in own or (not pod.spec.node_name and pod.status.phase not in _ENDED):
             continue
@@ -173,7 +173,7 @@ def _world_after(
         if not is_gone or pod.status.phase in _ENDED:
             pods.append(pod)
     pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
-    after = dataclasses.replace(world, pods=tuple(pods))
+    after = dataclasses.replace(snapshot, pods=tuple(pods))
     return with_objects(after, session.reserved_objects())
 
 

@@ -47,7 +47,7 @@ class Growth(msgspec.Struct):
             return None
         return round((self.price_before or 0.0) + sum(prices), 9)
 
-    def look(self, world: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
+    def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
         """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
 
         Parameters
@@ -56,7 +56,7 @@ class Growth(msgspec.Struct):
         """
         self.n_looks += 1
         waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
-        advice = self.advice = self.autoscaler.provision(PreparedCluster(world, session, now + waited))
+        advice = self.advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
         if self.n_looks == 1:
             self.price_before = advice.price_before
         self.warnings |= dict.fromkeys(advice.warnings)
@@ -111,24 +111,24 @@ def growth_of(base: Base) -> Growth | None:
     return None if followed is None else Growth(followed)
 
 
-def as_waiting(world: Snapshot, nodes: Sequence[Node]) -> Snapshot:
+def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
     """Return a cluster as an autoscaler finds it once the scheduler is done.
 
     Parameters
     ----------
     nodes : the nodes as they are by now
     """
-    pods = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in world.pods)
+    pods = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
     now = {node.metadata.name: node for node in nodes}
-    there = {node.metadata.name for node in world.nodes}
-    held = [now[node.metadata.name] for node in world.nodes if node.metadata.name in now]
+    there = {node.metadata.name for node in snapshot.nodes}
+    held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
     held += [node for node in nodes if node.metadata.name not in there]
-    return dataclasses.replace(world, pods=pods, nodes=tuple(map(_with_cordon, held)))
+    return dataclasses.replace(snapshot, pods=pods, nodes=tuple(map(_with_cordon, held)))
 
 
-def with_new(world: Snapshot, adds: Iterable[NewNode]) -> Snapshot:
+def with_new(snapshot: Snapshot, adds: Iterable[NewNode]) -> Snapshot:
     """Return a cluster that also holds new nodes, with all that comes with them."""
-    return with_objects(world, [obj for new in adds for obj in (new.node, *new.daemons, *new.objects)])
+    return with_objects(snapshot, [obj for new in adds for obj in (new.node, *new.daemons, *new.objects)])
 
 
 def _with_cordon(node: Node) -> Node:

@@ -31,22 +31,22 @@ _VERBS = ("filter", "prioritize", "preempt")
 
 
 def unmodelled(
-    world: Snapshot, config: SchedulerConfiguration, extenders: Sequence[Extender]
+    snapshot: Snapshot, config: SchedulerConfiguration, extenders: Sequence[Extender]
 ) -> tuple[InputWarning, ...]:
     """Return the warnings about a cluster and its configuration.
 
     Parameters
     ----------
-    world : the cluster as an API server serves it, with the objects of manifests
+    snapshot : the cluster as an API server serves it, with the objects of manifests
     extenders : the extenders of the configuration that are called
     """
     warnings = [
         *_extenders(config, extenders),
-        *_portworx(world, config),
-        *unmodelled_of(world.pods, config),
+        *_portworx(snapshot, config),
+        *unmodelled_of(snapshot.pods, config),
         *(
             InputWarning(CODE, feature.object, f"{feature.feature}: {feature.message}; the gate is off")
-            for feature in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
+            for feature in (*device_gates.off_gate_features(snapshot), *volume_gates.off_gate_features(snapshot))
             if not config.release.is_on(feature.feature)
         ),
     ]
@@ -64,18 +64,18 @@ def in_whole_groups(make_context: Callable[[], Context]) -> Context:
     return replace(context, warnings=with_whole_groups(context.warnings))
 
 
-def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:
+def _portworx(snapshot: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:
     """Yield a warning that in-tree Portworx volumes count on every node, even if the release would not count them."""
     driver = PLUGIN_BY_NAME[_PORTWORX].driver
     if not config.release.rules.migrates_portworx_by_annotation:
         return
-    limited = [csi_node for csi_node in world.csi_nodes if any(of.name == driver for of in csi_node.spec.drivers)]
+    limited = [csi_node for csi_node in snapshot.csi_nodes if any(of.name == driver for of in csi_node.spec.drivers)]
     unlisted = [
         csi_node
         for csi_node in limited
         if _PORTWORX not in csi_node.metadata.annotations.get(_MIGRATED_PLUGINS, "").split(",")
     ]
-    if unlisted and any(volume.spec.portworx_volume is not None for volume in world.persistent_volumes):
+    if unlisted and any(volume.spec.portworx_volume is not None for volume in snapshot.persistent_volumes):
         message = f"in-tree Portworx volumes count towards its limit of {driver}, and in {config.release.minor} do not"
         yield InputWarning(CODE, f"CSINode/{unlisted[0].metadata.name}", f"CSIMigrationPortworx: {message}")
 

@@ -87,11 +87,11 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
 
 
 def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
-    message, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
-    namespaces = [namespace.metadata.name for namespace in world.namespaces]
+    message, spec, snapshot = session.refused[pod], info.pod.spec, session.listers.snapshot
+    namespaces = [namespace.metadata.name for namespace in snapshot.namespaces]
     if namespaces and info.namespace not in namespaces:
         return c.MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
-    classes = [priority_class.metadata.name for priority_class in world.priority_classes]
+    classes = [priority_class.metadata.name for priority_class in snapshot.priority_classes]
     missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
     if missing and f" {missing} " in f"{message} ":
         return c.Refused(message, missing, nearest(missing, classes))

@@ -125,7 +125,7 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
             break
         to = quantity_text(change.resource, amount)
         pod = variants.with_request(trials.pod, container, change.resource, to)
-        all_fit = _is_within_limit_ranges(trials, pod) and trials.placed(pod, pending, trials.world()) == pending
+        all_fit = _is_within_limit_ranges(trials, pod) and trials.placed(pod, pending, trials.fork()) == pending
         if all_fit:
             low, best = amount, replace(remedy, change=replace(change, to=to), then=None)
         elif best is None:
@@ -187,7 +187,7 @@ def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[
         if split is None or number > _MOST_SMALLER:
             return
         pod, requests = split
-        session = trials.world()
+        session = trials.fork()
         for row in replicas.placed:
             session.evict(row)
         if trials.placed(pod, number, session) == number:
@@ -198,9 +198,9 @@ def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[
 
 def _has_bounds(trials: Trials) -> bool:
     """Return whether the namespace limits the number or the requests of its pods, which trials do not check."""
-    world, namespace = trials.live.listers.snapshot, trials.info.namespace
-    with_quota = any(quota.metadata.namespace == namespace for quota in world.resource_quotas)
-    return with_quota or any(limit_range.metadata.namespace == namespace for limit_range in world.limit_ranges)
+    snapshot, namespace = trials.live.listers.snapshot, trials.info.namespace
+    with_quota = any(quota.metadata.namespace == namespace for quota in snapshot.resource_quotas)
+    return with_quota or any(limit_range.metadata.namespace == namespace for limit_range in snapshot.limit_ranges)
 
 
 def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:

@@ -56,8 +56,8 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
 
 def _cordoned_by_question(trials: Trials) -> set[str]:
     """Return the nodes that are cordoned because the question asks for it: uncordoning them would undo it."""
-    world = trials.live.listers.snapshot
-    return {change.what for change in world.changes if change.change == "cordon"} | trials.live.cordoned
+    snapshot = trials.live.listers.snapshot
+    return {change.what for change in snapshot.changes if change.change == "cordon"} | trials.live.cordoned
 
 
 def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
@@ -105,10 +105,10 @@ def _added(trials: Trials, shape: NodeShape, pod: Pod, *, alone: bool) -> str | 
 
 def _enough_nodes(trials: Trials, shape: NodeShape, pod: Pod, pending: int, *, alone: bool) -> tuple[int, int]:
     """Return how many new nodes the pending replicas need, and how many of the replicas run then."""
-    world = trials.live.listers.snapshot
+    snapshot = trials.live.listers.snapshot
 
     def placed(number: int, pods: int) -> int:
-        return trials.placed(pod, pods, trials.with_nodes(*added_nodes(shape, number, world), alone=alone))
+        return trials.placed(pod, pods, trials.with_nodes(*added_nodes(shape, number, snapshot), alone=alone))
 
     per_node = placed(1, min(pending, _MOST_PER_NODE))
     number = -(-pending // per_node) if per_node else 1

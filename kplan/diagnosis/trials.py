@@ -64,7 +64,7 @@ class Trials:
         """The pod without any change."""
         return self.info.pod
 
-    def world(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
+    def fork(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
         """Return a fork of the session, in which the pod is not nominated to a node."""
         session = self.live.fork(listers, nodes)
         session.nominator.drop(self.row)
@@ -79,22 +79,22 @@ class Trials:
         return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
 
     @cached_property
-    def _same_world(self) -> Session:
-        return self.world()
+    def _unchanged(self) -> Session:
+        return self.fork()
 
     def node_for(self, pod: Pod, session: Session | None = None) -> str | None:
         """Return the node that a pod gets; None for none, and after the last trial that is allowed."""
-        world = self._same_world if session is None else session
-        result = self._decide(world, pod, looks_for_victims=False)
-        return None if result is None or result.row is None else world.cluster.nodes.names[result.row]
+        trial = self._unchanged if session is None else session
+        result = self._decide(trial, pod, looks_for_victims=False)
+        return None if result is None or result.row is None else trial.cluster.nodes.names[result.row]
 
     def victims_of(self, pod: Pod) -> Preempted | None:
         """Return what preemption does for a pod; None where it helps on no node, or only against a budget."""
-        result = self._decide(self._same_world, pod, looks_for_victims=True)
+        result = self._decide(self._unchanged, pod, looks_for_victims=True)
         post_filter = None if result is None else result.post_filter
         if post_filter is None or post_filter.nominated_row is None:
             return None
-        findings, cluster = post_filter.findings, self._same_world.cluster
+        findings, cluster = post_filter.findings, self._unchanged.cluster
         if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
             return None
         budgets = self.budgets
@@ -129,13 +129,13 @@ class Trials:
 
     def by_change(self, remedy: R, pod: Pod) -> R:
         """Return the remedy, and remember its changed pod in `tried`."""
-        self.tried[remedy] = lambda: (pod, self.world())
+        self.tried[remedy] = lambda: (pod, self.fork())
         return remedy
 
     def with_object(self, obj: msgspec.Struct) -> str | None:
         """Return the node that the pod gets when an object is replaced by this one, or added."""
         listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
-        return self.node_for(self.pod, self.world(listers))
+        return self.node_for(self.pod, self.fork(listers))
 
     def uncordoned(self, row: int) -> Session:
         """Return a fork of the session in which a node is uncordoned."""
@@ -144,11 +144,11 @@ class Trials:
         taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
         nodes = [*table.nodes]
         nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
-        return self.world(nodes=NodeTable(nodes))
+        return self.fork(nodes=NodeTable(nodes))
 
     def moved(self, other: int) -> tuple[str, str] | None:
         """Return the node of the pod without another pod, then the node of that one; None unless both get one."""
-        session = self.world()
+        session = self.fork()
         session.evict(other)
         self.left -= 1
         if self.left < 0:

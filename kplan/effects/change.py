@@ -187,7 +187,7 @@ def read_manifests(
 ) -> WrittenManifests:
     """Read manifests, and put objects other than workloads through admission; parameters as for `roll_out`."""
     workloads, objects, warnings = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    admitting, additions = accepted_objects(objects, base.world, base.release.number)
+    admitting, additions = accepted_objects(objects, base.objects, base.release.number)
     return WrittenManifests(
         with_runs(workloads) if run_cron_jobs else workloads, additions, (*warnings, *admitting.warnings)
     )
@@ -211,14 +211,14 @@ def carry_out(
     queue : first work off the scheduling queue, with no other pending pods than its own; None where the scheduler has
         tried all pending pods before
     """
-    world = with_objects(base.world, additions)
-    autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
+    snapshot = with_objects(base.objects, additions)
+    autoscalers = Autoscalers(snapshot.horizontal_pod_autoscalers)
 
     def apply(updates: Updates, decisions: Decisions | None = None) -> ChangePlan:
         if queue is not None:
             course = QueueOpening(base, queue, queue.pods_of(base)).begin()
             return follow(course.simulation, base, updates, rollout, decisions, course=course)
-        simulation = watched(start(base.session_for(world), world), base, world) if additions else begin(base)
+        simulation = watched(start(base.session_for(snapshot), snapshot), base, snapshot) if additions else begin(base)
         add_bounds(simulation, autoscalers, additions)
         return follow(simulation, base, updates, rollout, decisions)
 
@@ -253,7 +253,7 @@ def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Au
             metadata = content["metadata"]
             left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             continue
-        update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
+        update = update_of(target, content, base.objects, autoscalers, is_on=base.release.is_on)
         updates.append(replace(update, obj=base.as_stored(update.obj)))
     return Updates(tuple(updates), tuple(left_out))
 
@@ -273,7 +273,7 @@ def follow(
     ----------
     course : of the scheduling queue in this simulation, which is worked off before
     """
-    applying = Applying(simulation, base.world.nodes, rollout)
+    applying = Applying(simulation, base.objects.nodes, rollout)
     applied: list[Applied] = []
     if decisions is not None and decisions.covers_all:
         decisions.watch_all(simulation)
@@ -312,4 +312,4 @@ def begin(base: Base, random: Random | None = None) -> Simulation:
     ----------
     random : source of random draws, in place of the planner's own
     """
-    return watched(fork(base.at_rest, base.world, random), base)
+    return watched(fork(base.at_rest, base.objects, random), base)

@@ -57,8 +57,8 @@ def drain(
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:
     """Raise NotFoundError for the first name that no node has."""
     for name in nodes:
-        if name not in base.world.node_by_name:
-            raise no_node([name], base.world.node_by_name)
+        if name not in base.objects.node_by_name:
+            raise no_node([name], base.objects.node_by_name)
 
 
 def empty(
@@ -105,9 +105,9 @@ def _at_rest(change: ChangePlan) -> ChangePlan:
 def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
     """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
     gone = frozenset(nodes)
-    left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
-    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
-    other.at_rest = elsewhere(base.at_rest, other.session_for(other.world), other.world)
+    left = tuple(node for node in base.objects.nodes if node.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
+    other.at_rest = elsewhere(base.at_rest, other.session_for(other.objects), other.objects)
     return other
 
 

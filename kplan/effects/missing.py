@@ -33,7 +33,7 @@ def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[I
     ----------
     only : keys of workloads, KIND/NAMESPACE/NAME; None for all
     """
-    lacking = [*_lacking(base.world)] if only is None or only else []
+    lacking = [*_lacking(base.objects)] if only is None or only else []
     if not lacking:
         return ()
     simulation = begin(base)
@@ -75,17 +75,17 @@ def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
     return structs.replace(report, warnings=(*report.warnings, *missing), verdict=verdict)
 
 
-def _lacking(world: Snapshot) -> Iterator[str]:
+def _lacking(snapshot: Snapshot) -> Iterator[str]:
     """Yield the keys of controllers in the snapshot that own fewer pods than they want."""
     pods: Counter[str] = Counter()
-    for pod in world.pods:
+    for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
         if owner is not None and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None:
             pods[object_name(owner.kind, pod.metadata.namespace, owner.name)] += 1
     wanted = [
-        *((f"ReplicaSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.replica_sets),
-        *((f"StatefulSet/{obj.metadata.key}", obj.spec.replicas) for obj in world.stateful_sets),
-        *((f"ReplicationController/{obj.metadata.key}", obj.spec.replicas) for obj in world.replication_controllers),
+        *((f"ReplicaSet/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.replica_sets),
+        *((f"StatefulSet/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.stateful_sets),
+        *((f"ReplicationController/{obj.metadata.key}", obj.spec.replicas) for obj in snapshot.replication_controllers),
     ]
     for key, replicas in wanted:
         if pods[key] < (1 if replicas is None else replicas):

@@ -21,13 +21,13 @@ class Growing:
     Parameters
     ----------
     growth : receives what is added
-    world : the cluster of the simulation at the start, with all applied objects other than workloads
+    snapshot : the cluster of the simulation at the start, with all applied objects other than workloads
     now : its moment, in microseconds since 1970
     """
 
-    def __init__(self, growth: Growth, world: Snapshot, now: int) -> None:
+    def __init__(self, growth: Growth, snapshot: Snapshot, now: int) -> None:
         self.growth = growth
-        self._world, self._now = world, now
+        self._snapshot, self._now = snapshot, now
         self._coming: list[NewNode] = []
         self._seen: object = None
 
@@ -66,13 +66,13 @@ class Growing:
         self._seen = state
         from kplan.effects.settle import snapshot_of
 
-        world = snapshot_of(simulation, self._world)
+        snapshot = snapshot_of(simulation, self._snapshot)
         nodes = simulation.session.cluster.nodes.nodes
-        world = with_new(as_waiting(world, nodes), self._coming)
+        snapshot = with_new(as_waiting(snapshot, nodes), self._coming)
         # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
         now = max(self._now, int(simulation.now * 1_000_000))
-        adds = self.growth.look(world, simulation.session, now)
-        self._world = with_objects(self._world, [obj for new in adds for obj in new.objects])
+        adds = self.growth.look(snapshot, simulation.session, now)
+        self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         return adds
 
 

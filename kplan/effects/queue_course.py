@@ -47,10 +47,10 @@ class QueueOpening:
     """A cluster in which the pods of a question are pending, and nothing has moved yet."""
 
     def __init__(self, base: Base, queue: WorkedOff, question: QuestionPods) -> None:
-        session = base.fork(question, Listers(base.world))
+        session = base.fork(question, Listers(base.objects))
         session.nominate_from_status(question.rows)
         self._base, self._queue, self._question = base, queue, question
-        self._simulation = start(session, base.world, tries_pending=False)
+        self._simulation = start(session, base.objects, tries_pending=False)
 
     def begin(self, random: Random | None = None, *, draws_turns: bool = False) -> QueueCourse:
         """Begin a course in a fork.
@@ -60,7 +60,7 @@ class QueueOpening:
         random : source of random draws, in place of the planner's own
         draws_turns : equal pods are scheduled in random order
         """
-        simulation = fork(self._simulation, self._base.world, random)
+        simulation = fork(self._simulation, self._base.objects, random)
         simulation.replaces_preempted = self._queue.recreate
         if draws_turns and random is not None:
             simulation.draw_turns(random)

@@ -92,7 +92,7 @@ class Followed(NamedTuple):
 def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
     """Return a simulation of a changed cluster for its controllers alone: no pending pod is queued."""
     other = base.with_snapshot(snapshot)
-    return start(other.session_for(other.world), other.world, tries_pending=False)
+    return start(other.session_for(other.objects), other.objects, tries_pending=False)
 
 
 def settled(base: Base, *, retries: bool = False) -> Followed:
@@ -164,11 +164,11 @@ def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas:
     return contents
 
 
-def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning]:
+def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarning]:
     """Yield warnings about pods whose volumes or devices are missing from the snapshot of a settled cluster."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
-    claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in world.persistent_volume_claims}
+    claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.persistent_volume_claims}
     infos = simulation.session.cluster.pods.infos
     unnamed = frozenset().union(*(reserved.unnamed for reserved in _reserved_objects(simulation)))
     for row, observed in simulation.pods.items():
@@ -217,12 +217,12 @@ def _has_its_pod(obj: Any, uids: Collection[str]) -> bool:
     return owner is None or owner.kind != "Pod" or owner.uid in uids
 
 
-def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
+def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
     """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
     Parameters
     ----------
-    leaving : pods of `world` that are being deleted, which stay unless a new pod has their name
+    leaving : pods of `snapshot` that are being deleted, which stay unless a new pod has their name
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
@@ -238,7 +238,7 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
         stored = _with_index_failures(_owned(infos[pod.row].pod, owner), pod, owner)
         return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 
-    for pod in world.pods:
+    for pod in snapshot.pods:
         if pod.status.phase in _ENDED:
             pods.append(pod)
         elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
@@ -247,17 +247,17 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
             pods.append(pod)
     pods += map(standing, standing_pods.values())
     listers = simulation.session.listers
-    known = {(claim.metadata.namespace, claim.metadata.name) for claim in world.persistent_volume_claims}
+    known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
     device_claims = (*listers.snapshot.resource_claims, *listers.device_claims)
-    there = {(claim.metadata.namespace, claim.metadata.name) for claim in world.resource_claims}
+    there = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.resource_claims}
     added += [
         claim
         for claim in device_claims
         if (claim.metadata.namespace, claim.metadata.name) not in there and _has_its_pod(claim, uids)
     ]
-    left = _without_deleted_claims(world, listers.persistent_volume_claims)
+    left = _without_deleted_claims(snapshot, listers.persistent_volume_claims)
     after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(
         after,
@@ -267,28 +267,28 @@ def snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] 
     )
 
 
-def _without_deleted_claims(world: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
+def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
     """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
     gone = {
         (claim.metadata.namespace, claim.metadata.name): claim
-        for claim in world.persistent_volume_claims
+        for claim in snapshot.persistent_volume_claims
         if (claim.metadata.namespace, claim.metadata.name) not in claims
     }
     if not gone:
-        return world
+        return snapshot
     names = {claim.spec.volume_name for claim in gone.values()}
     return dataclasses.replace(
-        world,
+        snapshot,
         persistent_volume_claims=tuple(
             claim
-            for claim in world.persistent_volume_claims
+            for claim in snapshot.persistent_volume_claims
             if (claim.metadata.namespace, claim.metadata.name) not in gone
         ),
         persistent_volumes=tuple(
             replace(volume, status=replace(volume.status, phase="Released"))
             if volume.metadata.name in names
             else volume
-            for volume in world.persistent_volumes
+            for volume in snapshot.persistent_volumes
         ),
     )
 

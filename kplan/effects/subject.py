@@ -110,5 +110,5 @@ def loaded_subject(
     manifests = started(manifests, run_cronjobs=run_cron_jobs)
     keeps_groups = base.release.is_on(WORKLOAD_GATE)
     incoming = admit_manifests(manifests, base.snapshot, minor=base.release.number, keeps_groups=keeps_groups)
-    base = base.with_world(base.snapshot, incoming.objects, incoming.warnings)
+    base = base.for_cluster(base.snapshot, incoming.objects, incoming.warnings)
     return Subject(base, [*incoming.pods, *pods], manifests, bool(pods), replicas, run_cron_jobs)

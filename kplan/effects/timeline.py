@@ -151,7 +151,7 @@ def durations_for(
                 raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
             if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
                 raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
-    learned = learn(base.world)
+    learned = learn(base.objects)
     return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)
 
 
@@ -195,14 +195,14 @@ class _Course:
     ) -> None:
         self._base = base
         additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
-        self._world = with_objects(base.world, additions)
-        session = base.session_for(self._world)
-        self._simulation = watched(start_simulation(session, self._world, durations), base, self._world)
+        self._snapshot = with_objects(base.objects, additions)
+        session = base.session_for(self._snapshot)
+        self._simulation = watched(start_simulation(session, self._snapshot, durations), base, self._snapshot)
         self._decisions = decisions
         if decisions is not None and decisions.covers_all:
             decisions.watch_all(self._simulation)
-        self._applying = Applying(self._simulation, base.world.nodes, rollout)
-        self._autoscalers = Autoscalers(self._world.horizontal_pod_autoscalers)
+        self._applying = Applying(self._simulation, base.objects.nodes, rollout)
+        self._autoscalers = Autoscalers(self._snapshot.horizontal_pod_autoscalers)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
         self._drains: list[TimedDrain] = []
@@ -225,15 +225,15 @@ class _Course:
 
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
-        simulation, world, base = self._simulation, self._world, self._base
+        simulation, snapshot, base = self._simulation, self._snapshot, self._base
         applied = [
             convert(dict(workload.content), CronJob)
             for step in self._steps
             for workload in (step.workloads if isinstance(step, Apply) else ())
             if workload.type is CronJob
         ]
-        cron_jobs = with_objects(world, applied).cron_jobs
-        CronJobs(simulation, cron_jobs, world.jobs, base.as_stored, simulation.now + seconds)
+        cron_jobs = with_objects(snapshot, applied).cron_jobs
+        CronJobs(simulation, cron_jobs, snapshot.jobs, base.as_stored, simulation.now + seconds)
         self._runs_cron_jobs = True
 
     def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
@@ -273,7 +273,7 @@ class _Course:
             self._left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             return
         base = self._base
-        update = update_of(target, content, self._world, self._autoscalers, is_on=base.release.is_on)
+        update = update_of(target, content, self._snapshot, self._autoscalers, is_on=base.release.is_on)
         update = msgspec.structs.replace(update, obj=base.as_stored(update.obj))
         applied = self._applying.apply(update)
         self._applied.append(applied)
@@ -281,7 +281,7 @@ class _Course:
         if decisions is not None and not decisions.covers_all and applied.change is Change.NEW:
             decisions.watch(self._simulation, applied)
         if not update.refused:
-            self._world = _with_update(self._world, update)
+            self._snapshot = _with_update(self._snapshot, update)
 
 
 def _drained(at: float, change: Mapping[str, Any]) -> Drained:
@@ -309,9 +309,9 @@ def _at(change: Mapping[str, Any]) -> float:
     return float(at)
 
 
-def _with_update(world: Snapshot, update: Update) -> Snapshot:
+def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
     """Return the cluster's objects after a manifest was applied, so that a later one is compared with it."""
-    former = update.content if update.is_new else whole_object(world, update.key)
+    former = update.content if update.is_new else whole_object(snapshot, update.key)
     whole = {**(former or {}), "spec": dict(update.spec)}
-    wholes = {**world.whole, update.key: whole} if update.is_whole else world.whole
-    return dataclasses.replace(with_objects(world, [update.obj]), whole=wholes)
+    wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
+    return dataclasses.replace(with_objects(snapshot, [update.obj]), whole=wholes)

@@ -40,7 +40,7 @@ def with_remedies(base: Base, again: Again, obstacles: Sequence[Obstacle]) -> tu
 
 def _that_help(base: Base, again: Again, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
     budget = next(
-        (budget for budget in base.world.pod_disruption_budgets if budget.metadata.key == at_rest.name),
+        (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name),
         None,
     )
     if budget is None:
@@ -86,7 +86,7 @@ def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
 def _changed_budget(base: Base, budget: PodDisruptionBudget, old: str, to: str) -> tuple[r.Remedy, Base]:
     name = f"{budget.metadata.namespace}/{budget.metadata.name}"
     remedy = r.ChangeBudget(change=r.BudgetChange(budget=name, old=old, to=to), then=None)
-    return remedy, base.with_snapshot(with_objects(base.world, [budget]))
+    return remedy, base.with_snapshot(with_objects(base.objects, [budget]))
 
 
 def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tuple[r.Remedy, Base]]:

@@ -9,16 +9,16 @@ from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 
 
-def watched(simulation: Simulation, base: Base, world: Snapshot | None = None) -> Simulation:
+def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:
     """Return the simulation, with its steps reported to the planner's progress callback, and its autoscaler's nodes.
 
     Parameters
     ----------
-    world : the cluster of the simulation; None for the planner's
+    snapshot : the cluster of the simulation; None for the planner's
     """
     growth = growth_of(base)
     if growth is not None:
-        simulation.provisioner = Growing(growth, base.world if world is None else world, base.now)
+        simulation.provisioner = Growing(growth, base.objects if snapshot is None else snapshot, base.now)
     report = base.on_progress
     if report is not None:
         simulation.on_step = lambda done: report(done, None)

@@ -60,7 +60,7 @@ def rolled_out(
     ----------
     queue : is worked off before; as for `carry_out`
     """
-    updates = updates_of(base, workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
+    updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
     names = tuple(update.key for update in updates.all)
     return _prepared(
         base,

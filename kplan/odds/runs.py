@@ -157,7 +157,7 @@ def _parts(branches: Sequence[Branch]) -> list[tuple[Branch, ...]]:
 
 def zones_of(base: Base) -> Mapping[str, str]:
     """Return the zone of every node that has one."""
-    labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.world.node_by_name.items())
+    labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
     return {name: zone for name, zone in labels if zone}
 
 

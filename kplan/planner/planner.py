@@ -103,9 +103,9 @@ class Planner(RoomQuestions, OddsQuestions):
 
         minor = self.release.number
         loaded = load_manifests(
-            listed(manifests), snapshot=self.world, namespace=namespace, validate=validate, minor=minor
+            listed(manifests), snapshot=self.objects, namespace=namespace, validate=validate, minor=minor
         )
-        return list(stored_pods(loaded, self.world, minor=minor).pods)
+        return list(stored_pods(loaded, self.objects, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the given order on a private copy of the cluster.

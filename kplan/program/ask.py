@@ -59,7 +59,7 @@ def ask(
     if len(questions) > 1:
         _check_formats(formats, output)
     planner = prepare(None, cluster, scheduler, verbosity).base
-    settings = following.settings_for(planner.world)
+    settings = following.settings_for(planner.objects)
     if settings is not None:
         planner = followed_by(planner, settings)
     with busy("answering", quiet=verbosity.quiet) as tell:

@@ -27,19 +27,19 @@ class Learned(msgspec.Struct, frozen=True):
     run: Mapping[str, Duration] = {}
 
 
-def learn(world: Snapshot) -> Learned:
+def learn(snapshot: Snapshot) -> Learned:
     """Return how long the pods of each workload take to be ready, and those of jobs to be done."""
     starts: defaultdict[str, list[float]] = defaultdict(list)
     runs: defaultdict[str, list[float]] = defaultdict(list)
-    workload_of = _Workloads(world)
-    for pod in world.pods:
+    workload_of = _Workloads(snapshot)
+    for pod in snapshot.pods:
         workload = workload_of.of(pod)
         if workload is None or len(starts[workload]) >= MAX_SAMPLES:
             continue
         starts[workload] += _start_of(pod)
         for name in workload_of.with_parent(workload):
             runs[name] += _run_of(pod)
-    for job in world.jobs:
+    for job in snapshot.jobs:
         key = f"Job/{job.metadata.key}"
         if not runs[key]:
             for name in workload_of.with_parent(key):
@@ -62,10 +62,10 @@ def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
 class _Workloads:
     """Finds the workload that a user knows."""
 
-    def __init__(self, world: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._parents = {
             f"{kind}/{obj.metadata.key}": object_name(owner.kind, obj.metadata.namespace, owner.name)
-            for kind, objects in (("ReplicaSet", world.replica_sets), ("Job", world.jobs))
+            for kind, objects in (("ReplicaSet", snapshot.replica_sets), ("Job", snapshot.jobs))
             for obj in objects
             if (owner := controller_of(obj.metadata)) is not None
         }

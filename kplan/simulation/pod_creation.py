@@ -44,17 +44,17 @@ class PodMaker:
 
     Parameters
     ----------
-    world : the cluster before the first pod is created
+    snapshot : the cluster before the first pod is created
     listers : receives the claims that are created for pods
     minor : minor version of the API server, such as 36
     """
 
-    def __init__(self, world: Snapshot, listers: Listers, minor: int) -> None:
-        self._world = world
+    def __init__(self, snapshot: Snapshot, listers: Listers, minor: int) -> None:
+        self._snapshot = snapshot
         self._listers = listers
-        self._admitter = Admitter(world, minor=minor)
-        self._set_claims = SetClaims(world, listers, self._admitter)
-        self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
+        self._admitter = Admitter(snapshot, minor=minor)
+        self._set_claims = SetClaims(snapshot, listers, self._admitter)
+        self._has_quota = {quota.metadata.namespace for quota in snapshot.resource_quotas}
         self._used_names: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
@@ -226,7 +226,7 @@ class PodMaker:
         while True:
             name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
             key = f"{owner.ref.namespace}/{name}"
-            if key not in self._used_names and key not in self._world.pod_by_key:
+            if key not in self._used_names and key not in self._snapshot.pod_by_key:
                 self._used_names.add(key)
                 return name
 
@@ -247,7 +247,7 @@ class PodMaker:
         claims = self._listers.persistent_volume_claims
         if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
             return pod
-        pod, generated = generated_claims(pod, self._world)
+        pod, generated = generated_claims(pod, self._snapshot)
         for obj in generated:
             metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
             if isinstance(obj, PersistentVolumeClaim):

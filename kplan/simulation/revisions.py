@@ -38,11 +38,11 @@ class Revision(msgspec.Struct, frozen=True):
 class Revisions:
     """The revisions of a snapshot, by the workloads that have them."""
 
-    def __init__(self, world: Snapshot) -> None:
-        self._world = world
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._owned: dict[tuple[str, str, str], list[ControllerRevision]] = {}  #: by kind, namespace, name of owners
         self._orphans: dict[str, list[ControllerRevision]] = {}  #: by namespace
-        for obj in world.controller_revisions:
+        for obj in snapshot.controller_revisions:
             owner, namespace = controller_of(obj.metadata), obj.metadata.namespace
             if owner is None:
                 self._orphans.setdefault(namespace, []).append(obj)
@@ -61,7 +61,7 @@ class Revisions:
     def _revision(self, kind: str, obj: ControllerRevision) -> Revision:
         metadata = obj.metadata
         name = metadata.labels.get(REVISION_LABEL, metadata.name) if kind == "DaemonSet" else metadata.name
-        whole = whole_object(self._world, object_name("ControllerRevision", metadata.namespace, metadata.name))
+        whole = whole_object(self._snapshot, object_name("ControllerRevision", metadata.namespace, metadata.name))
         return Revision(name, obj.data.spec.template, None if whole is None else _template_in(whole))
 
 

@@ -39,8 +39,8 @@ class SetClaims:
     admitter : counts them in quotas
     """
 
-    def __init__(self, world: Snapshot, listers: Listers, admitter: Admitter) -> None:
-        self._world = world
+    def __init__(self, snapshot: Snapshot, listers: Listers, admitter: Admitter) -> None:
+        self._snapshot = snapshot
         self._claims = listers.persistent_volume_claims
         self._admitter = admitter
         self._numbers = count(1)
@@ -50,14 +50,14 @@ class SetClaims:
 
     def mounted(self, stateful_set: StatefulSet, pod: Pod) -> Pod:
         """Return a pod with its claims as volumes, whether they exist or not."""
-        return stateful_claims(stateful_set, pod, self._world, self._claims)[0]
+        return stateful_claims(stateful_set, pod, self._snapshot, self._claims)[0]
 
     def create(self, stateful_set: StatefulSet, pod: Pod) -> str:
         """Create the claims of a pod that do not exist yet; return why it cannot be created, "" where it can.
 
         Claims that the API server accepts stay, whatever becomes of the others and of the pod.
         """
-        pod, missing = stateful_claims(stateful_set, pod, self._world, self._claims)
+        pod, missing = stateful_claims(stateful_set, pod, self._snapshot, self._claims)
         problems = [self._create(claim) for claim in missing]
         for volume in pod.spec.volumes:
             source = volume.persistent_volume_claim

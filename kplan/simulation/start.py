@@ -28,23 +28,23 @@ QUIET = 3.25
 
 
 def start(
-    session: Session, world: Snapshot, durations: Durations | None = None, *, tries_pending: bool = True
+    session: Session, snapshot: Snapshot, durations: Durations | None = None, *, tries_pending: bool = True
 ) -> Simulation:
     """Return a simulation of a cluster.
 
     Parameters
     ----------
     session : a fork of its own, with listers of its own
-    world : the cluster of the session, with all applied objects other than workloads
+    snapshot : the cluster of the session, with all applied objects other than workloads
     durations : how long pods take; None for a simulation without a clock
     tries_pending : as for `Simulation.take_in`
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
-    workloads = _workloads(world, session.config.release.is_on)
+    workloads = _workloads(snapshot, session.config.release.is_on)
     workloads.name_revisions(infos)
     names = session.cluster.nodes.names
-    versions = world.versions
+    versions = snapshot.versions
     known: list[tuple[ObservedPod, PodInfo]] = []
     for row in range(n_pods):
         info, place = infos[row], session.cluster.node_of[row]
@@ -54,18 +54,18 @@ def start(
         known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda entry: entry[0].order)
     members = [workloads.give(pod, info) for pod, info in known]
-    maker = PodMaker(world, session.listers, session.config.release.number)
-    disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
-    simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
+    maker = PodMaker(snapshot, session.listers, session.config.release.number)
+    disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
+    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members))
     simulation.take_in(members, tries_pending=tries_pending)
     if durations is None:
         simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
     else:
-        simulation.begin_clock(durations, is_time_known=world.taken_at is not None)
+        simulation.begin_clock(durations, is_time_known=snapshot.taken_at is not None)
     return simulation
 
 
-def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) -> Simulation:
+def fork(simulation: Simulation, snapshot: Snapshot, random: Random | None = None) -> Simulation:
     """Return a copy of a simulation in which nothing has moved yet, on a session of its own.
 
     Parameters
@@ -74,19 +74,19 @@ def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) 
     """
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers, random=random)
-    return simulation.fork(session, PodMaker(world, listers, session.config.release.number))
+    return simulation.fork(session, PodMaker(snapshot, listers, session.config.release.number))
 
 
-def elsewhere(simulation: Simulation, session: Session, world: Snapshot) -> Simulation:
+def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> Simulation:
     """Return a copy of a simulation in which nothing has moved yet, with only some of the nodes.
 
     Parameters
     ----------
     session : a fork of its own, of those nodes, with listers of its own
     """
-    forked = simulation.fork(session, PodMaker(world, session.listers, session.config.release.number))
+    forked = simulation.fork(session, PodMaker(snapshot, session.listers, session.config.release.number))
     there = session.cluster.nodes.row_of
-    for daemon_set in world.daemon_sets:
+    for daemon_set in snapshot.daemon_sets:
         metadata = daemon_set.metadata
         owner = forked.workloads.owner(f"DaemonSet/{metadata.namespace}/{metadata.name}")
         if isinstance(owner, DaemonSetState):
@@ -98,31 +98,31 @@ def elsewhere(simulation: Simulation, session: Session, world: Snapshot) -> Simu
     return forked
 
 
-def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:
+def _now(snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:
     """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it."""
-    if world.taken_at is not None:
+    if snapshot.taken_at is not None:
         try:
-            return to_micros(world.taken_at) / 1e6
+            return to_micros(snapshot.taken_at) / 1e6
         except ValueError:
             pass
     times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
     return latest(times) + QUIET
 
 
-def _workloads(world: Snapshot, is_on: IsOn) -> Workloads:
-    workloads = Workloads(Templates(whole_specs(world)), is_on, Revisions(world))
-    for deployment in world.deployments:
+def _workloads(snapshot: Snapshot, is_on: IsOn) -> Workloads:
+    workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
+    for deployment in snapshot.deployments:
         workloads.add_deployment(deployment)
     for replica_set in sorted(
-        world.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
+        snapshot.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
     ):
         workloads.add_replica_set(replica_set)
-    for controller in world.replication_controllers:
+    for controller in snapshot.replication_controllers:
         workloads.add_replication_controller(controller)
-    for stateful_set in world.stateful_sets:
+    for stateful_set in snapshot.stateful_sets:
         workloads.add_stateful_set(stateful_set)
-    for daemon_set in world.daemon_sets:
-        workloads.add_daemon_set(daemon_set, world.nodes)
-    for job in world.jobs:
+    for daemon_set in snapshot.daemon_sets:
+        workloads.add_daemon_set(daemon_set, snapshot.nodes)
+    for job in snapshot.jobs:
         workloads.add_job(job)
     return workloads

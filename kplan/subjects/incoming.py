@@ -68,14 +68,14 @@ def admit_manifests(
         With every pod manifest that is invalid, with file, document, line and JSON path.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
-    world = with_objects(snapshot, objects)
+    combined = with_objects(snapshot, objects)
     pods = []
     for manifest_pod in manifests.pods:
         admitted = admitting.admit(manifest_pod)
         pod = with_uid(admitted.pod)
         if pod.spec.scheduling_group is not None and not keeps_groups:
             pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=None))
-        pod, claims = generated_claims(pod, world)
+        pod, claims = generated_claims(pod, combined)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         pods.append(IncomingPod(pod, origin_of(manifest_pod.workload), admitted.rejected or "", manifest_pod.more))
     if wrong := [*admitting.problems, *admitting.uncountable]:

@@ -27,7 +27,7 @@ class Named(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def object_named(text: str, namespace: str, world: Snapshot) -> Named:
+def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
     """Return the pod or the workload that a text names.
 
     A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists.
@@ -42,7 +42,7 @@ def object_named(text: str, namespace: str, world: Snapshot) -> Named:
         When the text names neither.
     """
     namespace = namespace or DEFAULT_NAMESPACE
-    if text in world.pod_by_key:
+    if text in snapshot.pod_by_key:
         return Named(_POD, *PodKey.parse(text))
     first, *rest = text.split("/")
     kind = kind_named(first) if rest else ""
@@ -57,16 +57,16 @@ def object_named(text: str, namespace: str, world: Snapshot) -> Named:
     return Named(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 
-def workloads_named(what: Sequence[str], namespace: str, world: Snapshot) -> set[str]:
+def workloads_named(what: Sequence[str], namespace: str, snapshot: Snapshot) -> set[str]:
     """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
-    named = (object_named(text, namespace, world) for text in what)
+    named = (object_named(text, namespace, snapshot) for text in what)
     return {object_name(*meant) for meant in named if meant.kind != _POD}
 
 
-def pods_named(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
+def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the pods that texts name, as NAMESPACE/NAME, none twice; parameters and errors as `object_named`."""
     keys: list[str] = []
     for text in names:
-        named = object_named(text, namespace, world)
-        keys += [named.key] if named.kind == _POD else pods_of(world, *named)
+        named = object_named(text, namespace, snapshot)
+        keys += [named.key] if named.kind == _POD else pods_of(snapshot, *named)
     return list(dict.fromkeys(keys))

@@ -61,7 +61,7 @@ def measure() -> dict[str, float]:
     seconds.append(time.process_time() - started)
 
     planner = _planner(1000, 20000, [deployment(f"web-{index}", 60) for index in range(250)])
-    names = list(planner.world.node_by_name)[:N_DRAINED]
+    names = list(planner.objects.node_by_name)[:N_DRAINED]
     started = time.process_time()
     InTurn(question=Drain(tuple(names))).answer(planner)
     seconds.append((time.process_time() - started) * 1000 / N_DRAINED)

@@ -108,7 +108,7 @@ def test_what_is_said_holds_when_it_is_checked_plainly(
     places = [names[row] for _, row in course]
     groups: dict[str, set[str]] = {}
     for name in names:
-        groups.setdefault(planner.world.node_by_name[name].metadata.labels[ZONE] if zones else name, set()).add(name)
+        groups.setdefault(planner.objects.node_by_name[name].metadata.labels[ZONE] if zones else name, set()).add(name)
 
     def holds(number: int) -> bool:
         return all(plainly_holds(objects, made, places[:number], lost) for lost in groups.values())

@@ -131,7 +131,7 @@ def test_what_goes_is_the_same_without_placing_in_a_copy_first(
     assert quick.freed == plain.freed
     assert [stay.name for stay in quick.stays] == [stay.name for stay in plain.stays]
     assert quick.usage == plain.usage
-    assert len(quick.freed) + len(quick.stays) == len(planner.world.nodes)
+    assert len(quick.freed) + len(quick.stays) == len(planner.objects.nodes)
     if quick.freed:
         rest = planner.drain([freed.name for freed in quick.freed[:1]])
         assert not rest.blocked

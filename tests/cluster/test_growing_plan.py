@@ -30,7 +30,7 @@ def test_a_pod_that_fits_nowhere_goes_to_a_new_node(planner: kplan.Planner) -> N
     (placement,) = report.placements
     assert (placement.outcome, placement.node) == ("Scheduled", "general-new-1")
     assert placement.new_node.pool == "general"
-    assert placement.nodes_count == len(planner.world.nodes) + 1
+    assert placement.nodes_count == len(planner.objects.nodes) + 1
     assert [node.name for node in report.nodes.added] == ["general-new-1"]
     assert report.nodes.added[0].pods == ("shop/big",)
     assert report.nodes.price.after > report.nodes.price.before
@@ -39,7 +39,7 @@ def test_a_pod_that_fits_nowhere_goes_to_a_new_node(planner: kplan.Planner) -> N
 
 def test_a_pod_that_fits_needs_no_new_node(planner: kplan.Planner) -> None:
     report = place_in_order(planner, [pod("small", "100m")]).report(fail_on=["new-nodes"])
-    assert report.placements[0].node in planner.world.node_by_name
+    assert report.placements[0].node in planner.objects.node_by_name
     assert report.nodes.added == ()
     assert not report.verdict.failed
 
@@ -56,8 +56,8 @@ def test_explanations_of_both_tries_can_be_read_again(planner: kplan.Planner) ->
     plan = place_in_order(planner, [pod("big", "7"), pod("small", "100m")])
     big, small = plan.placements
     assert big.feasible_nodes == ("general-new-1",)
-    assert len(big.rejections) == len(planner.world.nodes)
-    assert len(small.rejections) + len(small.feasible_nodes) == len(planner.world.nodes)
+    assert len(big.rejections) == len(planner.objects.nodes)
+    assert len(small.rejections) + len(small.feasible_nodes) == len(planner.objects.nodes)
 
 
 def test_what_no_pool_helps_is_told_beside_the_words_of_the_scheduler(planner: kplan.Planner) -> None:

@@ -56,7 +56,7 @@ def test_gates_stay_as_they_were_set() -> None:
     config = kplan.load_scheduler_config(None, kubernetes="1.34", feature_gates=gates)
 
     assert dict(kplan.Planner(on(None), config).release.switched) == gates
-    assert kplan.Planner(on(None), config).with_world(on("v1.35.0")).release == config.release
+    assert kplan.Planner(on(None), config).for_cluster(on("v1.35.0")).release == config.release
 
 
 def test_equal_nodes_are_taken_as_the_rule_says() -> None:

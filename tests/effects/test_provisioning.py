@@ -115,7 +115,7 @@ def test_with_a_clock_a_new_node_takes_its_time() -> None:
 
 def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -> None:
     planner = planner_of()
-    change = planner.drain([node.metadata.name for node in planner.world.nodes])
+    change = planner.drain([node.metadata.name for node in planner.objects.nodes])
     pending = {f"{pod.namespace}/{pod.name}" for pod in change.after if pod.node is None}
     assert pending == {"shop/train-6d-1"}
     assert not change.growth.is_stopped

@@ -70,7 +70,7 @@ def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
     plan = planner(scenario, [*scenario["objects"], *replicas]).plan([key(replica) for replica in replicas])
 
     asking = planner(scenario, [*scenario["objects"], *replicas])
-    template = Template("replicas", (PodInfo(asking.world.pod_by_key[key(replicas[0])]),))
+    template = Template("replicas", (PodInfo(asking.objects.pod_by_key[key(replicas[0])]),))
     found = asking.capacity([template], limit=n)
 
     fitting = list(itertools.takewhile(lambda placement: placement.node is not None, plan.placements))

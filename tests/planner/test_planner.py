@@ -90,7 +90,7 @@ def test_a_queue_holds_each_pod_once():
 
 def test_another_world_is_asked_in_the_same_way():
     asking = planner(WORLD, sampling="as-configured", start_index=1, seed=4)
-    other = asking.with_world(kplan.load_snapshot(WORLD[:1]))
+    other = asking.for_cluster(kplan.load_snapshot(WORLD[:1]))
 
     assert (other.options, other.config, other.extenders) == (asking.options, asking.config, asking.extenders)
     assert other.session.cluster.nodes.names == ["a"]

@@ -118,7 +118,7 @@ def test_a_plugin_that_no_profile_enables_has_no_say() -> None:
 
 def test_another_release_and_a_changed_world_keep_the_plugin() -> None:
     asked = planner(configuration("TeamNodes", args={"favourite": "c"}), TeamNodes, kubernetes="1.34")
-    changed = asked.with_world(kplan.load_snapshot(NODES[1:]))
+    changed = asked.for_cluster(kplan.load_snapshot(NODES[1:]))
     assert (asked.place(pod("red")).node, changed.place(pod("red")).node) == ("c", "c")
     assert changed.place(pod("blue")).node == "b"
 

@@ -34,7 +34,7 @@ def owner(kind: str, name: str, **spec: Any) -> Object:
 
 def disruptions(*objects: Object) -> tuple[Disruptions, dict[str, ObservedPod]]:
     base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
-    simulation = start(base.session_for(base.world), base.world)
+    simulation = start(base.session_for(base.objects), base.objects)
     return simulation.disruptions, {each.name: each for each in simulation.pods.values()}
 
 

@@ -50,8 +50,8 @@ def test_their_room_is_free_when_something_moves() -> None:
 def test_scaled_on_paper_they_are_still_there() -> None:
     base = kplan.Planner(kplan.load_snapshot(cluster())).changed(scale=["deployment/web=4"])
 
-    assert "default/web-h1-old" in base.world.pod_by_key
-    assert len(base.world.pods) == 5
+    assert "default/web-h1-old" in base.objects.pod_by_key
+    assert len(base.objects.pods) == 5
 
 
 def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
@@ -70,5 +70,5 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
     wanted["spec"]["podManagementPolicy"] = "Parallel"
     base = kplan.Planner(kplan.load_snapshot([node("n0"), wanted, pod])).changed(scale=["statefulset/db=3"])
 
-    assert sorted(each.metadata.name for each in base.world.pods) == ["db-0", "db-1", "db-2"]
-    assert base.world.pod_by_key["default/db-1"].metadata.uid != "old"
+    assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
+    assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"

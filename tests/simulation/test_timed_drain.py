@@ -58,7 +58,7 @@ def test_the_next_node_waits_until_one_is_empty() -> None:
 
 def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node() -> None:
     planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
-    surge = [name for name in planner.world.node_by_name if name not in NODES]
+    surge = [name for name in planner.objects.node_by_name if name not in NODES]
 
     plan = _drain(planner, *NODES, upgrade=Upgrade(surge=surge, node_start=60.0))
 

@@ -107,9 +107,9 @@ def test_nodes_are_lost_as_if_they_had_never_been_looked_at(gone: list[str]) -> 
 
     shared = base.drain(gone, lost=True)
 
-    left = tuple(each for each in base.world.nodes if each.metadata.name not in gone)
-    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
-    anew = lose(start(other.session_for(other.world), other.world), other, gone)
+    left = tuple(each for each in base.objects.nodes if each.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
+    anew = lose(start(other.session_for(other.objects), other.objects), other, gone)
     assert (list(shared.steps), shared.after) == (list(anew.steps), anew.after)
     assert any(step.event is StepEvent.CREATED for step in shared.steps)
 

@@ -161,7 +161,7 @@ CLASSES = [
 
 def _claims(cluster: list[Object], *manifests: Object) -> dict[str, str | None]:
     _, planner = plan(cluster, *manifests)
-    return {claim.metadata.name: claim.spec.storage_class_name for claim in planner.world.persistent_volume_claims}
+    return {claim.metadata.name: claim.spec.storage_class_name for claim in planner.objects.persistent_volume_claims}
 
 
 def test_claims_without_a_class_get_the_default_one() -> None:
@@ -198,8 +198,8 @@ def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
 
     _, planner = plan(cluster, pod("p", "1"), _claim(), {**budget, "spec": {"selector": {"matchLabels": {"app": "x"}}}})
 
-    (claim,) = planner.world.persistent_volume_claims
-    (held,) = planner.world.pod_disruption_budgets
+    (claim,) = planner.objects.persistent_volume_claims
+    (held,) = planner.objects.pod_disruption_budgets
     assert claim.spec.volume_name == "disk"
     assert held.status.disruptions_allowed == 1
     assert held.spec.selector is not None

@@ -28,7 +28,7 @@ def vpa(name: str, *, mode: str = "Auto", container: str = "c", **target: str) -
 def requests(planner: Planner) -> dict[str, tuple[str, str]]:
     return {
         pod.metadata.name: (str(pod.spec.containers[0].resources.requests["cpu"]), pod.spec.node_name)
-        for pod in planner.world.pods
+        for pod in planner.objects.pods
     }
 
 
@@ -37,7 +37,7 @@ def test_templates_and_pods_take_what_is_recommended() -> None:
     after = planner.changed(recommendations=["vpa"])
 
     assert requests(after) == {"web-abc-0": ("500m", "a"), "web-abc-1": ("500m", "")}
-    assert after.world.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
+    assert after.objects.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
     (note,) = after.snapshot.changes
     assert (note.change, note.what, note.objects) == ("resize", "vpa", ("Deployment/default/web",))
     assert after.plan_queue().changes[0].to_node == "a"
@@ -60,7 +60,7 @@ def test_a_workload_that_an_operator_made_takes_what_is_recommended_for_it() -> 
     after = planner_of(node("a"), objects, vpa("web", cpu="500m")).changed(recommendations=["vpa"])
 
     assert requests(after) == {"web-abc-0": ("500m", "a")}
-    assert after.world.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
+    assert after.objects.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
     assert after.snapshot.changes[0].objects == ("Deployment/default/web",)
 
 
@@ -107,7 +107,7 @@ def test_a_report_of_krr_is_read(tmp_path: Path) -> None:
     file.write_text(json.dumps(krr(cpu=0.2503, memory=268435456.0)))
     after = planner_of(node("a"), deployment("web", "2", ("a",))).changed(recommendations=[str(file)])
 
-    container = after.world.pods[0].spec.containers[0]
+    container = after.objects.pods[0].spec.containers[0]
     assert container.resources.requests == {"cpu": "251m", "memory": "268435456"}
 
 

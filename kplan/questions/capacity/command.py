@@ -122,14 +122,14 @@ def capacity(
         base.autoscaler = None
     excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
-        base = base.with_world(without_nodes_and_pods(base.snapshot, excluded))
+        base = base.for_cluster(without_nodes_and_pods(base.snapshot, excluded))
     loaded = None
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = dataclasses.replace(base.snapshot, pods=())
         loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=base.release.number)
     if isinstance(question, AboutWorkloads):
-        workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), base.world)
+        workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), base.objects)
         namespace = "" if other.all_namespaces else manifests.namespace
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     doing, words = other.words
@@ -137,16 +137,16 @@ def capacity(
     reply(question, subject, showing, output, verbosity, doing=doing, words=words)
 
 
-def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[str]:
+def _workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the workloads of the cluster that arguments name, as KIND/NAMESPACE/NAME."""
     from kplan.subjects.names import object_named
     from kplan.subjects.workload_pods import living_pods, workloads_called
 
     workloads = []
     for name in names:
-        meant = object_named(name, namespace, world)
+        meant = object_named(name, namespace, snapshot)
         if meant.kind == "Pod":
-            near = workloads_called(world, meant.key)
+            near = workloads_called(snapshot, meant.key)
             hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
             raise UsageError(f"{name} is neither a manifest nor a workload", hint=hint)
         if meant.kind == DAEMON_SET:
@@ -154,7 +154,7 @@ def _workloads(names: Sequence[str], namespace: str, world: Snapshot) -> list[st
                 f"DaemonSet {meant.key} has one pod per node, so there are no replicas to count",
                 hint=f"kplan explain ds/{meant.key} shows its pods",
             )
-        living_pods(world, *meant)
+        living_pods(snapshot, *meant)
         workloads.append(object_name(*meant))
     return workloads
 

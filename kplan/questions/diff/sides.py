@@ -45,7 +45,7 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
         return diff_report(*_answers((before, fewer), titles, showing))
 
     parts = {workload.key: workload.sample for workload in manifests.workloads}
-    return with_causes(document, parts, ask_without, after.base.world.node_by_name)
+    return with_causes(document, parts, ask_without, after.base.objects.node_by_name)
 
 
 def _answers(
@@ -64,7 +64,7 @@ def _answers(
                 chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
     compared: list[ComparedAnswer] = []
     for subject, answer, title in zip(subjects, answers, titles, strict=True):
-        names = frozenset(subject.base.world.node_by_name)
+        names = frozenset(subject.base.objects.node_by_name)
         origins, requests = subject.origins, requests_of(subject.manifests)
         if isinstance(answer, Report):
             compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))

@@ -137,7 +137,7 @@ def drain(
     output = saving(output, save)
     showing = showing_of(output, fail_on_of(output, "drain"))
     subject = ask(None, cluster, scheduler, verbosity)
-    names = tuple(choice.of(subject.base.world, node_names(nodes or ()), or_all=is_separate))
+    names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))
     question = structs.replace(question, nodes=names)
     if runbook:
         clock = question.timeline if time.timeline else None

@@ -71,7 +71,7 @@ def with_surge(drain: Drain, base: Base) -> tuple[Base, list[str]]:
     from kplan.effects.what_if import changed
     from kplan.whatif.edits import parse_add_nodes
 
-    before = set(base.world.node_by_name)
+    before = set(base.objects.node_by_name)
     larger = changed(base, [parse_add_nodes(f"{more}={drain.nodes[0]}")])
     larger.on_progress = base.on_progress
-    return larger, [name for name in larger.world.node_by_name if name not in before]
+    return larger, [name for name in larger.objects.node_by_name if name not in before]

@@ -58,18 +58,18 @@ def explain(
     subject = ask(None, cluster, scheduler, verbosity)
     from kplan.questions.explain.question import Explain
 
-    names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.world)
+    names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)
     question = Explain(names=tuple(names), namespace=namespace)
     words = "{0:,} of {1:,} pods"
     reply(question, subject, showing, output, verbosity, doing="looking for where pods would go", words=words)
 
 
-def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:
+def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the chosen pods that have not ended; raises NotFoundError where there are none."""
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
     from kplan.subjects.not_found import has_ended
 
-    keys = choice.keys_of((pod for pod in world.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
+    keys = choice.keys_of((pod for pod in snapshot.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
     if not keys:
         where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
         raise NotFoundError(f"no such pod{where}", hint="kubectl get pods -A --show-labels lists them all")

@@ -132,9 +132,9 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     UsageError
         When the pod has ended.
     """
-    pod = base.world.pod_by_key.get(key)
+    pod = base.objects.pod_by_key.get(key)
     if pod is None:
-        raise no_pod(key, base.world.pod_by_key, workloads_called(base.world, key))
+        raise no_pod(key, base.objects.pod_by_key, workloads_called(base.objects, key))
     if error := has_ended(pod):
         raise error
     if pod.spec.node_name:

@@ -33,14 +33,14 @@ class Explain(Question, frozen=True):
         from kplan.subjects.names import pods_named, workloads_named
 
         base = subject.base
-        missing = missing_replicas(base, workloads_named(self.names, self.namespace, base.world))
+        missing = missing_replicas(base, workloads_named(self.names, self.namespace, base.objects))
         try:
-            keys = pods_named(self.names, self.namespace, base.world)
+            keys = pods_named(self.names, self.namespace, base.objects)
         except UsageError as error:
             raise UsageError("; ".join([error.message, *(one.message for one in missing)]), hint=error.hint) from None
         if not keys:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
-        refuse_many(keys, base.world.nodes)
+        refuse_many(keys, base.objects.nodes)
         explained = []
         for key in keys:
             explained.append(explain_pod(base, key))

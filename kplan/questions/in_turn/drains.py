@@ -41,7 +41,7 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
         return {name: [name] for name in nodes}
     groups: dict[str, list[str]] = {}
     for name in nodes:
-        value = base.world.node_by_name[name].metadata.labels.get(label)
+        value = base.objects.node_by_name[name].metadata.labels.get(label)
         if value is not None:
             groups.setdefault(value, []).append(name)
     return dict(sorted(groups.items()))

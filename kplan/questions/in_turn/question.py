@@ -41,7 +41,7 @@ class InTurn(Question, frozen=True):
 
         self.check()
         base = subject.base
-        nodes = self.question.nodes or tuple(sorted(base.world.node_by_name))
+        nodes = self.question.nodes or tuple(sorted(base.objects.node_by_name))
         if not nodes:
             raise UsageError("no node to drain", hint="name one")
         check_nodes(base, nodes)

@@ -71,7 +71,7 @@ def nodes(
     output = saving(output, save)
     showing = showing_of(output, fail_on_of(output, "nodes"))
     subject = ask(what, cluster, scheduler, verbosity, manifests)
-    settings = following.settings_for(subject.base.world)
+    settings = following.settings_for(subject.base.objects)
     if settings is None:
         raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
     subject = replace(subject, base=followed_by(subject.base, settings))

@@ -56,7 +56,7 @@ def nodes_report(
     """
     if base.autoscaler is None:
         raise UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.ClusterAutoscaler()")
-    autoscaler = set_up(base.autoscaler, base.world)
+    autoscaler = set_up(base.autoscaler, base.objects)
     loops = autoscaler.usual_loops if loops is None else loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
@@ -101,9 +101,9 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
         if not (isinstance(pod, str) or (isinstance(pod, IncomingPod) and pod.refused))
     ]
     other = planner.with_additions(new) if new else planner
-    rest = settled(other.with_world(other.world), retries=True)
+    rest = settled(other.for_cluster(other.objects), retries=True)
     gated = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in rest.snapshot.pods)
-    return planner.with_world(
+    return planner.for_cluster(
         dataclasses.replace(rest.snapshot, pods=gated),
         warnings=(*planner.warnings, *_refusals(pods)),
         not_before=rest.moment,
@@ -148,7 +148,7 @@ def _counted(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:
 
 def prepared(base: Base) -> PreparedCluster:
     """Return the cluster of a planner as its autoscaler sees it."""
-    return PreparedCluster(base.world, base.session, base.now)
+    return PreparedCluster(base.objects, base.session, base.now)
 
 
 def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:

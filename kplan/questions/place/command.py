@@ -94,7 +94,7 @@ def place(
 
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
     """Return the same about the chosen pending pods; raises NotFoundError where there are none."""
-    known = subject.base.world.pod_by_key
+    known = subject.base.objects.pod_by_key
     keys = choice.keys_of((known[key] for key in subject.base.pending_keys()), namespace)
     if not keys:
         where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""

@@ -122,7 +122,7 @@ def plan(
     subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     base = subject.base
     if not excludes_pending and not time.has_clock and (choice.selector or namespace):
-        known = base.world.pod_by_key
+        known = base.objects.pod_by_key
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
         subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
     if runs is not None:

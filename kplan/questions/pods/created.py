@@ -56,7 +56,7 @@ def stored_pods(
         With every object that the API server would refuse.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
-    world = with_objects(snapshot, objects)
+    combined = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}
     for pod in manifests.pods:
@@ -68,7 +68,7 @@ def stored_pods(
         if refused and refuse_objects:
             problems.append(workload.item.locate(Problem(refused, json_path="$.metadata.name")))
             continue
-        stored += _of_workload(workload, pods.get(id(workload), []), admitting, world, refused)
+        stored += _of_workload(workload, pods.get(id(workload), []), admitting, combined, refused)
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     if problems or admitting.problems:
         raise ManifestError([*problems, *admitting.problems])
@@ -76,7 +76,7 @@ def stored_pods(
 
 
 def _of_workload(
-    workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
+    workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, snapshot: Snapshot, refused: str
 ) -> Iterator[StoredPod]:
     item = workload.item
     origin = PodSource(
@@ -96,13 +96,15 @@ def _of_workload(
             groups.append(_Group(pod.pod, admission, 1))
     if not groups:
         groups = [
-            _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
+            _Group(
+                workload.created, Admitting(snapshot, minor=admitting.minor).admit_pod(workload.created, workload), 0
+            )
         ]
     for group in groups:
         as_created, changes = _steps(workload, group.first, group.admission, admitting.minor)
         as_stored = as_created
         if workload.kind != "Pod":
-            alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
+            alone = Admitting(snapshot, minor=admitting.minor).admit_pod(workload.sample, workload)
             as_stored, _ = _steps(workload, workload.sample, alone, admitting.minor)
         words = refused or group.admission.rejected or ""
         yield StoredPod(as_stored, as_created, words, changes, origin, group.count)

@@ -36,9 +36,9 @@ class Pods(Question, frozen=True):
         minor = base.release.number
         loaded = load_manifests(
             self.manifests,
-            snapshot=base.world,
+            snapshot=base.objects,
             namespace=self.namespace or None,
             replicas=self.replicas,
             minor=minor,
         )
-        return pods_report(loaded, base.world, minor=minor)
+        return pods_report(loaded, base.objects, minor=minor)

@@ -67,7 +67,7 @@ def preempt(
     from kplan.report.registry import HUMAN_FORMATS
 
     if not subject.pods:
-        known = subject.base.world.pod_by_key
+        known = subject.base.objects.pod_by_key
         pending = (known[key] for key in pending_in_turn(subject.base))
         subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(output))

@@ -115,7 +115,7 @@ class Candidates:
                 for requests in waiting
             )
 
-        shapes = list(filter(is_large_enough, node_shapes(self._played.base.world)))
+        shapes = list(filter(is_large_enough, node_shapes(self._played.base.objects)))
         self.is_complete &= len(shapes) <= _MOST_SHAPES
         added = {act.like for act in self._acts if isinstance(act, NewNodes)}
         for shape in shapes[:_MOST_SHAPES]:
@@ -129,7 +129,7 @@ class Candidates:
             if not waiting or owner is None or WorkloadRef.parse(workload).kind not in SCALED:
                 continue
             old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.scale
-            if old > waiting and _object_of(self._played.base.world, workload) is not None:
+            if old > waiting and _object_of(self._played.base.objects, workload) is not None:
                 yield Fewer(workload, old, old - waiting)
 
     def _patches(self) -> Iterator[Patch]:
@@ -138,7 +138,7 @@ class Candidates:
         for row, result in self._waiting():
             owner = self._simulation.owner(row)
             target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
-            obj = infos[row].pod if owner is None else _object_of(self._played.base.world, target)
+            obj = infos[row].pod if owner is None else _object_of(self._played.base.objects, target)
             if target in patched or obj is None or isinstance(owner, DaemonSetState):
                 continue
             if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
@@ -209,9 +209,9 @@ def _freed(requests: Mapping[str, int], resource: str) -> int:
     return 1 if resource == PODS else requests.get(resource, 0)
 
 
-def _object_of(world: Snapshot, workload: str) -> Any:
+def _object_of(snapshot: Snapshot, workload: str) -> Any:
     """Return the object of a workload; None where the snapshot does not have it."""
     ref = WorkloadRef.parse(workload)
     kind = POD_MAKERS.get(ref.kind)
-    objects = () if kind is None or kind.name == "CronJob" else getattr(world, kind.attribute)
+    objects = () if kind is None or kind.name == "CronJob" else getattr(snapshot, kind.attribute)
     return next((obj for obj in objects if obj.metadata.key == ref.path), None)

@@ -67,8 +67,8 @@ def remedy(
     namespace = namespace or cluster.default_namespace()
     subject = ask(None, cluster, scheduler, verbosity)
     if what:
-        named = pods_named(list(spelled_out(what)), namespace, subject.base.world)
-        known = subject.base.world.pod_by_key
+        named = pods_named(list(spelled_out(what)), namespace, subject.base.objects)
+        known = subject.base.objects.pod_by_key
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
         question = replace(question, pods=tuple(waiting or named))
     reply(question, subject, showing, output, verbosity, doing="looking for what helps", words="{0:,} sets tried")

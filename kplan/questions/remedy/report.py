@@ -88,7 +88,7 @@ def remedy_report(
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
     """Yield that the nodes which an autoscaler adds by itself are not counted on."""
-    settings = autoscaler_of(base.world) if base.autoscaler is None else base.autoscaler
+    settings = autoscaler_of(base.objects) if base.autoscaler is None else base.autoscaler
     if settings is not None:
         name = "karpenter" if isinstance(settings, Karpenter) else "cluster-autoscaler"
         message = "the nodes that it adds by itself are not counted on; kplan nodes shows for which pods it adds some"
@@ -185,7 +185,7 @@ def _action(
                 disturbs=disturbs,
             )
         case Move(node=node):
-            accepts = not playing.base.world.node_by_name[node].spec.unschedulable
+            accepts = not playing.base.objects.node_by_name[node].spec.unschedulable
             places = tuple(
                 d.Place(pod=move.pod, goes_to=moved_to.get(move.pod, "")) for move in group if isinstance(move, Move)
             )

@@ -163,5 +163,5 @@ class Search:
 
 def budget(playing: Playing) -> int:
     """Return how many sets may be tried in a cluster of this size."""
-    world = playing.base.world
-    return max(LEAST_TRIED, min(MOST_TRIED, MOST_WORK // (len(world.nodes) + len(world.pods) + 1)))
+    snapshot = playing.base.objects
+    return max(LEAST_TRIED, min(MOST_TRIED, MOST_WORK // (len(snapshot.nodes) + len(snapshot.pods) + 1)))

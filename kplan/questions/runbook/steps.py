@@ -106,7 +106,7 @@ class _Runbook:
         """Write all steps."""
         n_nodes = len(self._left)
         if not self._rolling:
-            names = [name for name in self._left if not self._base.world.node_by_name[name].spec.unschedulable]
+            names = [name for name in self._left if not self._base.objects.node_by_name[name].spec.unschedulable]
             if names:
                 self._base = changed(self._base, [cordoned(name) for name in names])
                 self.steps.append(RunbookStep(action="cordon", commands=(f"kubectl cordon {_quoted(names)}",)))
@@ -181,9 +181,9 @@ class _Runbook:
                 seconds=UNSET if seconds is None else seconds,
             )
         )
-        world = self._base.world
+        snapshot = self._base.objects
         self._base = self._base.with_snapshot(snapshot_of(drained.change.simulation, self._base.snapshot))
-        if not world.node_by_name[name].spec.unschedulable:
+        if not snapshot.node_by_name[name].spec.unschedulable:
             self.steps.append(RunbookStep(action="uncordon", node=name, commands=(f"kubectl uncordon {quote(name)}",)))
         self._left.remove(name)
 
@@ -249,7 +249,7 @@ class _Runbook:
 
 
 def _more_nodes(base: Base) -> Iterator[tuple[RunbookStep, None, Base]]:
-    for shape in node_shapes(base.world)[:_MOST_SHAPES]:
+    for shape in node_shapes(base.objects)[:_MOST_SHAPES]:
         like = shape.like.metadata.name
         for number in range(1, _MOST_ADDED + 1):
             words = f"# add {number} {'node' if number == 1 else 'nodes'} like {quote(like)}"
@@ -280,7 +280,7 @@ def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None
     return next(
         (
             budget
-            for budget in base.world.pod_disruption_budgets
+            for budget in base.objects.pod_disruption_budgets
             if (budget.metadata.namespace, budget.metadata.name) == (namespace, name)
         ),
         None,

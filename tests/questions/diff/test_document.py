@@ -31,7 +31,7 @@ from tests.effects.test_what_if import SET, node, pod, replica_set, some_cluster
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:
-    return ComparedAnswer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.world.node_by_name))
+    return ComparedAnswer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.objects.node_by_name))
 
 
 def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -> DiffReport:
@@ -161,7 +161,7 @@ def preemption(planner: Planner) -> Report:
 
 
 def templates(planner: Planner) -> list[Template]:
-    return [Template("shop/web", (PodInfo(planner.world.pod_by_key["shop/voucher-api"]),))]
+    return [Template("shop/web", (PodInfo(planner.objects.pod_by_key["shop/voucher-api"]),))]
 
 
 def karpenter() -> Report:

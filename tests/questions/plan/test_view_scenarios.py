@@ -43,7 +43,7 @@ def test_capacities(area: str) -> None:
     scenario = scenarios(area)[1]
     for preempt in (False, True):
         asking = planner(scenario)
-        pod = asking.world.pod_by_key[key(pending(scenario)[0])]
+        pod = asking.objects.pod_by_key[key(pending(scenario)[0])]
         fit = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
 
         check_formats(fit.report(nodes=Shown()))

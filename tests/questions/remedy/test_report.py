@@ -146,7 +146,7 @@ def replayed(planner: kplan.Planner, found: d.RemedySet) -> int:
                 planner = changed(planner, [parse_add_nodes(f"{number}={like.rstrip(',')}"), Settle()])
             case words:
                 raise AssertionError(words)
-    return sum(not pod.spec.node_name for pod in changed(planner, [Settle()]).world.pods)
+    return sum(not pod.spec.node_name for pod in changed(planner, [Settle()]).objects.pods)
 
 
 def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
@@ -285,7 +285,7 @@ def test_no_smaller_set_of_moves_and_uncordoned_nodes_does_as_much(objects: list
     playing = Playing(planner)
     start, anyway = waiting_of(simulation), playing.play(()).waiting
     goal = Goal(start, anyway, [key for keys in (*start.values(), *anyway.values()) for key in keys])
-    cordoned = [UncordonNode(node.metadata.name) for node in planner.world.nodes if node.spec.unschedulable]
+    cordoned = [UncordonNode(node.metadata.name) for node in planner.objects.nodes if node.spec.unschedulable]
     single = [*cordoned, *(Move(pod.key, pod.node) for pod in movable(simulation))]
     for number in range(1, 3):
         for acts in permutations(single, number):

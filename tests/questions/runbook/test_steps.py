@@ -46,10 +46,10 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
                 assert not change.blocked
                 planner = planner.with_snapshot(snapshot_of(change.simulation, planner.snapshot))
                 planner = changed(planner, [cordoned(name)])
-                assert not [pod for pod in planner.world.pods if pod.spec.node_name == name]
+                assert not [pod for pod in planner.objects.pods if pod.spec.node_name == name]
             case words:
                 raise AssertionError(words)
-    assert all(pod.spec.node_name for pod in planner.world.pods)
+    assert all(pod.spec.node_name for pod in planner.objects.pods)
 
 
 def actions(report: RunbookReport) -> list[tuple[str, str]]:
