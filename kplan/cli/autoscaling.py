@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from kplan.cli.arguments import STANDARD_INPUT
+from kplan.cli.options import option
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
@@ -37,28 +36,26 @@ class AutoscalerFlags:
 
     autoscaler: Annotated[
         AutoscalerChoice,
-        typer.Option(
+        option(
             "--autoscaler",
-            help="Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
-            rich_help_panel=_PANEL,
+            "Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
+            panel=_PANEL,
         ),
     ] = AutoscalerChoice.AUTO
     node_groups: Annotated[
         str,
-        typer.Option(
-            "--node-groups",
-            metavar="FILE",
-            help="Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
-            rich_help_panel=_PANEL,
+        option(
+            "--node-groups FILE",
+            "Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
+            panel=_PANEL,
         ),
     ] = ""
     instance_types: Annotated[
         str,
-        typer.Option(
-            "--instance-types",
-            metavar="FILE",
-            help="Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
-            rich_help_panel=_PANEL,
+        option(
+            "--instance-types FILE",
+            "Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
+            panel=_PANEL,
         ),
     ] = ""
 

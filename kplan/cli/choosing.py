@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from kplan.api.wellknown import BETA_ZONE, POOL_LABELS, ZONE
 from kplan.cli.help import OPTIONS
+from kplan.cli.options import option
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -29,12 +28,10 @@ class PodChoiceFlags:
 
     panel: ClassVar[str] = "Pods"
 
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces; overrides --namespace.")
-    ] = False
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Pods with these labels, as in kubectl.")
-    ] = ""
+    all_namespaces: Annotated[bool, option("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")] = (
+        False
+    )
+    selector: Annotated[str, option("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")] = ""
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
         """Return the chosen pods, in their order.
@@ -68,11 +65,9 @@ class NodeChoiceFlags:
 
     panel: ClassVar[str] = OPTIONS
 
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as in kubectl.")
-    ] = ""
-    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of this zone.")] = ""
-    pool: Annotated[str, typer.Option("--pool", metavar="POOL", help="All nodes of this node pool.")] = ""
+    selector: Annotated[str, option("--selector -l SELECTOR", "Nodes with these labels, as in kubectl.")] = ""
+    zone: Annotated[str, option("--zone ZONE", "All nodes of this zone.")] = ""
+    pool: Annotated[str, option("--pool POOL", "All nodes of this node pool.")] = ""
 
     def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
         """Return the chosen nodes: those named, in that order, then those of the options, by name.

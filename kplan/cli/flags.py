@@ -13,8 +13,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
 
-import typer
-
+from kplan.cli.options import option
 from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
@@ -31,22 +30,21 @@ class SamplingMode(StrEnum):
 
 RunCronJobsOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--run-cronjobs",
-        help="Start a run of each CronJob now; by default a CronJob beside other manifests waits for its schedule.",
-        rich_help_panel=_MANIFESTS_PANEL,
+        "Start a run of each CronJob now; by default a CronJob beside other manifests waits for its schedule.",
+        panel=_MANIFESTS_PANEL,
     ),
 ]
 
 RunsOption = Annotated[
     int | None,
-    typer.Option(
-        "--runs",
-        metavar="N",
+    option(
+        "--runs N",
+        "Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes.",
+        panel="Many questions",
         min=1,
         max=1_000_000,
-        help="Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes.",
-        rich_help_panel="Many questions",
     ),
 ]
 
@@ -81,39 +79,24 @@ class ManifestFlags:
     panel: ClassVar[str] = _MANIFESTS_PANEL
 
     filename: Annotated[
-        list[str] | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="Manifest, as in the arguments; repeatable."),
+        list[str] | None, option("--filename -f FILE", "Manifest, as in the arguments; repeatable.")
     ] = None
     kustomize: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kustomize", "-k", metavar="DIR", help="Directory with a kustomization; needs kustomize or kubectl."
-        ),
+        list[str] | None, option("--kustomize -k DIR", "Directory with a kustomization; needs kustomize or kubectl.")
     ] = None
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NS",
-            help="Namespace of objects and pods that do not name one.",
-        ),
-    ] = ""
+    namespace: Annotated[str, option("--namespace -n NS", "Namespace of objects and pods that do not name one.")] = ""
     validate: Annotated[
-        ValidateMode,
-        typer.Option("--validate", help="Refuse unknown and duplicate fields, warn about them, or ignore them."),
+        ValidateMode, option("--validate", "Refuse unknown and duplicate fields, warn about them, or ignore them.")
     ] = ValidateMode.STRICT
     replicas: Annotated[
-        int | None,
-        typer.Option("--replicas", metavar="N", min=0, help="Number of replicas, in place of the one in the manifest."),
+        int | None, option("--replicas N", "Number of replicas, in place of the one in the manifest.", min=0)
     ] = None
 
     as_deployment: Annotated[
         list[str] | None,
-        typer.Option(
-            "--as-deployment",
-            metavar="KIND",
-            help="Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
+        option(
+            "--as-deployment KIND",
+            "Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
         ),
     ] = None
 
@@ -131,52 +114,35 @@ class SchedulerFlags:
     panel: ClassVar[str] = "Scheduler"
 
     scheduler_config: Annotated[
-        str,
-        typer.Option(
-            "--scheduler-config",
-            metavar="PATH",
-            help="KubeSchedulerConfiguration; default: that of kube-scheduler.",
-        ),
+        str, option("--scheduler-config PATH", "KubeSchedulerConfiguration; default: that of kube-scheduler.")
     ] = ""
     kubernetes_version: Annotated[
         str,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="auto|MINOR",
-            help="Minor of kube-scheduler, such as 1.34; auto: that of the cluster's server.",
+        option(
+            "--kubernetes-version auto|MINOR",
+            "Minor of kube-scheduler, such as 1.34; auto: that of the cluster's server.",
         ),
     ] = "auto"
     feature_gates: Annotated[
-        str,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Feature gates of kube-scheduler to change.",
-        ),
+        str, option("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
     ] = ""
     sampling: Annotated[
-        SamplingMode,
-        typer.Option("--sampling", help="Evaluate all nodes, or stop early as percentageOfNodesToScore says."),
+        SamplingMode, option("--sampling", "Evaluate all nodes, or stop early as percentageOfNodesToScore says.")
     ] = SamplingMode.ALL
     start_index: Annotated[
-        int | None,
-        typer.Option(
-            "--start-index", metavar="N", min=0, help="Node at which the search starts, with --sampling as-configured."
-        ),
+        int | None, option("--start-index N", "Node at which the search starts, with --sampling as-configured.", min=0)
     ] = None
     ties: Annotated[
         TieRule | None,
-        typer.Option(
+        option(
             "--ties",
-            help="Which of several equally good nodes wins: the one that this release most likely takes (default), "
-            "the first by name, or a random one.",
+            "Which of several equally good nodes wins: the one that this release most likely takes (default), the "
+            "first by name, or a random one.",
         ),
     ] = None
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed for random draws; implies --ties even.")
-    ] = None
+    seed: Annotated[int | None, option("--seed N", "Seed for random draws; implies --ties even.")] = None
     extenders: Annotated[
-        ExtenderMode, typer.Option("--extenders", help="Call the extenders of the configuration, or ignore them.")
+        ExtenderMode, option("--extenders", "Call the extenders of the configuration, or ignore them.")
     ] = ExtenderMode.IGNORE
 
 
@@ -186,15 +152,13 @@ class VerbosityFlags:
 
     panel: ClassVar[str] = "Messages"
 
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print on standard error what was read and what was skipped.")
-    ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no progress, warnings and hints on standard error.")
-    ] = False
-    no_color: Annotated[
-        bool, typer.Option("--no-color", help="Print without colour; so does NO_COLOR in the environment.")
-    ] = False
+    verbose: Annotated[bool, option("--verbose -v", "Print on standard error what was read and what was skipped.")] = (
+        False
+    )
+    quiet: Annotated[bool, option("--quiet -q", "Print no progress, warnings and hints on standard error.")] = False
+    no_color: Annotated[bool, option("--no-color", "Print without colour; so does NO_COLOR in the environment.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
@@ -205,51 +169,29 @@ class OutputFlags:
 
     output: Annotated[
         OutputFormat,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FORMAT",
-            help=f"Output format: {', '.join(OutputFormat)}, or jsonpath=TEMPLATE as in kubectl.",
-        ),
+        option("--output -o FORMAT", f"Output format: {', '.join(OutputFormat)}, or jsonpath=TEMPLATE as in kubectl."),
     ] = OutputFormat.TABLE
     report: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--report", metavar="FORMAT=PATH", help="Also write a report in this format to a file; repeatable."
-        ),
+        list[str] | None, option("--report FORMAT=PATH", "Also write a report in this format to a file; repeatable.")
     ] = None
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show every node with each rejection and score."),
-    ] = False
+    explain: Annotated[bool, option("--explain", "Show every node with each rejection and score.")] = False
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top",
-            metavar="N",
-            min=1,
-            help=f"Number of nodes shown in each table (default {DEFAULT_TOP}; all with --explain).",
-        ),
+        option("--top N", f"Number of nodes shown in each table (default {DEFAULT_TOP}; all with --explain).", min=1),
     ] = None
     max_listed: Annotated[
-        int,
-        typer.Option(
-            "--max-listed", metavar="N", min=1, help="Number of pods that are listed; the others are counted."
-        ),
+        int, option("--max-listed N", "Number of pods that are listed; the others are counted.", min=1)
     ] = DEFAULT_MAX_LISTED
-    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="Show all nodes in tables.")] = False
+    all_nodes: Annotated[bool, option("--all-nodes", "Show all nodes in tables.")] = False
     fail_on: Annotated[
         str,
-        typer.Option(
-            "--fail-on",
-            metavar="LIST",
-            help="Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
+        option(
+            "--fail-on LIST",
+            "Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
             "new-nodes, unavailable (with --timeline), warning; or none.",
         ),
     ] = ""
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 even if something in --fail-on happens.")
-    ] = False
+    exit_zero: Annotated[bool, option("--exit-zero", "Exit with 0 even if something in --fail-on happens.")] = False
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -278,8 +220,8 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 def _options_of(group: type) -> tuple[inspect.Parameter, ...]:
     hints = get_type_hints(group, include_extras=True)
     for hint in hints.values():
-        for option in getattr(hint, "__metadata__", ()):
-            option.rich_help_panel = option.rich_help_panel or group.panel  # type: ignore[attr-defined] # every group has one
+        for settings in getattr(hint, "__metadata__", ()):
+            settings.rich_help_panel = settings.rich_help_panel or group.panel  # type: ignore[attr-defined] # every group has one
     return tuple(
         inspect.Parameter(
             field.name,

@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from kplan.cli import collector
 from kplan.cli.faults import say
+from kplan.cli.options import option
 from kplan.cli.phases import announced_when_slow, noted_when_interrupted
 
 if TYPE_CHECKING:
@@ -24,12 +23,8 @@ if TYPE_CHECKING:
 
 SnapshotOption = Annotated[
     str,
-    typer.Option(
-        "--snapshot",
-        "-s",
-        metavar="PATH",
-        envvar="KPLAN_SNAPSHOT",
-        help="Cluster from a file, a directory or -; or demo, an example.",
+    option(
+        "--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar="KPLAN_SNAPSHOT"
     ),
 ]
 
@@ -41,30 +36,21 @@ class ClusterFlags:
     panel: ClassVar[str] = "Cluster"
 
     snapshot: SnapshotOption = ""
-    kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Path of the kubeconfig.")
-    ] = ""
-    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")] = ""
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.")] = ""
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")] = ""
-    as_user: Annotated[str, typer.Option("--as", metavar="USER", help="User or service account to impersonate.")] = ""
-    as_group: Annotated[
-        list[str] | None, typer.Option("--as-group", metavar="GROUP", help="Group to impersonate; repeatable.")
-    ] = None
+    kubeconfig: Annotated[str, option("--kubeconfig PATH", "Path of the kubeconfig.", envvar="KUBECONFIG")] = ""
+    context: Annotated[str, option("--context NAME", "Context of the kubeconfig.")] = ""
+    cluster: Annotated[str, option("--cluster NAME", "Cluster of the kubeconfig.")] = ""
+    user: Annotated[str, option("--user NAME", "User of the kubeconfig.")] = ""
+    as_user: Annotated[str, option("--as USER", "User or service account to impersonate.")] = ""
+    as_group: Annotated[list[str] | None, option("--as-group GROUP", "Group to impersonate; repeatable.")] = None
     request_timeout: Annotated[
-        str,
-        typer.Option("--request-timeout", metavar="TIME", help="Time limit of a request: 30s, 2m; 0 for none."),
+        str, option("--request-timeout TIME", "Time limit of a request: 30s, 2m; 0 for none.")
     ] = "60s"
     insecure_skip_tls_verify: Annotated[
-        bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the API server's certificate.")
+        bool, option("--insecure-skip-tls-verify", "Do not verify the API server's certificate.")
     ] = False
     namespaces: Annotated[
         list[str] | None,
-        typer.Option(
-            "--namespaces",
-            metavar="NS,…",
-            help="Read only these namespaces; for users who may not read the whole cluster.",
-        ),
+        option("--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster."),
     ] = None
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:

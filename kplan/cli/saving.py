@@ -5,18 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, TypeVar
 
-import typer
-
 from kplan.cli.flags import OutputFlags
+from kplan.cli.options import option
 
 Flags = TypeVar("Flags", bound=OutputFlags)
 
-SaveOption = Annotated[
-    str,
-    typer.Option(
-        "--save", metavar="FILE", help="Also save the report as JSON, for kplan show.", rich_help_panel="Output"
-    ),
-]
+SaveOption = Annotated[str, option("--save FILE", "Also save the report as JSON, for kplan show.", panel="Output")]
 
 
 def saving(output: Flags, path: str) -> Flags:

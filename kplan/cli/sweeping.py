@@ -7,8 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
-import typer
-
+from kplan.cli.options import option
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,18 +25,9 @@ class SweepFlags:
 
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=1,
-            max=_MOST,
-            help="Number of processes (default: one per core where that is faster).",
-        ),
+        option("--workers N", "Number of processes (default: one per core where that is faster).", min=1, max=_MOST),
     ] = None
-    dask: Annotated[
-        str,
-        typer.Option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster, whose workers are used instead."),
-    ] = ""
+    dask: Annotated[str, option("--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.")] = ""
 
     def check(self) -> None:
         """Refuse options that contradict each other."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from kplan.cli.help import MORE
+from kplan.cli.options import option
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,64 +25,48 @@ class TimelineFlags:
     panel: ClassVar[str] = "Time"
 
     timeline: Annotated[
-        bool,
-        typer.Option("--timeline", help="Tell when everything happens, and how many pods are ready meanwhile."),
+        bool, option("--timeline", "Tell when everything happens, and how many pods are ready meanwhile.")
     ] = False
     start: Annotated[
         list[str] | None,
-        typer.Option(
-            "--start",
-            metavar=_WHICH,
-            help="How long pods take from their binding to being ready; all, or those of KIND/[NS/]NAME. Repeatable.",
-            rich_help_panel=MORE,
+        option(
+            f"--start {_WHICH}",
+            "How long pods take from their binding to being ready; all, or those of KIND/[NS/]NAME. Repeatable.",
+            panel=MORE,
         ),
     ] = None
     stop: Annotated[
         list[str] | None,
-        typer.Option(
-            "--stop",
-            metavar=_WHICH,
-            help="How long pods take to be gone when they are told to go; at most their grace period. Repeatable.",
-            rich_help_panel=MORE,
+        option(
+            f"--stop {_WHICH}",
+            "How long pods take to be gone when they are told to go; at most their grace period. Repeatable.",
+            panel=MORE,
         ),
     ] = None
     run: Annotated[
         list[str] | None,
-        typer.Option(
-            "--run",
-            metavar=_WHICH,
-            help="How long a Job's pods run until they have succeeded. Repeatable.",
-            rich_help_panel=MORE,
-        ),
+        option(f"--run {_WHICH}", "How long a Job's pods run until they have succeeded. Repeatable.", panel=MORE),
     ] = None
     node_start: Annotated[
         list[str] | None,
-        typer.Option(
-            "--node-start",
-            metavar="[POOL=]DURATION",
-            help="How long a new node, or one of a pool or group, takes to take pods (default: 90s). Repeatable.",
-            rich_help_panel=MORE,
+        option(
+            "--node-start [POOL=]DURATION",
+            "How long a new node, or one of a pool or group, takes to take pods (default: 90s). Repeatable.",
+            panel=MORE,
         ),
     ] = None
-    until: Annotated[
-        str,
-        typer.Option(
-            "--until", metavar="DURATION", help="How far to look ahead (default: --for, or 24h).", rich_help_panel=MORE
-        ),
-    ] = ""
+    until: Annotated[str, option("--until DURATION", "How far to look ahead (default: --for, or 24h).", panel=MORE)] = (
+        ""
+    )
     runs_for: Annotated[
-        str,
-        typer.Option(
-            "--for", metavar="DURATION", help="Run CronJobs by their schedule for so long; implies --timeline."
-        ),
+        str, option("--for DURATION", "Run CronJobs by their schedule for so long; implies --timeline.")
     ] = ""
     min_ready: Annotated[
         str,
-        typer.Option(
-            "--min-ready",
-            metavar="N|PERCENT",
-            help="How many pods of each workload must stay ready, for --fail-on unavailable (default: 1).",
-            rich_help_panel=MORE,
+        option(
+            "--min-ready N|PERCENT",
+            "How many pods of each workload must stay ready, for --fail-on unavailable (default: 1).",
+            panel=MORE,
         ),
     ] = ""
 

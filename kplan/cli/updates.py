@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
 from kplan.cli.help import MORE
+from kplan.cli.options import option
 
 
 class RolloutMode(StrEnum):
@@ -20,9 +19,9 @@ class RolloutMode(StrEnum):
 
 RolloutOption = Annotated[
     RolloutMode,
-    typer.Option(
+    option(
         "--rollout",
-        help="Replace the pods of a workload that runs already: if its template changes, always, or never.",
-        rich_help_panel=MORE,
+        "Replace the pods of a workload that runs already: if its template changes, always, or never.",
+        panel=MORE,
     ),
 ]

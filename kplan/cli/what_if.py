@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kplan.cli.help import in_order
 from kplan.cli.live_options import ClusterFlags, open_cluster
+from kplan.cli.options import option
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -27,71 +26,48 @@ _STANDARD_INPUT = "-"
 class ChangedClusterFlags(ClusterFlags):
     """Options for the source of the cluster, and for changes of it on paper."""
 
-    with_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="Objects to add or replace.",
-            rich_help_panel=_CHANGES_PANEL,
-        ),
-    ] = None
+    with_: Annotated[list[str] | None, option("--with FILE", "Objects to add or replace.", panel=_CHANGES_PANEL)] = None
     without: Annotated[
         list[str] | None,
-        typer.Option(
-            "--without",
-            metavar="KIND/[NS/]NAME",
-            help="Object to remove with what it owns; globs, or KIND?label=value.",
-            rich_help_panel=_CHANGES_PANEL,
+        option(
+            "--without KIND/[NS/]NAME",
+            "Object to remove with what it owns; globs, or KIND?label=value.",
+            panel=_CHANGES_PANEL,
         ),
     ] = None
     add_nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-nodes", metavar="N=NODE", help="Add N empty nodes like NODE.", rich_help_panel=_CHANGES_PANEL
-        ),
+        list[str] | None, option("--add-nodes N=NODE", "Add N empty nodes like NODE.", panel=_CHANGES_PANEL)
     ] = None
-    cordon: Annotated[
-        list[str] | None,
-        typer.Option("--cordon", metavar="NODE", help="Node to cordon.", rich_help_panel=_CHANGES_PANEL),
-    ] = None
-    uncordon: Annotated[
-        list[str] | None,
-        typer.Option("--uncordon", metavar="NODE", help="Node to uncordon.", rich_help_panel=_CHANGES_PANEL),
-    ] = None
+    cordon: Annotated[list[str] | None, option("--cordon NODE", "Node to cordon.", panel=_CHANGES_PANEL)] = None
+    uncordon: Annotated[list[str] | None, option("--uncordon NODE", "Node to uncordon.", panel=_CHANGES_PANEL)] = None
     scale: Annotated[
         list[str] | None,
-        typer.Option(
-            "--scale",
-            metavar="KIND/[NS/]NAME=N",
-            help="Workload to scale to N replicas; new ones are pending.",
-            rich_help_panel=_CHANGES_PANEL,
+        option(
+            "--scale KIND/[NS/]NAME=N", "Workload to scale to N replicas; new ones are pending.", panel=_CHANGES_PANEL
         ),
     ] = None
     apply_recommendations: Annotated[
         list[str] | None,
-        typer.Option(
-            "--apply-recommendations",
-            metavar="vpa",
-            help="Give pods the requests that VerticalPodAutoscalers recommend.",
-            rich_help_panel=_CHANGES_PANEL,
+        option(
+            "--apply-recommendations vpa",
+            "Give pods the requests that VerticalPodAutoscalers recommend.",
+            panel=_CHANGES_PANEL,
         ),
     ] = None
     recommendations: Annotated[
         list[str] | None,
-        typer.Option(
-            "--recommendations",
-            metavar="FILE",
-            help="Give pods the requests that a report of krr recommends (krr simple -f json).",
-            rich_help_panel=_CHANGES_PANEL,
+        option(
+            "--recommendations FILE",
+            "Give pods the requests that a report of krr recommends (krr simple -f json).",
+            panel=_CHANGES_PANEL,
         ),
     ] = None
     settle: Annotated[
         bool,
-        typer.Option(
+        option(
             "--settle",
-            help="Let controllers and scheduler react to these changes before the question is asked.",
-            rich_help_panel=_CHANGES_PANEL,
+            "Let controllers and scheduler react to these changes before the question is asked.",
+            panel=_CHANGES_PANEL,
         ),
     ] = False
 

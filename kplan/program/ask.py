@@ -10,6 +10,7 @@ from kplan.cli.answer import ask as prepare
 from kplan.cli.answer import emit, formats_of, write_out
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.what_if import ChangedClusterFlags
@@ -31,7 +32,7 @@ kplan ask questions.yaml -o json  # several questions, as a list
 @with_flags
 def ask(
     questions_file: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="Questions as YAML or JSON, one a document; - for standard input.")
+        str, argument("QUESTION", "Questions as YAML or JSON, one a document; - for standard input.")
     ],
     *,
     sweeping: SweepFlags,

@@ -9,6 +9,7 @@ import typer
 from kplan.cli.faults import say
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
+from kplan.cli.options import argument, option
 from kplan.cli.pipelines import repository
 from kplan.report.options import CheckFormat, DataFormat
 from kplan.visible import shown, visible
@@ -27,23 +28,20 @@ app = typer.Typer(
 )
 
 
-FileArgument = Annotated[
-    str | None, typer.Argument(metavar="FILE", help="KubeSchedulerConfiguration; - for standard input.")
-]
-ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar="PATH", help="The file, as an option.")]
+FileArgument = Annotated[str | None, argument("FILE", "KubeSchedulerConfiguration; - for standard input.")]
+ConfigOption = Annotated[str | None, option("--scheduler-config PATH", "The file, as an option.")]
 KubernetesOption = Annotated[
     str,
-    typer.Option(
-        "--kubernetes-version",
-        metavar="MINOR",
-        help="Minor of kube-scheduler, such as 1.34; auto: the newest that kplan was compared with.",
+    option(
+        "--kubernetes-version MINOR",
+        "Minor of kube-scheduler, such as 1.34; auto: the newest that kplan was compared with.",
     ),
 ]
 FeatureGatesOption = Annotated[
-    str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates of kube-scheduler to change.")
+    str, option("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
 ]
 _AUTO = "auto"
-OutputOption = Annotated[DataFormat, typer.Option("-o", "--output", help="Output format.")]
+OutputOption = Annotated[DataFormat, option("-o --output", "Output format.")]
 
 
 @app.command(
@@ -95,7 +93,7 @@ def check(
     scheduler_config: ConfigOption = None,
     kubernetes_version: KubernetesOption = _AUTO,
     feature_gates: FeatureGatesOption = "",
-    output: Annotated[CheckFormat, typer.Option("-o", "--output", help="Output format.")] = CheckFormat.TABLE,
+    output: Annotated[CheckFormat, option("-o --output", "Output format.")] = CheckFormat.TABLE,
 ) -> None:
     """Check a configuration, and print every problem with its path and what to write instead.
 

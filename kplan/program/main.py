@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kplan.catalogue import HOMES
+from kplan.cli.options import option
 from kplan.program.program import Entry, Program, command, group
 from kplan.version import __version__
 
@@ -47,10 +48,8 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's callback
 @app.callback()
 def main(
     *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback if something fails.")] = False,
+    version: Annotated[bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)] = False,
+    debug: Annotated[bool, option("--debug", "Show a traceback if something fails.")] = False,
 ) -> None:
     """Options of all commands."""
 

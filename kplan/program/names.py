@@ -16,6 +16,7 @@ import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
 from kplan.cli.live_options import SnapshotOption
+from kplan.cli.options import option
 from kplan.errors import KplanError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}
 def names(
     kind: Annotated[NameKind, typer.Argument(help="What to list.")],
     snapshot: SnapshotOption = "",
-    namespace: Annotated[str, typer.Option("--namespace", help="List only names in this namespace, without it.")] = "",
+    namespace: Annotated[str, option("--namespace", "List only names in this namespace, without it.")] = "",
 ) -> None:
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out

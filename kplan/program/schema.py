@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from kplan.cli.options import argument
 
 EXAMPLES = """
 kplan schema  # list the kinds
@@ -13,7 +13,7 @@ kplan schema PlanReport  # the schema of one kind
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of document (default: list the kinds).")] = "",
+    kind: Annotated[str, argument("KIND", "Kind of document (default: list the kinds).")] = "",
 ) -> None:
     """Print the JSON Schema of a kind of document or question, or list the kinds."""
     from kplan.cli.answer import write_out

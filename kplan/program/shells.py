@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kplan.cli.options import argument
+
 
 class Shell(StrEnum):
     """Shells with a completion script."""
@@ -26,9 +28,7 @@ kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
 """
 
 
-def completion(
-    context: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]
-) -> None:
+def completion(context: typer.Context, shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")]) -> None:
     """Print the completion script of a shell.
 
     It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.

@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.answer import emit
 from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument
 from kplan.errors import UsageError
 
 EXAMPLES = """
@@ -19,7 +20,7 @@ kplan show plan.json -o markdown  # as Markdown
 
 @with_flags
 def show(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A report saved as JSON or YAML; - for standard input.")],
+    file: Annotated[str, argument("FILE", "A report saved as JSON or YAML; - for standard input.")],
     *,
     output: OutputFlags,
     verbosity: VerbosityFlags,

@@ -14,6 +14,7 @@ from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.live_options import print_warnings
+from kplan.cli.options import argument, option
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
@@ -43,16 +44,10 @@ class RoleFormat(JsonFormat):
     JSON = "json"
 
 
-FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="Snapshot to read (default: --snapshot, else the live cluster).")
-]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print no progress and no warnings on standard error.")
-]
-NamespaceOption = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NS", help="Count only pods of this namespace.")
-]
-FormatOption = Annotated[DataFormat, typer.Option("--output", "-o", help="Output format.")]
+FileArgument = Annotated[str, argument("FILE", "Snapshot to read (default: --snapshot, else the live cluster).")]
+QuietOption = Annotated[bool, option("--quiet -q", "Print no progress and no warnings on standard error.")]
+NamespaceOption = Annotated[str, option("--namespace -n NS", "Count only pods of this namespace.")]
+FormatOption = Annotated[DataFormat, option("--output -o", "Output format.")]
 
 
 @app.command(
@@ -67,16 +62,10 @@ FormatOption = Annotated[DataFormat, typer.Option("--output", "-o", help="Output
 )
 @with_flags
 def save(
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output."
-        ),
-    ],
+    path: Annotated[str, argument("FILE", "A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output.")],
     *,
     redact: Annotated[
-        bool,
-        typer.Option("--redact", help="Replace names, label values, images and namespaces; decisions stay the same."),
+        bool, option("--redact", "Replace names, label values, images and namespaces; decisions stay the same.")
     ] = False,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
@@ -132,7 +121,7 @@ def show(
     output: FormatOption = DataFormat.TABLE,
     namespace: NamespaceOption = "",
     durations: Annotated[
-        bool, typer.Option("--durations", help="Also show how long the pods of each workload took to start and run.")
+        bool, option("--durations", "Also show how long the pods of each workload took to start and run.")
     ] = False,
     choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
@@ -166,7 +155,7 @@ def show(
 def check(
     file: FileArgument = "",
     *,
-    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="Output format.")] = CheckFormat.TABLE,
+    output: Annotated[CheckFormat, option("--output -o", "Output format.")] = CheckFormat.TABLE,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -201,8 +190,8 @@ def check(
     short_help="Print the ClusterRole that kplan needs to read a cluster.",
 )
 def rbac(
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the role.")] = "kplan",
-    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    name: Annotated[str, option("--name NAME", "Name of the role.")] = "kplan",
+    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
 ) -> None:
     """Print the smallest ClusterRole that kplan needs: get and list, without Secrets.
 
@@ -229,14 +218,13 @@ def types(
     *,
     ec2: Annotated[
         list[str] | None,
-        typer.Option(
-            "--ec2",
-            metavar="FILE",
-            help="Answer of aws ec2 describe-instance-types, describe-spot-price-history or"
-            " describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
+        option(
+            "--ec2 FILE",
+            "Answer of aws ec2 describe-instance-types, describe-spot-price-history or "
+            "describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
         ),
     ] = None,
-    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -279,7 +267,7 @@ def types(
 def groups(
     file: FileArgument = "",
     *,
-    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
+    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec import structs
 
 from kplan.api.kinds import DAEMON_SET
@@ -18,6 +17,7 @@ from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -38,44 +38,22 @@ kplan capacity web.yaml --zones  # how many fit if any one zone may fail
 def capacity(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE|KIND/[NS/]NAME",
-            help="Manifests (file, directory, - for standard input), or workloads of the cluster.",
-            show_default=False,
+        argument(
+            "FILE|KIND/[NS/]NAME", "Manifests (file, directory, - for standard input), or workloads of the cluster."
         ),
     ] = None,
     *,
     most: Annotated[
-        int | None,
-        typer.Option(
-            "--max",
-            metavar="N",
-            min=1,
-            help="Stop counting at N replicas.",
-            show_default=False,
-            rich_help_panel=MORE,
-        ),
+        int | None, option("--max N", "Stop counting at N replicas.", panel=MORE, min=1, show_default=False)
     ] = None,
     exclude_nodes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude-nodes",
-            metavar="NODE,...",
-            help="Leave these nodes out; repeatable.",
-            show_default=False,
-            rich_help_panel=MORE,
-        ),
+        option("--exclude-nodes NODE,...", "Leave these nodes out; repeatable.", panel=MORE, show_default=False),
     ] = None,
     mix: Annotated[
-        str,
-        typer.Option(
-            "--mix",
-            metavar="N:M...",
-            help="Ratio in which several workloads are counted (default 1:1).",
-            rich_help_panel=MORE,
-        ),
+        str, option("--mix N:M...", "Ratio in which several workloads are counted (default 1:1).", panel=MORE)
     ] = "",
-    preempt: Annotated[bool, typer.Option("--preempt", help="Also count room that preemption would make.")] = False,
+    preempt: Annotated[bool, option("--preempt", "Also count room that preemption would make.")] = False,
     other: OtherQuestions,
     save: SaveOption = "",
     sweeping: SweepFlags,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import typer
-
 from kplan.cli.help import MORE, OPTIONS
+from kplan.cli.options import option
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,57 +22,48 @@ class OtherQuestions:
 
     headroom: Annotated[
         bool,
-        typer.Option(
-            "--headroom",
-            help="How many more replicas of each workload fit, each on its own; without FILE: all workloads.",
+        option(
+            "--headroom", "How many more replicas of each workload fit, each on its own; without FILE: all workloads."
         ),
     ] = False
     all_namespaces: Annotated[
         bool,
-        typer.Option(
-            "--all-namespaces",
-            "-A",
-            help="With --headroom: workloads of all namespaces (default without --namespace).",
-            rich_help_panel=MORE,
+        option(
+            "--all-namespaces -A",
+            "With --headroom: workloads of all namespaces (default without --namespace).",
+            panel=MORE,
         ),
     ] = False
     lose: Annotated[
         int | None,
-        typer.Option(
-            "--lose",
-            metavar="N",
+        option(
+            "--lose N",
+            "How many replicas fit so that all of them still find a place when any N nodes are lost.",
             min=1,
-            help="How many replicas fit so that all of them still find a place when any N nodes are lost.",
             show_default=False,
         ),
     ] = None
-    zones: Annotated[bool, typer.Option("--zones", help="Lose zones instead of nodes: N with --lose N, else one.")] = (
-        False
-    )
+    zones: Annotated[bool, option("--zones", "Lose zones instead of nodes: N with --lose N, else one.")] = False
     shapes: Annotated[
         str,
-        typer.Option(
-            "--shapes",
-            metavar="FILE",
-            help="List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit.",
+        option(
+            "--shapes FILE",
+            "List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit.",
         ),
     ] = ""
 
     shrink: Annotated[
         bool,
-        typer.Option(
+        option(
             "--shrink",
-            help="Find as many nodes as possible that can be drained, with every pod placed and every budget kept.",
+            "Find as many nodes as possible that can be drained, with every pod placed and every budget kept.",
         ),
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="With --shrink: also evict pods without a controller.", rich_help_panel=MORE)
-    ] = False
+    force: Annotated[bool, option("--force", "With --shrink: also evict pods without a controller.", panel=MORE)] = (
+        False
+    )
     delete_emptydir_data: Annotated[
-        bool,
-        typer.Option(
-            "--delete-emptydir-data", help="With --shrink: also evict pods with emptyDir volumes.", rich_help_panel=MORE
-        ),
+        bool, option("--delete-emptydir-data", "With --shrink: also evict pods with emptyDir volumes.", panel=MORE)
     ] = False
 
     @property

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, formats_of, showing_of
 from kplan.cli.asking import reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument, option
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
@@ -27,15 +27,10 @@ kplan check --since monday.json  # what has changed since an earlier report
 @with_flags
 def check(
     files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE", help="Checks (kind: Checks); without any, the standard ones.", show_default=False
-        ),
+        list[str] | None, argument("FILE", "Checks (kind: Checks); without any, the standard ones.")
     ] = None,
     *,
-    since: Annotated[
-        str, typer.Option("--since", metavar="FILE", help="Compare with an earlier report, saved with -o json.")
-    ] = "",
+    since: Annotated[str, option("--since FILE", "Compare with an earlier report, saved with -o json.")] = "",
     sweeping: SweepFlags,
     cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
@@ -42,10 +41,7 @@ class DiffOutputFlags(OutputFlags):
     """How differences are printed, and which of them count."""
 
     fail_on: Annotated[
-        str,
-        typer.Option(
-            "--fail-on", metavar="LIST", help="Exit with 1 if one of these happens: regression, warning; or none."
-        ),
+        str, option("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
     ] = ""
 
 
@@ -60,36 +56,24 @@ kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another 
 def diff(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="BEFORE AFTER|FILE|NS/POD",
-            help="Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
-            show_default=False,
+        argument(
+            "BEFORE AFTER|FILE|NS/POD",
+            "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
         ),
     ] = None,
     *,
     against: Annotated[
-        str,
-        typer.Option(
-            "--against",
-            metavar="PATH|git:REV",
-            help="Compare with this snapshot, or git revision of the manifests: before.",
-        ),
+        str, option("--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before.")
     ] = "",
     against_config: Annotated[
-        str,
-        typer.Option("--against-config", metavar="PATH", help="Compare with this scheduler configuration: after."),
+        str, option("--against-config PATH", "Compare with this scheduler configuration: after.")
     ] = "",
     against_version: Annotated[
-        str,
-        typer.Option("--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes: after."),
+        str, option("--against-version MINOR", "Compare with this minor of Kubernetes: after.")
     ] = "",
     against_manifests: Annotated[
         str,
-        typer.Option(
-            "--against-manifests",
-            metavar="PATH|git:REV",
-            help="Compare with these manifests, or those of a git revision: before.",
-        ),
+        option("--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."),
     ] = "",
     save: SaveOption = "",
     run_cronjobs: RunCronJobsOption = False,

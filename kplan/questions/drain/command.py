@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-import typer
 from msgspec import structs
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
@@ -15,6 +14,7 @@ from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.help import MORE
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
@@ -31,71 +31,48 @@ kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
 
 @with_flags
 def drain(
-    nodes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NODE", help="Names of nodes, or globs; also node/NODE.", show_default=False),
-    ] = None,
+    nodes: Annotated[list[str] | None, argument("NODE", "Names of nodes, or globs; also node/NODE.")] = None,
     *,
     choice: NodeChoiceFlags,
-    lost: Annotated[bool, typer.Option("--lost", help="The nodes fail at once; budgets do not count.")] = False,
+    lost: Annotated[bool, option("--lost", "The nodes fail at once; budgets do not count.")] = False,
     one_by_one: Annotated[
-        bool,
-        typer.Option(
-            "--one-by-one",
-            help="Evict one pod at a time, and wait for the cluster to settle.",
-            rich_help_panel=MORE,
-        ),
+        bool, option("--one-by-one", "Evict one pod at a time, and wait for the cluster to settle.", panel=MORE)
     ] = False,
     rolling: Annotated[
-        bool, typer.Option("--rolling", help="Drain one node after another; uncordon each when it is empty.")
+        bool, option("--rolling", "Drain one node after another; uncordon each when it is empty.")
     ] = False,
     replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace",
-            help="Drain one node after another; replace each by an empty one like it.",
-            rich_help_panel=MORE,
-        ),
+        bool, option("--replace", "Drain one node after another; replace each by an empty one like it.", panel=MORE)
     ] = False,
     separately: Annotated[
-        bool, typer.Option("--each", help="Drain each node on its own, each time from the current cluster.")
+        bool, option("--each", "Drain each node on its own, each time from the current cluster.")
     ] = False,
     by: Annotated[
         str,
-        typer.Option(
-            "--by",
-            metavar="zone|pool|LABEL",
-            help="Implies --each: drain all nodes of a zone, a pool or a label's value together.",
+        option(
+            "--by zone|pool|LABEL", "Implies --each: drain all nodes of a zone, a pool or a label's value together."
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Also evict pods without a controller.")] = False,
+    force: Annotated[bool, option("--force", "Also evict pods without a controller.")] = False,
     delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="Also evict pods with emptyDir volumes.")
+        bool, option("--delete-emptydir-data", "Also evict pods with emptyDir volumes.")
     ] = False,
     ignore_daemonsets: Annotated[  # for the habit
         bool,
-        typer.Option(
+        option(
             "--ignore-daemonsets",
-            help="Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
+            "Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
+            panel=MORE,
             show_default=False,
-            rich_help_panel=MORE,
         ),
     ] = True,
     disable_eviction: Annotated[
         bool,
-        typer.Option(
-            "--disable-eviction",
-            help="Delete the pods instead of evicting them; ignores disruption budgets.",
-            rich_help_panel=MORE,
+        option(
+            "--disable-eviction", "Delete the pods instead of evicting them; ignores disruption budgets.", panel=MORE
         ),
     ] = False,
-    runbook: Annotated[
-        bool,
-        typer.Option(
-            "--runbook",
-            help="The safe order, and changes it needs, as commands.",
-        ),
-    ] = False,
+    runbook: Annotated[bool, option("--runbook", "The safe order, and changes it needs, as commands.")] = False,
     save: SaveOption = "",
     runs: RunsOption = None,
     time: TimelineFlags,

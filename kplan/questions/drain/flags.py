@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-import typer
-
 from kplan.cli.help import MORE
+from kplan.cli.options import option
 from kplan.cli.timeline import seconds_of
 from kplan.questions.drain.upgrades import MOST_SURGE
 
@@ -29,41 +28,29 @@ class UpgradeFlags:
 
     surge: Annotated[
         int | None,
-        typer.Option(
-            "--surge",
-            metavar="N",
+        option(
+            "--surge N",
+            "With --replace: N more nodes like the first join before, and so many are drained at a time.",
+            panel=MORE,
             min=0,
             max=MOST_SURGE,
-            help="With --replace: N more nodes like the first join before, and so many are drained at a time.",
-            rich_help_panel=MORE,
         ),
     ] = None
     max_unavailable: Annotated[
         int | None,
-        typer.Option(
-            "--max-unavailable",
-            metavar="N",
+        option(
+            "--max-unavailable N",
+            "With --rolling or --replace: N (more) nodes are drained at a time.",
+            panel=MORE,
             min=0,
-            help="With --rolling or --replace: N (more) nodes are drained at a time.",
-            rich_help_panel=MORE,
         ),
     ] = None
     timeout: Annotated[
-        str,
-        typer.Option(
-            "--timeout",
-            metavar="DURATION",
-            help="Give a drain up after so long, as kubectl does.",
-            rich_help_panel=MORE,
-        ),
+        str, option("--timeout DURATION", "Give a drain up after so long, as kubectl does.", panel=MORE)
     ] = ""
     profile: Annotated[
         Profile | None,
-        typer.Option(
-            "--profile",
-            help="Upgrade a node pool as this cloud does by default; implies --replace.",
-            rich_help_panel=MORE,
-        ),
+        option("--profile", "Upgrade a node pool as this cloud does by default; implies --replace.", panel=MORE),
     ] = None
 
     def fields(self) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument, option
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -29,16 +28,13 @@ kplan explain deploy/shop/cart  # each pod of a workload
 def explain(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NS/POD|KIND/[NS/]NAME",
-            help="A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
-            show_default=False,
+        argument(
+            "NS/POD|KIND/[NS/]NAME",
+            "A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
         ),
     ] = None,
     *,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace, where the argument does not name one.")
-    ] = "",
+    namespace: Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")] = "",
     choice: PodChoiceFlags,
     cluster: GrowingClusterFlags,
     scheduler: SchedulerFlags,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.asking import reply
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
@@ -31,23 +31,18 @@ kplan nodes --node-groups groups.yaml -o wide  # a row for each node, with what 
 def nodes(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Manifests (file, directory, - for standard input) whose pods are pending, too.",
-            show_default=False,
-        ),
+        argument("FILE", "Manifests (file, directory, - for standard input) whose pods are pending, too."),
     ] = None,
     *,
     loops: Annotated[
         str,
-        typer.Option(
-            "--loops",
-            metavar="SECONDS,...",
-            help="When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
+        option(
+            "--loops SECONDS,...",
+            "When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
         ),
     ] = "",
     full: Annotated[
-        bool, typer.Option("--full", help="Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
+        bool, option("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
     ] = False,
     save: SaveOption = "",
     following: AutoscalerFlags,

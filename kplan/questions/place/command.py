@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
@@ -20,6 +19,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
+from kplan.cli.options import argument
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.cli.updates import RolloutMode, RolloutOption
@@ -43,10 +43,9 @@ kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and J
 def place(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE|NS/POD|KIND/[NS/]NAME",
-            help="Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
-            show_default=False,
+        argument(
+            "FILE|NS/POD|KIND/[NS/]NAME",
+            "Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
         ),
     ] = None,
     *,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, emit, fail_on_of, showing_of
@@ -22,6 +21,7 @@ from kplan.cli.flags import (
 )
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
@@ -47,34 +47,18 @@ kplan plan --queue  # only the order of the queue
 def plan(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Manifests (file, directory, - for standard input) whose pods join the queue.",
-            show_default=False,
-        ),
+        argument("FILE", "Manifests (file, directory, - for standard input) whose pods join the queue."),
     ] = None,
     *,
-    queue: Annotated[bool, typer.Option("--queue", help="Only show the order of the queue, and why.")] = False,
+    queue: Annotated[bool, option("--queue", "Only show the order of the queue, and why.")] = False,
     excludes_pending: Annotated[
-        bool, typer.Option("--only-given", help="Only the pods given here, not the other pending pods of the cluster.")
+        bool, option("--only-given", "Only the pods given here, not the other pending pods of the cluster.")
     ] = False,
     recreate: Annotated[
-        bool,
-        typer.Option(
-            "--recreate/--no-recreate",
-            help="Recreate evicted pods as their controllers do, or not.",
-            rich_help_panel=MORE,
-        ),
+        bool, option("--recreate/--no-recreate", "Recreate evicted pods as their controllers do, or not.", panel=MORE)
     ] = True,
     max_rounds: Annotated[
-        int,
-        typer.Option(
-            "--max-rounds",
-            metavar="N",
-            min=1,
-            help="Stop after N rounds over the pods that are left.",
-            rich_help_panel=MORE,
-        ),
+        int, option("--max-rounds N", "Stop after N rounds over the pods that are left.", panel=MORE, min=1)
     ] = _DEFAULT_ROUNDS,
     rollout: RolloutOption = RolloutMode.AUTO,
     save: SaveOption = "",

@@ -12,6 +12,7 @@ from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.manifests import read_manifests
+from kplan.cli.options import argument, option
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
@@ -41,16 +42,11 @@ kplan pods web.yaml -o name  # their names only
 
 @with_flags
 def pods(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="Manifests (file, directory, - for standard input).", show_default=False),
-    ] = None,
+    what: Annotated[list[str] | None, argument("FILE", "Manifests (file, directory, - for standard input).")] = None,
     *,
     output: Annotated[
         PodsFormat,
-        typer.Option(
-            "--output", "-o", help="Output format: the pods (yaml), a report (json), one line per object, or names."
-        ),
+        option("--output -o", "Output format: the pods (yaml), a report (json), one line per object, or names."),
     ] = PodsFormat.YAML,
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,

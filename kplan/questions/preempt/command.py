@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, fail_on_of, formats_of, showing_of
@@ -12,6 +11,7 @@ from kplan.cli.asking import reply
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument, option
 
 EXAMPLES = """
 kplan preempt  # for every pending pod that fits nowhere
@@ -24,24 +24,19 @@ kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place th
 def preempt(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE|NS/POD",
-            help="Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere).",
-            show_default=False,
+        argument(
+            "FILE|NS/POD", "Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere)."
         ),
     ] = None,
     *,
     settle_preemption: Annotated[
-        bool,
-        typer.Option(
-            "--settle-preemption", help="Carry out each preemption and place its pod before the next one is tried."
-        ),
+        bool, option("--settle-preemption", "Carry out each preemption and place its pod before the next one is tried.")
     ] = False,
     follow: Annotated[
         bool | None,
-        typer.Option(
+        option(
             "--follow/--no-follow",
-            help="Show where victims go that a controller recreates (default: in tables).",
+            "Show where victims go that a controller recreates (default: in tables).",
             show_default=False,
         ),
     ] = None,

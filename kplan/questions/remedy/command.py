@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.options import argument, option
 from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 
@@ -25,26 +25,22 @@ kplan remedy --not nodes,requests  # without new nodes, and without lower reques
 def remedy(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NS/POD|KIND/[NS/]NAME",
-            help="Pending pods, or workloads whose pending pods are meant (default: every pending pod).",
-            show_default=False,
+        argument(
+            "NS/POD|KIND/[NS/]NAME",
+            "Pending pods, or workloads whose pending pods are meant (default: every pending pod).",
         ),
     ] = None,
     *,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace, where the argument does not name one.")
-    ] = "",
+    namespace: Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")] = "",
     only: Annotated[
         str,
-        typer.Option(
-            "--only",
-            metavar="KIND,...",
-            help="Take only such actions: uncordon, moves, nodes, scale, requests, selectors, tolerations, rules, "
-            "names; changes for the last five.",
+        option(
+            "--only KIND,...",
+            "Take only such actions: uncordon, moves, nodes, scale, requests, selectors, tolerations, rules, names; "
+            "changes for the last five.",
         ),
     ] = "",
-    avoid: Annotated[str, typer.Option("--not", metavar="KIND,...", help="Take no such actions.")] = "",
+    avoid: Annotated[str, option("--not KIND,...", "Take no such actions.")] = "",
     save: SaveOption = "",
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,

@@ -1,0 +1,28 @@
+"""Options and arguments of commands, declared as the help shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+
+def option(spelled: str, about: str, *, panel: str | None = None, **settings: Any) -> Any:
+    """Return an option, to stand in `Annotated` behind the type of its value.
+
+    Parameters
+    ----------
+    spelled : its names, and the word for its value if it has one: ``--output -o FORMAT``
+    about : its line in the help
+    panel : the group of options under which the help has it; None for that of its class, or for the command's own
+    settings : further parameters of `typer.Option`
+    """
+    words = spelled.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = words[-1] if len(words) > len(names) else None
+    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=panel, **settings)
+
+
+def argument(metavar: str, about: str) -> Any:
+    """Return an argument, as `option`; its default is said in its line of the help."""
+    return typer.Argument(metavar=metavar, help=about, show_default=False)
