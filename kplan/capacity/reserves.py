@@ -116,7 +116,7 @@ def _numbered(pod: Pod, index: int, of: int) -> Pod:
 def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomReport:
     """Count for each pool whether one more pod as large as its largest one fits there.
 
-    The names in the report are ``Pool/NAME/NAMESPACE.POD``.
+    Each row of the report is a pool, with the pod that is its largest as the workload.
 
     Raises
     ------
@@ -128,10 +128,10 @@ def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomRep
         raise NotFoundError("no node says to which pool it belongs", hint="nodes of clouds have a label for it")
     rooms = []
     for pool, pod in sorted(_largest(base, label)):
-        template = Template(f"Pool/{pool}", (PodInfo(_as_large_as(pod, {label: pool})),))
-        key = f"Pool/{pool}/{pod.metadata.namespace}.{pod.metadata.name}"
+        template = Template(pool, (PodInfo(_as_large_as(pod, {label: pool})),))
+        key = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
         room = count_more(base, workload=key, running=1, limit=1, nodes=(), template=template)
-        rooms.append(replace(room, wanted=1))
+        rooms.append(replace(room, wanted=1, pool=pool))
     return _report(base, rooms, fail_on)
 
 

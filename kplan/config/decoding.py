@@ -42,7 +42,7 @@ _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
     ("KubeSchedulerProfile", "disabled"): "write it below an extension point: plugins.score.disabled",
     ("Plugins", "enabled"): "write it below an extension point: score.enabled, or multiPoint.enabled for all of them",
     ("Plugins", "disabled"): "write it below an extension point: score.disabled, or multiPoint.disabled for all",
-    ("Plugin", "args"): "arguments stand apart, under the profile's pluginConfig",
+    ("Plugin", "args"): "arguments go under the profile's pluginConfig",
 }
 
 

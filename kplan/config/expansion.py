@@ -165,7 +165,7 @@ def _already_registered(entry: Entry, kind: str, problems: Problems) -> None:
         problems.add(
             entry.path,
             f'plugin "{entry.name}" already registered as "{kind}"',
-            f"name {entry.name} once; its weight stands beside its name",
+            f"name {entry.name} once, with its weight next to its name",
         )
 
 

@@ -181,9 +181,7 @@ def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: W
         elif config.name in release.out_of_tree:
             args.setdefault(config.name, config.args)
         elif config.name in release.implements and config.args is not None:
-            warn(
-                "IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; what stands here is unused"
-            )
+            warn("IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; these are unused")
         elif config.name not in {*enabled, *release.implements, *release.removed_plugins}:
             meant = _meant(config.name, release)
             text = f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{meant}"

@@ -17,7 +17,7 @@ class Finding(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    name : a node, a zone, NAMESPACE/NAME of a pod or budget, or KIND/NAMESPACE/NAME of a workload
+    name : a node, a zone, a node pool, NAMESPACE/NAME of a pod or budget, or KIND/NAMESPACE/NAME of a workload
     message : why, in kube-scheduler's or the API server's words; empty where the name says all
     """
 

@@ -22,6 +22,7 @@ class WorkloadHeadroom(Document, frozen=True, kw_only=True):
     requests : of one replica
     stop : the decision about the first replica that did not fit; null when the count ended before
     wanted : how many more of this workload should fit; absent where the report says it for all
+    pool : the node pool whose nodes count, for one more pod like the workload; absent where all nodes do
     """
 
     workload: str
@@ -32,6 +33,7 @@ class WorkloadHeadroom(Document, frozen=True, kw_only=True):
     requests: dict[str, str]
     stop: PodPlacement | None
     wanted: Count | UnsetType = UNSET
+    pool: str | UnsetType = UNSET
 
 
 class HeadroomReport(Report, frozen=True, kw_only=True):

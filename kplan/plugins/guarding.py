@@ -57,7 +57,7 @@ def _guard(plugin: str, method: str, function: Callable[..., Any]) -> Callable[.
             cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise KplanError(
                 f"plugin {plugin} failed in {method}: {cause}",
-                hint="this is the plugin's own error; in Python, its traceback stands above this one",
+                hint="this is the plugin's own error; in Python, its traceback appears above this one",
             ) from error
         if problem := _problem(method, result, args):
             raise KplanError(f"plugin {plugin}: {method} returned {problem}", hint="docs/plugins.md has the rules")

@@ -74,8 +74,9 @@ def _row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool)
     is_short = not workload.fits if document.wanted is None else workload.fits < document.wanted
     asks = (", ".join(f"{amount} {name}" for name, amount in workload.requests.items()) or "-",) if is_wide else ()
     fits = Span(_fits(workload), "bad" if is_short else "strong")
+    pool = f"pool {workload.pool}: " if isinstance(workload.pool, str) else ""
     return (
-        workload.workload,
+        f"{pool}{workload.workload}",
         str(workload.running),
         fits,
         str(workload.nodes),

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from kplan.documents.base import Head, Report
 from kplan.documents.checks import BudgetsReport, Finding, Subject
 from kplan.documents.drains import DrainOutcome, DrainsReport
-from kplan.documents.headroom import HeadroomReport
+from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.nodes import NodesReport
 from kplan.documents.placement import Outcome, PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -172,9 +174,16 @@ def _headroom(document: HeadroomReport) -> Judgement:
         wanted = workload.wanted if isinstance(workload.wanted, int) else document.wanted
         if wanted is not None and workload.fits < wanted:
             message = "" if workload.stop is None else workload.stop.message
-            findings.append(Finding(name=workload.workload, message=f"{workload.fits} of {wanted}. {message}".strip()))
-    is_pool = any(workload.workload.startswith("Pool/") for workload in document.workloads)
-    return "pool" if is_pool else "workload", len(document.workloads), findings
+            findings.append(_no_room(workload, f"{workload.fits} of {wanted}", message))
+    is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
+    return "pool" if is_of_pools else "workload", len(document.workloads), findings
+
+
+def _no_room(workload: WorkloadHeadroom, fits: str, message: str) -> Finding:
+    if isinstance(workload.pool, str):
+        pod = workload.workload.removeprefix("Pod/")
+        return Finding(name=workload.pool, message=f"no room for another pod as large as {pod}. {message}".strip())
+    return Finding(name=workload.workload, message=f"{fits}. {message}".strip())
 
 
 def _budgets(document: BudgetsReport) -> Judgement:

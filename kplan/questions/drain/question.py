@@ -69,7 +69,7 @@ class Drain(Question, frozen=True):
             raise ParameterError(f"{{{upgrade[0]}}} needs {{rolling}} or {{replace}}", hint=hint)
         for name in ("surge", "profile"):
             if getattr(self, name) and self.how != "replace":
-                hint = "nodes that are not replaced have no others beside them"
+                hint = "only nodes that are replaced have others beside them for a while"
                 raise ParameterError(f"{{{name}}} needs {{replace}}", hint=hint)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
