@@ -42,7 +42,7 @@ _kplan() {
     local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
     local IFS=$' \t\n' path="kplan" word words=""
     COMPREPLY=()
-    # What stands behind --option= are words of their own.
+    # The words after --option= are words of their own.
     if [[ "$current" == "=" ]]; then
         current=""
     elif [[ "$previous" == "=" ]]; then

@@ -624,7 +624,7 @@ UNUSED_ARGUMENTS = (
         ({"pluginConfig": [{"name": "NodeResourceFit", "args": {"a": 1}}]}, UNUSED_ARGUMENTS),
         (
             {"pluginConfig": [{"name": "ImageLocality", "args": {"a": 1}}]},
-            "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; what stands here is unused",
+            "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; these are unused",
         ),
     ],
 )
