@@ -14,6 +14,7 @@ import typer
 
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.autoscaling import GrowingClusterFlags
+from kplan.cli.common import CommonFlags
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template, has_documents
@@ -53,9 +54,7 @@ _FORCE_COLOR = "FORCE_COLOR"
 
 def ask(
     what: Sequence[str] | None,
-    cluster: ChangedClusterFlags,
-    scheduler: SchedulerFlags,
-    verbosity: VerbosityFlags,
+    flags: CommonFlags,
     manifests: ManifestFlags | None = None,
     *,
     run_cronjobs: bool = False,
@@ -72,6 +71,7 @@ def ask(
     KplanError
         For invalid flags or input.
     """
+    cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     _check(cluster, manifests, scheduler, files, names_pods=bool(names))
@@ -114,11 +114,16 @@ def ask(
         planner = changed(planner, changes)
     if following is not None and planner.autoscaler is None:
         planner.autoscaler = following.settings_for(planner.objects)
-    loaded = _manifests(files, manifests, cluster, planner, verbosity)
     from kplan.effects.subject import Subject, loaded_subject
 
     subject = Subject(planner)
-    if loaded is not None:
+    if files or manifests.kustomize:
+        from kplan.cli.manifests import read_manifests
+
+        minor = planner.release.number
+        loaded = read_manifests(
+            files, manifests, cluster, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor
+        )
         subject = loaded_subject(planner, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
     if not names:
         return subject
@@ -169,23 +174,6 @@ def _check(
             raise UsageError(f"{option} is for manifests, but there are none", hint="name a manifest, or leave it out")
 
 
-def _manifests(
-    files: Sequence[str],
-    manifests: ManifestFlags,
-    cluster: ChangedClusterFlags,
-    planner: Base,
-    verbosity: VerbosityFlags,
-) -> Manifests | None:
-    if not files and not manifests.kustomize:
-        return None
-    from kplan.cli.manifests import read_manifests
-
-    minor = planner.release.number
-    return read_manifests(
-        files, manifests, cluster, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor
-    )
-
-
 def _extenders(
     config: SchedulerConfiguration, scheduler: SchedulerFlags, verbosity: VerbosityFlags
 ) -> Sequence[Extender]:
@@ -213,6 +201,11 @@ def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     from kplan.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
+
+
+def showing_for(flags: CommonFlags, command: str) -> Showing:
+    """Return how answers to a command are shown; raises UsageError for an invalid option about that."""
+    return showing_of(flags.output, fail_on_of(flags.output, command))
 
 
 def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Showing:
@@ -274,7 +267,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
     from kplan.report.registry import FORMATS
 
     reports: list[tuple[str, str]] = []
-    for option in output.report or ():
+    for option in output.reports():
         name, separator, path = option.partition("=")
         if not separator or not path:
             raise UsageError(f"--report {option}: expected FORMAT=PATH", hint="for example --report junit=kplan.xml")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from kplan.cli.answer import emit
-from kplan.cli.flags import OutputFlags, VerbosityFlags
+from kplan.cli.common import CommonFlags
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.phases import busy, counted
+from kplan.cli.sweeping import SweepFlags
 from kplan.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -49,11 +50,11 @@ def reply(
     question: Asked,
     subject: Subject,
     showing: Showing,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: CommonFlags,
     *,
     doing: str,
     words: str = "",
+    sweeping: SweepFlags | None = None,
 ) -> None:
     """Answer a question, write the answer, and end the command with its exit code.
 
@@ -61,7 +62,11 @@ def reply(
     ----------
     doing : what kplan does meanwhile
     words : of the progress, with its two numbers as ``{0}`` and ``{1}``; empty to count the steps of a simulation
+    sweeping : how what can be answered in parallel is; None for one after the other
     """
+    verbosity = flags.verbosity
+    if sweeping is not None:
+        showing = replace(showing, ask_all=sweeping.ask_all)
     if not verbosity.quiet:
         showing = replace(showing, on_no_effect=lambda name, because: tell_no_effect(option_of(name), because))
     with options_named():
@@ -72,4 +77,4 @@ def reply(
             with busy(doing, quiet=verbosity.quiet) as tell:
                 showing = replace(showing, progress=lambda n, of: tell(words.format(n, of)))
                 document = question.answer_about(subject, showing)
-    emit(document, output, verbosity, subject.manifests)
+    emit(document, flags.output, verbosity, subject.manifests)

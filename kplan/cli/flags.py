@@ -1,14 +1,15 @@
 """Options that several commands share.
 
-A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options. `with_flags`
-shows Typer the fields in place of the group, and passes the group to the command. In the help they are under `panel`.
+A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options, or such groups
+(`kplan.cli.common`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
+the help they are under `panel`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -193,41 +194,72 @@ class OutputFlags:
     ] = ""
     exit_zero: Annotated[bool, option("--exit-zero", "Exit with 0 even if something in --fail-on happens.")] = False
 
+    def reports(self) -> list[str]:
+        """Return the further reports, as FORMAT=PATH."""
+        return self.report or []
+
+
+@dataclass(frozen=True)
+class _SaveFlags:
+    """The option that also saves the report."""
+
+    save: Annotated[str, option("--save FILE", "Also save the report as JSON, for kplan show.")] = ""
+
+
+@dataclass(frozen=True)
+class SavedOutputFlags(OutputFlags, _SaveFlags):
+    """Options about the output of a command whose report can be saved at once."""
+
+    def reports(self) -> list[str]:
+        """Return the further reports, with the one that is saved."""
+        return [*super().reports(), *([f"json={self.save}"] if self.save else [])]
+
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose groups of options, dataclasses of Typer options, are replaced by their fields."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            parameters += _options_of(groups[name])
+        if is_dataclass(hints[name]):
+            parameters += _options_of(hints[name])
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
-        for name, group in groups.items():
-            arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
-        command(**arguments)
+        command(**{name: _taken(name, hint, arguments) for name, hint in hints.items() if name != "return"})
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what Typer reads
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
+def _taken(name: str, hint: Any, arguments: dict[str, Any]) -> Any:
+    """Return the value of a parameter: that of its option, or a group of such values."""
+    if not is_dataclass(hint):
+        return arguments[name]
+    group: Any = hint
+    return group(**{part.name: _taken(part.name, part.annotation, arguments) for part in _parts_of(group)})
+
+
+def _options_of(group: Any) -> Iterator[inspect.Parameter]:
+    """Yield the options of a group, and of the groups in it."""
+    for part in _parts_of(group):
+        if is_dataclass(part.annotation):
+            yield from _options_of(part.annotation)
+            continue
+        for settings in getattr(part.annotation, "__metadata__", ()):
+            settings.rich_help_panel = settings.rich_help_panel or group.panel
+        yield part
+
+
 @functools.cache
-def _options_of(group: type) -> tuple[inspect.Parameter, ...]:
+def _parts_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    for hint in hints.values():
-        for settings in getattr(hint, "__metadata__", ()):
-            settings.rich_help_panel = settings.rich_help_panel or group.panel  # type: ignore[attr-defined] # every group has one
-    return tuple(
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    )
+    defaults = {
+        field.name: inspect.Parameter.empty if field.default is MISSING else field.default for field in fields(group)
+    }
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(name, kind, default=default, annotation=hints[name]) for name, default in defaults.items()
+    ]

@@ -9,11 +9,11 @@ import typer
 from kplan.cli.answer import ask as prepare
 from kplan.cli.answer import emit, formats_of, write_out
 from kplan.cli.autoscaling import AutoscalerFlags
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import CommonFlags
+from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
 from kplan.cli.options import argument
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,16 +37,14 @@ def ask(
     *,
     sweeping: SweepFlags,
     following: AutoscalerFlags,
-    cluster: ChangedClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: CommonFlags,
 ) -> None:
     """Answer questions that are written as documents.
 
     kplan schema lists their kinds, such as DrainQuestion, and prints the fields of each. A file with several questions
     is answered in its order; json and yaml then hold a list. The exit code is that of the worst answer.
     """
+    output, verbosity = flags.output, flags.verbosity
     sweeping.check()
     following.check()
     formats = formats_of(output)
@@ -59,7 +57,7 @@ def ask(
     questions = read_questions(questions_file)
     if len(questions) > 1:
         _check_formats(formats, output)
-    planner = prepare(None, cluster, scheduler, verbosity).base
+    planner = prepare(None, flags).base
     settings = following.settings_for(planner.objects)
     if settings is not None:
         planner = followed_by(planner, settings)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kplan.cli.answer import ask
 from kplan.cli.autoscaling import GrowingClusterFlags
-from kplan.cli.flags import SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import CommonFlags
+from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 
 EXAMPLES = """
 kplan mcp --snapshot demo  # about the example cluster
@@ -19,7 +20,7 @@ def mcp(*, cluster: GrowingClusterFlags, scheduler: SchedulerFlags, verbosity: V
     The cluster is read once, when the server starts. Tools only read: nothing is changed, no file is opened for an
     agent, and every answer is bounded in size. Needs the extra kplan[mcp].
     """
-    planner = ask(None, cluster, scheduler, verbosity).base
+    planner = ask(None, CommonFlags(cluster, scheduler, OutputFlags(), verbosity)).base
     from kplan.mcp.server import serve
 
     serve(planner)

@@ -13,12 +13,11 @@ from kplan.api.references import object_name
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.asking import options_named, reply
-from kplan.cli.autoscaling import GrowingClusterFlags
-from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import GrowingSavingFlags
+from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 from kplan.questions.capacity.flags import OtherQuestions
@@ -55,13 +54,9 @@ def capacity(
     ] = "",
     preempt: Annotated[bool, option("--preempt", "Also count room that preemption would make.")] = False,
     other: OtherQuestions,
-    save: SaveOption = "",
     sweeping: SweepFlags,
     manifests: ManifestFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingSavingFlags,
 ) -> None:
     """Count how many replicas fit, where, and what stops the next one.
 
@@ -74,7 +69,7 @@ def capacity(
     if not (names or has_manifests or other.may_ask_without_manifests):
         hint = "name a manifest or a workload: kplan capacity web.yaml, kplan capacity deploy/shop/cart"
         raise UsageError("nothing to count", hint=hint)
-    if [*files, cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
+    if [*files, flags.cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
     other.refuse(
         {
@@ -88,15 +83,13 @@ def capacity(
     with options_named():
         question = other.question(replicas=manifests.replicas, mix=_shares(mix), limit=most, preempt=preempt)
     sweeping.check()
-    output = saving(output, save)
-    showing = showing_of(output, fail_on_of(output, "capacity") if output.fail_on else None)
-    showing = structs.replace(showing, ask_all=sweeping.ask_all)
-    subject = ask(None, cluster, scheduler, verbosity)
+    showing = showing_of(flags.output, fail_on_of(flags.output, "capacity") if flags.output.fail_on else None)
+    subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
     from kplan.questions.capacity.question import AboutWorkloads
 
     base = subject.base
-    if not cluster.names_autoscaler:
+    if not flags.cluster.names_autoscaler:
         base.autoscaler = None
     excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
@@ -105,14 +98,15 @@ def capacity(
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = dataclasses.replace(base.snapshot, pods=())
-        loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=base.release.number)
+        minor = base.release.number
+        loaded = read_manifests(files, manifests, flags.cluster, alone, flags.verbosity, replicas=1, minor=minor)
     if isinstance(question, AboutWorkloads):
-        workloads = _workloads(names, manifests.namespace or cluster.default_namespace(), base.objects)
+        workloads = _workloads(names, manifests.namespace or flags.cluster.default_namespace(), base.objects)
         namespace = "" if other.all_namespaces else manifests.namespace
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     doing, words = other.words
     subject = structs.replace(subject, base=base, manifests=loaded)
-    reply(question, subject, showing, output, verbosity, doing=doing, words=words)
+    reply(question, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
 
 
 def _workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec.structs import replace
-
 from kplan.cli.answer import ask, formats_of, showing_of
 from kplan.cli.asking import reply
-from kplan.cli.autoscaling import GrowingClusterFlags
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import GrowingFlags
+from kplan.cli.flags import with_flags
 from kplan.cli.options import argument, option
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -32,10 +30,7 @@ def check(
     *,
     since: Annotated[str, option("--since FILE", "Compare with an earlier report, saved with -o json.")] = "",
     sweeping: SweepFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingFlags,
 ) -> None:
     """Check whether the promises hold that people rely on.
 
@@ -44,6 +39,7 @@ def check(
     would place, every node pool has room for its largest pod. Exits with 1 if a check fails (--fail-on check|none).
     """
     sweeping.check()
+    output = flags.output
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
@@ -52,7 +48,6 @@ def check(
 
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), since=since)
     question.earlier()
-    subject = ask(None, cluster, scheduler, verbosity)
+    subject = ask(None, flags)
     showing = showing_of(output, ("none",) if output.fail_on == "none" else None)
-    showing = replace(showing, ask_all=sweeping.ask_all)
-    reply(question, subject, showing, output, verbosity, doing="checking", words="{0:,} of {1:,}")
+    reply(question, subject, showing, flags, doing="checking", words="{0:,} of {1:,}", sweeping=sweeping)

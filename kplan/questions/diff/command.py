@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kplan.cli.answer import ask, emit, formats_of, showing_of
-from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import CommonFlags
+from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
@@ -37,12 +37,17 @@ _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --ag
 
 
 @dataclasses.dataclass(frozen=True)
-class DiffOutputFlags(OutputFlags):
+class DiffOutputFlags(SavedOutputFlags):
     """How differences are printed, and which of them count."""
 
     fail_on: Annotated[
         str, option("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
     ] = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _DiffFlags(CommonFlags):
+    output: DiffOutputFlags
 
 
 EXAMPLES = """
@@ -75,13 +80,9 @@ def diff(
         str,
         option("--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."),
     ] = "",
-    save: SaveOption = "",
     run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
-    cluster: ChangedClusterFlags,
-    scheduler: SchedulerFlags,
-    output: DiffOutputFlags,
-    verbosity: VerbosityFlags,
+    flags: _DiffFlags,
 ) -> None:
     """Compare two answers, and show why they differ.
 
@@ -90,7 +91,7 @@ def diff(
     are newly pending, placed or evicted, and the scores or rejections behind it. Exits with 0, unless --fail-on
     regression is given and pods are newly pending or evicted, or fewer replicas fit.
     """
-    output = saving(output, save)
+    cluster, scheduler, output, verbosity = flags.cluster, flags.scheduler, flags.output, flags.verbosity
     fail_on = _fail_on(output)
     formats_of(output)
     from kplan.questions.diff.document import diff_report
@@ -115,16 +116,16 @@ def diff(
     plain = ChangedClusterFlags(
         **{field.name: getattr(cluster, field.name) for field in dataclasses.fields(ClusterFlags)}
     )
-    earlier = dataclasses.replace(plain, snapshot=against or cluster.snapshot)
+    earlier = dataclasses.replace(flags, cluster=dataclasses.replace(plain, snapshot=against or cluster.snapshot))
     titles = _titles(
         (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
     )
     with manifests_of_both(names, against_manifests) as (first, second):
-        question = ask(second, cluster, again, verbosity, manifests, run_cronjobs=run_cronjobs)
+        question = ask(second, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs)
         if first or not second:
-            base = ask(first, earlier, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+            base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs)
         else:
-            base = _without_manifests(ask((), earlier, scheduler, verbosity))
+            base = _without_manifests(ask((), earlier))
         document = compare((base, question), titles, showing_of(output, fail_on))
     emit(document, output, verbosity, question.manifests)
 

@@ -7,20 +7,19 @@ from typing import Annotated
 
 from msgspec import structs
 
-from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import node_names
 from kplan.cli.asking import options_named, reply
-from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import NodeChoiceFlags
-from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import GrowingSavingFlags
+from kplan.cli.flags import RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.questions.drain.flags import UpgradeFlags
-from kplan.questions.running import many_runs
+from kplan.questions.running import reply_with_odds
 
 EXAMPLES = """
 kplan drain general-a-1  # where its pods go, and which budgets block it
@@ -73,15 +72,11 @@ def drain(
         ),
     ] = False,
     runbook: Annotated[bool, option("--runbook", "The safe order, and changes it needs, as commands.")] = False,
-    save: SaveOption = "",
     runs: RunsOption = None,
     time: TimelineFlags,
     upgrading: UpgradeFlags,
     sweeping: SweepFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingSavingFlags,
 ) -> None:
     """Show what happens to the pods of nodes that are drained or lost.
 
@@ -111,26 +106,23 @@ def drain(
         question = Drain(nodes=(), how=how, options=options, timeline=time.clock(), **upgrading.fields())
         in_turn = InTurn(question=question, by=by or "node")
         (in_turn if is_separate else question).check(is_drawn=runs is not None)
-    output = saving(output, save)
-    showing = showing_of(output, fail_on_of(output, "drain"))
-    subject = ask(None, cluster, scheduler, verbosity)
+    showing = showing_for(flags, "drain")
+    subject = ask(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))
     question = structs.replace(question, nodes=names)
     if runbook:
         clock = question.timeline if time.timeline else None
         book = Runbook(nodes=names, rolling=rolling, options=options, timeline=clock)
         words = "{0:,} of {1:,} nodes"
-        reply(book, subject, showing, output, verbosity, doing="writing the runbook", words=words)
+        reply(book, subject, showing, flags, doing="writing the runbook", words=words)
     elif is_separate:
         in_turn = structs.replace(in_turn, question=question)
-        showing = structs.replace(showing, ask_all=sweeping.ask_all)
         doing, words = "draining nodes, each on its own", "{0:,} of {1:,}"
-        reply(in_turn, subject, showing, output, verbosity, doing=doing, words=words)
+        reply(in_turn, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
     elif runs is not None:
-        odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
-        emit(odds, output, verbosity)
+        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
     else:
-        reply(question, subject, showing, output, verbosity, doing="draining nodes")
+        reply(question, subject, showing, flags, doing="draining nodes")
 
 
 def _check_runbook(others: Mapping[str, object]) -> None:

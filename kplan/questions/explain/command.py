@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from kplan.cli.answer import ask, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
-from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import GrowingFlags
+from kplan.cli.flags import with_flags
 from kplan.cli.options import argument, option
 from kplan.errors import NotFoundError, UsageError
 
@@ -36,10 +36,7 @@ def explain(
     *,
     namespace: Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")] = "",
     choice: PodChoiceFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingFlags,
 ) -> None:
     """Explain why a pod, or each pod of a workload, is where it is, or pending.
 
@@ -49,15 +46,15 @@ def explain(
     if not what and not (choice.selector or choice.all_namespaces):
         hint = "name a pod as NAMESPACE/NAME or a workload, or choose pods with -l or -A"
         raise UsageError("nothing to explain", hint=hint)
-    showing = showing_of(output, fail_on_of(output, "explain"))
-    namespace = namespace or cluster.default_namespace()
-    subject = ask(None, cluster, scheduler, verbosity)
+    showing = showing_for(flags, "explain")
+    namespace = namespace or flags.cluster.default_namespace()
+    subject = ask(None, flags)
     from kplan.questions.explain.question import Explain
 
     names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)
     question = Explain(names=tuple(names), namespace=namespace)
     words = "{0:,} of {1:,} pods"
-    reply(question, subject, showing, output, verbosity, doing="looking for where pods would go", words=words)
+    reply(question, subject, showing, flags, doing="looking for where pods would go", words=words)
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:

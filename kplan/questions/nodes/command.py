@@ -6,13 +6,12 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import reply
 from kplan.cli.autoscaling import AutoscalerFlags
-from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import SavingFlags
+from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
 _NO_AUTOSCALER = (
@@ -44,13 +43,9 @@ def nodes(
     full: Annotated[
         bool, option("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
     ] = False,
-    save: SaveOption = "",
     following: AutoscalerFlags,
     manifests: ManifestFlags,
-    cluster: ChangedClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: SavingFlags,
 ) -> None:
     """Show which nodes the autoscaler adds, removes or replaces, and why each other node stays.
 
@@ -63,14 +58,13 @@ def nodes(
     from kplan.questions.nodes.question import Nodes
 
     question = Nodes(settles=True, full=full, loops=_seconds(loops) if loops else None)
-    output = saving(output, save)
-    showing = showing_of(output, fail_on_of(output, "nodes"))
-    subject = ask(what, cluster, scheduler, verbosity, manifests)
+    showing = showing_for(flags, "nodes")
+    subject = ask(what, flags, manifests)
     settings = following.settings_for(subject.base.objects)
     if settings is None:
         raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
     subject = replace(subject, base=followed_by(subject.base, settings))
-    reply(question, subject, showing, output, verbosity, doing="following the autoscaler", words="{0:,} of {1:,}")
+    reply(question, subject, showing, flags, doing="following the autoscaler", words="{0:,} of {1:,}")
 
 
 def _seconds(text: str) -> tuple[float, ...]:

@@ -6,25 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
-from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
-from kplan.cli.flags import (
-    ManifestFlags,
-    OutputFlags,
-    RunCronJobsOption,
-    RunsOption,
-    SchedulerFlags,
-    VerbosityFlags,
-    with_flags,
-)
+from kplan.cli.common import GrowingFlags
+from kplan.cli.flags import ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.options import argument
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.errors import NotFoundError, UsageError
-from kplan.questions.running import many_runs
+from kplan.questions.running import reply_with_odds
 
 if TYPE_CHECKING:
     from kplan.effects.subject import Subject
@@ -56,10 +48,7 @@ def place(
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingFlags,
 ) -> None:
     """Show where pods or workloads would land, and why.
 
@@ -79,16 +68,15 @@ def place(
     question = Place(rollout=rollout.value, timeline=time.clock())
     with options_named():
         question.check(is_drawn=runs is not None)
-    showing = showing_of(output, fail_on_of(output, "place"))
-    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    showing = showing_for(flags, "place")
+    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
     if is_chosen and not subject.pods:
         subject = _pending(subject, choice, namespace)
     if runs is not None:
-        odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
-        emit(odds, output, verbosity, subject.manifests)
+        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
         return
     doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"
-    reply(question, subject, showing, output, verbosity, doing=doing)
+    reply(question, subject, showing, flags, doing=doing)
 
 
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:

@@ -6,28 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, emit, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
-from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
-from kplan.cli.flags import (
-    ManifestFlags,
-    OutputFlags,
-    RunCronJobsOption,
-    RunsOption,
-    SchedulerFlags,
-    VerbosityFlags,
-    with_flags,
-)
+from kplan.cli.common import GrowingSavingFlags
+from kplan.cli.flags import ManifestFlags, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.errors import UsageError
-from kplan.questions.running import many_runs
+from kplan.questions.running import reply_with_odds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,17 +52,13 @@ def plan(
         int, option("--max-rounds N", "Stop after N rounds over the pods that are left.", panel=MORE, min=1)
     ] = _DEFAULT_ROUNDS,
     rollout: RolloutOption = RolloutMode.AUTO,
-    save: SaveOption = "",
     runs: RunsOption = None,
     run_cronjobs: RunCronJobsOption = False,
     time: TimelineFlags,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingSavingFlags,
 ) -> None:
     """Work through the whole scheduling queue and every rollout, to the end.
 
@@ -100,25 +87,23 @@ def plan(
     )
     with options_named():
         question.check(is_drawn=runs is not None)
-    output = saving(output, save)
-    showing = showing_of(output, fail_on_of(output, "plan"))
+    showing = showing_for(flags, "plan")
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
     base = subject.base
     if not excludes_pending and not time.has_clock and (choice.selector or namespace):
         known = base.objects.pod_by_key
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
         subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
     if runs is not None:
-        odds = many_runs(question, subject, runs, showing, scheduler=scheduler, sweeping=sweeping, verbosity=verbosity)
-        emit(odds, output, verbosity, subject.manifests)
+        reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
         return
-    if subject.has_updates and not (queue or time.has_clock or verbosity.quiet):
+    if subject.has_updates and not (queue or time.has_clock or flags.verbosity.quiet):
         options = _passed_over(choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds)
         for option in options:
             tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
     value = Queue(only_these=question.only_these) if queue else question
-    reply(value, subject, showing, output, verbosity, doing="working through the scheduling queue")
+    reply(value, subject, showing, flags, doing="working through the scheduling queue")
 
 
 def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bool, max_rounds: int) -> Iterator[str]:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, fail_on_of, formats_of, showing_of
+from kplan.cli.answer import ask, formats_of, showing_for
 from kplan.cli.asking import reply
-from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.choosing import PodChoiceFlags
-from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import GrowingFlags
+from kplan.cli.flags import ManifestFlags, RunCronJobsOption, with_flags
 from kplan.cli.options import argument, option
 
 EXAMPLES = """
@@ -43,10 +43,7 @@ def preempt(
     run_cronjobs: RunCronJobsOption = False,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,
-    cluster: GrowingClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: GrowingFlags,
 ) -> None:
     """Show which pods would be evicted to make room, and why those.
 
@@ -54,9 +51,9 @@ def preempt(
     the question is about every pending pod that fits nowhere. Exits with 1 if preemption helps a pod nowhere, or
     would violate a disruption budget (--fail-on).
     """
-    showing = showing_of(output, fail_on_of(output, "preempt"))
+    showing = showing_for(flags, "preempt")
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
+    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
     from kplan.questions.preempt.document import pending_in_turn
     from kplan.questions.preempt.question import Preempt
     from kplan.report.registry import HUMAN_FORMATS
@@ -65,6 +62,6 @@ def preempt(
         known = subject.base.objects.pod_by_key
         pending = (known[key] for key in pending_in_turn(subject.base))
         subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
-    is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(output))
-    question = Preempt(settle_preemption=settle_preemption, follow=is_followed, explain=output.explain)
-    reply(question, subject, showing, output, verbosity, doing="looking for pods to evict")
+    is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(flags.output))
+    question = Preempt(settle_preemption=settle_preemption, follow=is_followed, explain=flags.output.explain)
+    reply(question, subject, showing, flags, doing="looking for pods to evict")

@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import ask, fail_on_of, showing_of
+from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.common import SavingFlags
+from kplan.cli.flags import with_flags
 from kplan.cli.options import argument, option
-from kplan.cli.saving import SaveOption, saving
-from kplan.cli.what_if import ChangedClusterFlags
 
 EXAMPLES = """
 kplan remedy  # what to do so that all pending pods run
@@ -41,11 +40,7 @@ def remedy(
         ),
     ] = "",
     avoid: Annotated[str, option("--not KIND,...", "Take no such actions.")] = "",
-    save: SaveOption = "",
-    cluster: ChangedClusterFlags,
-    scheduler: SchedulerFlags,
-    output: OutputFlags,
-    verbosity: VerbosityFlags,
+    flags: SavingFlags,
 ) -> None:
     """Find the least that has to be done so that pending pods run.
 
@@ -58,16 +53,15 @@ def remedy(
 
     question = Remedy(only=_words(only), without=_words(avoid))
     question.kinds()
-    output = saving(output, save)
-    showing = showing_of(output, fail_on_of(output, "remedy"))
-    namespace = namespace or cluster.default_namespace()
-    subject = ask(None, cluster, scheduler, verbosity)
+    showing = showing_for(flags, "remedy")
+    namespace = namespace or flags.cluster.default_namespace()
+    subject = ask(None, flags)
     if what:
         named = pods_named(list(spelled_out(what)), namespace, subject.base.objects)
         known = subject.base.objects.pod_by_key
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
         question = replace(question, pods=tuple(waiting or named))
-    reply(question, subject, showing, output, verbosity, doing="looking for what helps", words="{0:,} sets tried")
+    reply(question, subject, showing, flags, doing="looking for what helps", words="{0:,} sets tried")
 
 
 def _words(text: str) -> tuple[Any, ...]:
