@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = [
     "ApiError",
@@ -56,6 +56,10 @@ class Problem:
     hint: str = ""
     line: int | None = None
     wants_quotes: bool = False  #: the hint is to put quotes around the value; a file shows how that is written
+
+    def below(self, path: str) -> Problem:
+        """Return the problem of a part as that of the whole, which has the part at a JSON path."""
+        return replace(self, json_path=path + self.json_path.removeprefix("$"))
 
     def __str__(self) -> str:
         within = [f"document {self.document}"] if self.document is not None else []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kplan.admission.rejection import Rejection
-from kplan.api.affinity import PodAffinity, PodAntiAffinity
+from kplan.api.affinity import PodAffinity
 from kplan.api.core import PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement
 from kplan.api.kinds import KINDS
 from kplan.api.pod_totals import HUGE_PAGES, parsed
@@ -232,7 +232,7 @@ def _crosses_namespaces(pod: Pod) -> bool:
     affinity = pod.spec.affinity
     if affinity is None:
         return False
-    sides: list[PodAffinity | PodAntiAffinity] = [
+    sides: list[PodAffinity] = [
         side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None
     ]
     terms = [term for side in sides for term in side.required_during_scheduling_ignored_during_execution]

@@ -66,11 +66,8 @@ class PodAffinity(KubeStruct, frozen=True):
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
-class PodAntiAffinity(KubeStruct, frozen=True):
+class PodAntiAffinity(PodAffinity, frozen=True):
     """The pods near which a pod must not, or preferably should not, run."""
-
-    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
-    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class Affinity(KubeStruct, frozen=True):

@@ -22,6 +22,13 @@ def similarity(text: str, other: str) -> float:
     return difflib.SequenceMatcher(None, text, other).ratio()
 
 
+def choice_hint(text: str, known: Iterable[str], at_least: float = 0.6) -> str:
+    """Return the hint to use the known text that resembles a text, or else to choose from all."""
+    names = list(known)
+    near = nearest_texts(text, names, 1, at_least)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}"
+
+
 def nearest_texts(text: str, known: Iterable[str], most: int = 3, at_least: float = 0.6) -> list[str]:
     """Return the known texts that resemble a text, the most similar first.
 

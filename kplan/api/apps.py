@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import field
 
 from kplan.api.base import ApiObject, Int32, Int64, KubeStruct
-from kplan.api.core import PodTemplateSpec
+from kplan.api.core import PodTemplateSpec, ReplicasStatus
 from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta, controller_of
 from kplan.api.volumes import PersistentVolumeClaimSpec
 
@@ -38,21 +38,14 @@ class DeploymentSpec(KubeStruct, frozen=True):
     progress_deadline_seconds: Int32 | None = None
 
 
-class DeploymentStatus(KubeStruct, frozen=True):
-    """How many pods there are."""
-
-    replicas: Int32 = 0
-
-
 class Deployment(ApiObject, frozen=True):
     """A deployment."""
 
     api_version: ClassVar[str] = "apps/v1"
-    kind: ClassVar[str] = "Deployment"
 
     metadata: PlainMeta = PlainMeta()
     spec: DeploymentSpec = DeploymentSpec()
-    status: DeploymentStatus = DeploymentStatus()
+    status: ReplicasStatus = ReplicasStatus()
 
 
 class ReplicaSetAnnotations(KubeStruct, frozen=True):
@@ -82,21 +75,14 @@ class ReplicaSetSpec(KubeStruct, frozen=True):
     min_ready_seconds: Int32 = 0
 
 
-class ReplicaSetStatus(KubeStruct, frozen=True):
-    """How many pods there are."""
-
-    replicas: Int32 = 0
-
-
 class ReplicaSet(ApiObject, frozen=True):
     """A replica set; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "apps/v1"
-    kind: ClassVar[str] = "ReplicaSet"
 
     metadata: ReplicaSetMeta = ReplicaSetMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
-    status: ReplicaSetStatus = ReplicaSetStatus()
+    status: ReplicasStatus = ReplicasStatus()
 
 
 class VolumeClaimTemplate(KubeStruct, frozen=True):
@@ -151,10 +137,9 @@ class StatefulSetSpec(KubeStruct, frozen=True):
     persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
 
 
-class StatefulSetStatus(KubeStruct, frozen=True):
+class StatefulSetStatus(ReplicasStatus, frozen=True):
     """How many pods there are, and the revisions of their templates."""
 
-    replicas: Int32 = 0
     current_revision: str = ""
     update_revision: str = ""
 
@@ -163,7 +148,6 @@ class StatefulSet(ApiObject, frozen=True):
     """A stateful set; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "apps/v1"
-    kind: ClassVar[str] = "StatefulSet"
 
     metadata: PlainMeta = PlainMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
@@ -186,19 +170,13 @@ class DaemonSetSpec(KubeStruct, frozen=True):
     min_ready_seconds: Int32 = 0
 
 
-class DaemonSetStatus(KubeStruct, frozen=True):
-    """How many nodes should have a pod, and how many have one."""
-
-
 class DaemonSet(ApiObject, frozen=True):
     """A daemon set."""
 
     api_version: ClassVar[str] = "apps/v1"
-    kind: ClassVar[str] = "DaemonSet"
 
     metadata: PlainMeta = PlainMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
-    status: DaemonSetStatus = DaemonSetStatus()
 
 
 class RevisionSpec(KubeStruct, frozen=True):
@@ -220,7 +198,6 @@ class ControllerRevision(ApiObject, frozen=True):
     """
 
     api_version: ClassVar[str] = "apps/v1"
-    kind: ClassVar[str] = "ControllerRevision"
 
     metadata: PlainMeta = PlainMeta()
     data: RevisionData = RevisionData()

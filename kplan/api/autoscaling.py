@@ -28,7 +28,6 @@ class HorizontalPodAutoscaler(ApiObject, frozen=True):
     """An autoscaler of replicas."""
 
     api_version: ClassVar[str] = "autoscaling/v2"
-    kind: ClassVar[str] = "HorizontalPodAutoscaler"
 
     metadata: PlainMeta = PlainMeta()
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
@@ -78,7 +77,6 @@ class VerticalPodAutoscaler(ApiObject, frozen=True):
     """An autoscaler of requests."""
 
     api_version: ClassVar[str] = "autoscaling.k8s.io/v1"
-    kind: ClassVar[str] = "VerticalPodAutoscaler"
 
     metadata: PlainMeta = PlainMeta()
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()

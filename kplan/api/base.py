@@ -26,10 +26,13 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 class ApiObject(KubeStruct, frozen=True):
-    """Base of the kinds that an API server serves.
+    """Base of the kinds that an API server serves; the name of a class is that of its kind.
 
     ``api_version`` and ``kind`` are attributes of the class, not fields of the object.
     """
 
     api_version: ClassVar[str] = ""
     kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__

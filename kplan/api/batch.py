@@ -94,7 +94,6 @@ class Job(ApiObject, frozen=True):
     """A job."""
 
     api_version: ClassVar[str] = "batch/v1"
-    kind: ClassVar[str] = "Job"
 
     metadata: PlainMeta = PlainMeta()
     spec: JobSpec = JobSpec()
@@ -123,7 +122,6 @@ class CronJob(ApiObject, frozen=True):
     """A cron job."""
 
     api_version: ClassVar[str] = "batch/v1"
-    kind: ClassVar[str] = "CronJob"
 
     metadata: PlainMeta = PlainMeta()
     spec: CronJobSpec = CronJobSpec()

@@ -65,21 +65,18 @@ class MachineDeployment(Scalable, frozen=True):
     """Machines of one template, replaced when it changes."""
 
     api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-    kind: ClassVar[str] = "MachineDeployment"
 
 
 class MachineSet(Scalable, frozen=True):
     """Machines of one template."""
 
     api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-    kind: ClassVar[str] = "MachineSet"
 
 
 class MachinePool(Scalable, frozen=True):
     """Machines that the cloud scales itself."""
 
     api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-    kind: ClassVar[str] = "MachinePool"
 
 
 class NodeReference(KubeStruct, frozen=True):
@@ -98,7 +95,6 @@ class Machine(ApiObject, frozen=True):
     """A machine that is a node, or will be one."""
 
     api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-    kind: ClassVar[str] = "Machine"
 
     metadata: PlainMeta = PlainMeta()
     status: MachineStatus = MachineStatus()

@@ -9,86 +9,12 @@ from msgspec import field
 from kplan.api.affinity import VolumeNodeAffinity
 from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta, TypedObjectReference
-from kplan.api.pod import (
-    ClaimReference,
-    Container,
-    ContainerExtendedResourceRequest,
-    ContainerPort,
-    ContainerResizePolicy,
-    ContainerRestartRule,
-    ContainerStatus,
-    NodeAllocatableResourceClaimStatus,
-    Pod,
-    PodCondition,
-    PodExtendedResourceClaimStatus,
-    PodOS,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-    PodSchedulingGate,
-    PodSchedulingGroup,
-    PodSpec,
-    PodStatus,
-    PodTemplate,
-    PodTemplateSpec,
-    ResourceRequirements,
-)
+from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from kplan.api.tolerations import Taint
 from kplan.api.volumes import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
 
-__all__ = [
-    "ClaimReference",
-    "ConfigMap",
-    "ConfigMapData",
-    "Container",
-    "ContainerExtendedResourceRequest",
-    "ContainerImage",
-    "ContainerPort",
-    "ContainerResizePolicy",
-    "ContainerRestartRule",
-    "ContainerStatus",
-    "LimitRange",
-    "LimitRangeItem",
-    "LimitRangeSpec",
-    "Namespace",
-    "NamespaceStatus",
-    "Node",
-    "NodeAllocatableResourceClaimStatus",
-    "NodeAnnotations",
-    "NodeCondition",
-    "NodeMeta",
-    "NodeSpec",
-    "NodeStatus",
-    "NodeSystemInfo",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PersistentVolumeClaimStatus",
-    "PersistentVolumeSpec",
-    "PersistentVolumeStatus",
-    "Pod",
-    "PodCondition",
-    "PodExtendedResourceClaimStatus",
-    "PodOS",
-    "PodResourceClaim",
-    "PodResourceClaimStatus",
-    "PodSchedulingGate",
-    "PodSchedulingGroup",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "PodTemplateSpec",
-    "ReplicationController",
-    "ReplicationControllerSpec",
-    "ReplicationControllerStatus",
-    "ResourceQuota",
-    "ResourceQuotaSpec",
-    "ResourceQuotaStatus",
-    "ResourceRequirements",
-    "ScopeSelector",
-    "ScopedResourceSelectorRequirement",
-    "Service",
-    "ServiceAccount",
-    "ServiceSpec",
-]
+#: Of `kplan.api.pod`: what most readers of the core group want, too.
+__all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplateSpec"]
 
 
 class NodeSpec(KubeStruct, frozen=True):
@@ -153,7 +79,6 @@ class Node(ApiObject, frozen=True):
     """A node."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Node"
 
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
@@ -171,7 +96,6 @@ class ConfigMap(ApiObject, frozen=True):
     """A config map of the cluster-autoscaler."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "ConfigMap"
 
     metadata: PlainMeta = PlainMeta()
     data: ConfigMapData = ConfigMapData()
@@ -187,7 +111,6 @@ class Namespace(ApiObject, frozen=True):
     """A namespace; namespace selectors read its labels."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Namespace"
 
     metadata: PlainMeta = PlainMeta()
     status: NamespaceStatus = NamespaceStatus()
@@ -204,7 +127,6 @@ class Service(ApiObject, frozen=True):
     """A service; default topology spreading uses its selector."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Service"
 
     metadata: PlainMeta = PlainMeta()
     spec: ServiceSpec = ServiceSpec()
@@ -219,8 +141,8 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
     min_ready_seconds: Int32 = 0
 
 
-class ReplicationControllerStatus(KubeStruct, frozen=True):
-    """How many pods there are."""
+class ReplicasStatus(KubeStruct, frozen=True):
+    """How many pods a workload has."""
 
     replicas: Int32 = 0
 
@@ -229,11 +151,10 @@ class ReplicationController(ApiObject, frozen=True):
     """A replication controller."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "ReplicationController"
 
     metadata: PlainMeta = PlainMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
-    status: ReplicationControllerStatus = ReplicationControllerStatus()
+    status: ReplicasStatus = ReplicasStatus()
 
 
 class PersistentVolumeSpec(VolumeSources, frozen=True):
@@ -261,7 +182,6 @@ class PersistentVolume(ApiObject, frozen=True):
     """A persistent volume."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "PersistentVolume"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
@@ -280,7 +200,6 @@ class PersistentVolumeClaim(ApiObject, frozen=True):
     """A persistent volume claim."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "PersistentVolumeClaim"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -308,7 +227,6 @@ class LimitRange(ApiObject, frozen=True):
     """Defaults and bounds that admission applies to new pods of a namespace."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "LimitRange"
 
     metadata: PlainMeta = PlainMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
@@ -318,7 +236,6 @@ class ServiceAccount(ApiObject, frozen=True):
     """The identity of a pod; admission refuses pods whose account is not there."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "ServiceAccount"
 
     metadata: PlainMeta = PlainMeta()
 
@@ -356,7 +273,6 @@ class ResourceQuota(ApiObject, frozen=True):
     """A limit of the resources that a namespace may use."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "ResourceQuota"
 
     metadata: PlainMeta = PlainMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from msgspec import field
 
+from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, ResourceList
+from kplan.api.core import NodeCondition
 from kplan.api.meta import ObjectMeta, PlainMeta
 from kplan.api.tolerations import Taint
 
@@ -20,24 +22,12 @@ NEVER = "Never"
 """The duration that ends never."""
 
 
-class NodeClaimCondition(KubeStruct, frozen=True):
-    """One of the conditions of Karpenter's objects."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    last_transition_time: str | None = None
-
-
-class NodeRequirement(KubeStruct, frozen=True):
+class NodeRequirement(NodeSelectorRequirement, frozen=True):
     """One expression over a node's labels; `operator` may also be Gte or Lte.
 
     With `min_values`, at least so many different values must be among the instance types that remain.
     """
 
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
     min_values: Int32 | None = None
 
 
@@ -102,16 +92,15 @@ class NodePoolSpec(KubeStruct, frozen=True):
 
 
 class NodePoolStatus(KubeStruct, frozen=True):
-    """Whether a pool is ready."""
+    """Whether a pool, or a node class, is ready."""
 
-    conditions: tuple[NodeClaimCondition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
 
 
 class NodePool(ApiObject, frozen=True):
     """A node pool."""
 
     api_version: ClassVar[str] = "karpenter.sh/v1"
-    kind: ClassVar[str] = "NodePool"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolSpec = NodePoolSpec()
@@ -137,7 +126,7 @@ class NodeClaimStatus(KubeStruct, frozen=True):
     provider_id: str = field(default="", name="providerID")
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
-    conditions: tuple[NodeClaimCondition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     last_pod_event_time: str | None = None
 
 
@@ -145,7 +134,6 @@ class NodeClaim(ApiObject, frozen=True):
     """A node claim."""
 
     api_version: ClassVar[str] = "karpenter.sh/v1"
-    kind: ClassVar[str] = "NodeClaim"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeClaimSpec = NodeClaimSpec()
@@ -166,43 +154,31 @@ class NodeOverlay(ApiObject, frozen=True):
     """A node overlay."""
 
     api_version: ClassVar[str] = "karpenter.sh/v1alpha1"
-    kind: ClassVar[str] = "NodeOverlay"
 
     metadata: PlainMeta = PlainMeta()
     spec: NodeOverlaySpec = NodeOverlaySpec()
 
 
-class NodeClassStatus(KubeStruct, frozen=True):
-    """Whether a node class is ready."""
+class NodeClass(ApiObject, frozen=True):
+    """The settings of nodes of a provider."""
 
-    conditions: tuple[NodeClaimCondition, ...] = ()
+    metadata: PlainMeta = PlainMeta()
+    status: NodePoolStatus = NodePoolStatus()
 
 
-class EC2NodeClass(ApiObject, frozen=True):
+class EC2NodeClass(NodeClass, frozen=True):
     """The settings of nodes on AWS."""
 
     api_version: ClassVar[str] = "karpenter.k8s.aws/v1"
-    kind: ClassVar[str] = "EC2NodeClass"
-
-    metadata: PlainMeta = PlainMeta()
-    status: NodeClassStatus = NodeClassStatus()
 
 
-class AKSNodeClass(ApiObject, frozen=True):
+class AKSNodeClass(NodeClass, frozen=True):
     """The settings of nodes on Azure."""
 
     api_version: ClassVar[str] = "karpenter.azure.com/v1beta1"
-    kind: ClassVar[str] = "AKSNodeClass"
-
-    metadata: PlainMeta = PlainMeta()
-    status: NodeClassStatus = NodeClassStatus()
 
 
-class KWOKNodeClass(ApiObject, frozen=True):
+class KWOKNodeClass(NodeClass, frozen=True):
     """The settings of simulated nodes."""
 
     api_version: ClassVar[str] = "karpenter.kwok.sh/v1alpha1"
-    kind: ClassVar[str] = "KWOKNodeClass"
-
-    metadata: PlainMeta = PlainMeta()
-    status: NodeClassStatus = NodeClassStatus()

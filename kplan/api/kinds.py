@@ -6,6 +6,7 @@ objects of a cluster do not affect scheduling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from kplan.api import (
     scheduling,
     storage,
 )
+from kplan.api.base import ApiObject
 from kplan.api.meta import PlainMeta
 
 
@@ -37,7 +39,7 @@ class Kind(NamedTuple):
     attribute: str
     resource: str
     is_namespaced: bool
-    versions: tuple[str, ...] = ("v1",)
+    versions: tuple[str, ...]  #: those that its struct decodes; kplan writes the first
     names: tuple[str, ...] = ()  #: only objects of these names are read, in `kube-system`; empty for all
     is_open: bool = False  #: objects may hold data of other programs, of any shape: those are left out
 
@@ -55,242 +57,73 @@ class Kind(NamedTuple):
         return version in self.versions
 
 
-_STORAGE = "storage.k8s.io"
-_DRA = "resource.k8s.io"
-_CLUSTER_API_VERSIONS = ("v1beta1", "v1beta2")
-_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
-_RULE_VERSIONS = ("v1beta2", "v1", "v1alpha3")
+def _read(
+    struct: type[ApiObject],
+    *,
+    is_namespaced: bool = True,
+    others: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
+    is_open: bool = False,
+) -> Kind:
+    """Return the kind of a struct; `others` are the versions that it decodes besides its own."""
+    group, version = split_api_version(struct.api_version)
+    words = re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", struct.kind).lower()
+    attribute = f"{words[:-1]}ies" if words.endswith("ty") else f"{words}es" if words.endswith("ss") else f"{words}s"
+    resource = attribute.replace("_", "")
+    return Kind(group, struct.kind, struct, attribute, resource, is_namespaced, (version, *others), names, is_open)
+
+
+def split_api_version(api_version: str) -> tuple[str, str]:
+    """Return group and version; the core group is empty."""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
 
 KINDS: tuple[Kind, ...] = (
-    Kind("", "Node", core.Node, "nodes", "nodes", is_namespaced=False),
-    Kind("", "Pod", core.Pod, "pods", "pods", is_namespaced=True),
-    Kind("", "Namespace", core.Namespace, "namespaces", "namespaces", is_namespaced=False),
-    Kind(
-        "",
-        "ConfigMap",
-        core.ConfigMap,
-        "config_maps",
-        "configmaps",
-        is_namespaced=True,
-        names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander"),
-    ),
-    Kind("", "Service", core.Service, "services", "services", is_namespaced=True),
-    Kind(
-        "",
-        "ReplicationController",
-        core.ReplicationController,
-        "replication_controllers",
-        "replicationcontrollers",
-        is_namespaced=True,
-    ),
-    Kind("apps", "ReplicaSet", apps.ReplicaSet, "replica_sets", "replicasets", is_namespaced=True),
-    Kind("apps", "StatefulSet", apps.StatefulSet, "stateful_sets", "statefulsets", is_namespaced=True),
-    Kind("apps", "Deployment", apps.Deployment, "deployments", "deployments", is_namespaced=True),
-    Kind("apps", "DaemonSet", apps.DaemonSet, "daemon_sets", "daemonsets", is_namespaced=True),
-    Kind(
-        "apps",
-        "ControllerRevision",
-        apps.ControllerRevision,
-        "controller_revisions",
-        "controllerrevisions",
-        is_namespaced=True,
-        is_open=True,
-    ),
-    Kind("batch", "Job", batch.Job, "jobs", "jobs", is_namespaced=True),
-    Kind("batch", "CronJob", batch.CronJob, "cron_jobs", "cronjobs", is_namespaced=True),
-    Kind(
-        "autoscaling",
-        "HorizontalPodAutoscaler",
-        autoscaling.HorizontalPodAutoscaler,
-        "horizontal_pod_autoscalers",
-        "horizontalpodautoscalers",
-        is_namespaced=True,
-        versions=("v2", "v1"),
-    ),
-    Kind(
-        "autoscaling.k8s.io",
-        "VerticalPodAutoscaler",
-        autoscaling.VerticalPodAutoscaler,
-        "vertical_pod_autoscalers",
-        "verticalpodautoscalers",
-        is_namespaced=True,
-    ),
-    Kind(
-        "policy",
-        "PodDisruptionBudget",
-        policy.PodDisruptionBudget,
-        "pod_disruption_budgets",
-        "poddisruptionbudgets",
-        is_namespaced=True,
-    ),
-    Kind(
-        "scheduling.k8s.io",
-        "PriorityClass",
-        scheduling.PriorityClass,
-        "priority_classes",
-        "priorityclasses",
-        is_namespaced=False,
-    ),
-    Kind(
-        "scheduling.k8s.io",
-        "PodGroup",
-        scheduling.PodGroup,
-        "pod_groups",
-        "podgroups",
-        is_namespaced=True,
-        versions=("v1alpha2", "v1beta1", "v1alpha3"),
-    ),
-    Kind("", "PersistentVolume", core.PersistentVolume, "persistent_volumes", "persistentvolumes", is_namespaced=False),
-    Kind(
-        "",
-        "PersistentVolumeClaim",
-        core.PersistentVolumeClaim,
-        "persistent_volume_claims",
-        "persistentvolumeclaims",
-        is_namespaced=True,
-    ),
-    Kind(_STORAGE, "StorageClass", storage.StorageClass, "storage_classes", "storageclasses", is_namespaced=False),
-    Kind(_STORAGE, "CSINode", storage.CSINode, "csi_nodes", "csinodes", is_namespaced=False),
-    Kind(_STORAGE, "CSIDriver", storage.CSIDriver, "csi_drivers", "csidrivers", is_namespaced=False),
-    Kind(
-        _STORAGE,
-        "CSIStorageCapacity",
-        storage.CSIStorageCapacity,
-        "csi_storage_capacities",
-        "csistoragecapacities",
-        is_namespaced=True,
-        versions=("v1", "v1beta1"),
-    ),
-    Kind(
-        _STORAGE,
-        "VolumeAttachment",
-        storage.VolumeAttachment,
-        "volume_attachments",
-        "volumeattachments",
-        is_namespaced=False,
-    ),
-    Kind("", "ResourceQuota", core.ResourceQuota, "resource_quotas", "resourcequotas", is_namespaced=True),
-    Kind("", "ServiceAccount", core.ServiceAccount, "service_accounts", "serviceaccounts", is_namespaced=True),
-    Kind("", "LimitRange", core.LimitRange, "limit_ranges", "limitranges", is_namespaced=True),
-    Kind("node.k8s.io", "RuntimeClass", node.RuntimeClass, "runtime_classes", "runtimeclasses", is_namespaced=False),
-    Kind(
-        _DRA,
-        "ResourceClaim",
-        resource.ResourceClaim,
-        "resource_claims",
-        "resourceclaims",
-        is_namespaced=True,
-        versions=_DRA_VERSIONS,
-    ),
-    Kind(
-        _DRA,
-        "ResourceClaimTemplate",
-        resource.ResourceClaimTemplate,
-        "resource_claim_templates",
-        "resourceclaimtemplates",
-        is_namespaced=True,
-        versions=_DRA_VERSIONS,
-    ),
-    Kind(
-        _DRA,
-        "DeviceClass",
-        resource.DeviceClass,
-        "device_classes",
-        "deviceclasses",
-        is_namespaced=False,
-        versions=_DRA_VERSIONS,
-    ),
-    Kind(
-        _DRA,
-        "ResourceSlice",
-        resource_slice.ResourceSlice,
-        "resource_slices",
-        "resourceslices",
-        is_namespaced=False,
-        versions=_DRA_VERSIONS,
-    ),
-    Kind(
-        _DRA,
-        "DeviceTaintRule",
-        resource_slice.DeviceTaintRule,
-        "device_taint_rules",
-        "devicetaintrules",
-        is_namespaced=False,
-        versions=_RULE_VERSIONS,
-    ),
-    Kind(
-        cluster_api.GROUP,
-        "MachineDeployment",
-        cluster_api.MachineDeployment,
-        "machine_deployments",
-        "machinedeployments",
-        is_namespaced=True,
-        versions=_CLUSTER_API_VERSIONS,
-    ),
-    Kind(
-        cluster_api.GROUP,
-        "MachineSet",
-        cluster_api.MachineSet,
-        "machine_sets",
-        "machinesets",
-        is_namespaced=True,
-        versions=_CLUSTER_API_VERSIONS,
-    ),
-    Kind(
-        cluster_api.GROUP,
-        "MachinePool",
-        cluster_api.MachinePool,
-        "machine_pools",
-        "machinepools",
-        is_namespaced=True,
-        versions=_CLUSTER_API_VERSIONS,
-    ),
-    Kind(
-        cluster_api.GROUP,
-        "Machine",
-        cluster_api.Machine,
-        "machines",
-        "machines",
-        is_namespaced=True,
-        versions=_CLUSTER_API_VERSIONS,
-    ),
-    Kind(karpenter.GROUP, "NodePool", karpenter.NodePool, "node_pools", "nodepools", is_namespaced=False),
-    Kind(karpenter.GROUP, "NodeClaim", karpenter.NodeClaim, "node_claims", "nodeclaims", is_namespaced=False),
-    Kind(
-        karpenter.GROUP,
-        "NodeOverlay",
-        karpenter.NodeOverlay,
-        "node_overlays",
-        "nodeoverlays",
-        is_namespaced=False,
-        versions=("v1alpha1",),
-    ),
-    Kind(
-        "karpenter.k8s.aws",
-        "EC2NodeClass",
-        karpenter.EC2NodeClass,
-        "ec2_node_classes",
-        "ec2nodeclasses",
-        is_namespaced=False,
-    ),
-    Kind(
-        "karpenter.azure.com",
-        "AKSNodeClass",
-        karpenter.AKSNodeClass,
-        "aks_node_classes",
-        "aksnodeclasses",
-        is_namespaced=False,
-        versions=("v1beta1", "v1alpha2"),
-    ),
-    Kind(
-        "karpenter.kwok.sh",
-        "KWOKNodeClass",
-        karpenter.KWOKNodeClass,
-        "kwok_node_classes",
-        "kwoknodeclasses",
-        is_namespaced=False,
-        versions=("v1alpha1",),
-    ),
+    _read(core.Node, is_namespaced=False),
+    _read(core.Pod),
+    _read(core.Namespace, is_namespaced=False),
+    _read(core.ConfigMap, names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")),
+    _read(core.Service),
+    _read(core.ReplicationController),
+    _read(apps.ReplicaSet),
+    _read(apps.StatefulSet),
+    _read(apps.Deployment),
+    _read(apps.DaemonSet),
+    _read(apps.ControllerRevision, is_open=True),
+    _read(batch.Job),
+    _read(batch.CronJob),
+    _read(autoscaling.HorizontalPodAutoscaler, others=("v1",)),
+    _read(autoscaling.VerticalPodAutoscaler),
+    _read(policy.PodDisruptionBudget),
+    _read(scheduling.PriorityClass, is_namespaced=False),
+    _read(scheduling.PodGroup, others=("v1beta1", "v1alpha3")),
+    _read(core.PersistentVolume, is_namespaced=False),
+    _read(core.PersistentVolumeClaim),
+    _read(storage.StorageClass, is_namespaced=False),
+    _read(storage.CSINode, is_namespaced=False),
+    _read(storage.CSIDriver, is_namespaced=False),
+    _read(storage.CSIStorageCapacity, others=("v1beta1",)),
+    _read(storage.VolumeAttachment, is_namespaced=False),
+    _read(core.ResourceQuota),
+    _read(core.ServiceAccount),
+    _read(core.LimitRange),
+    _read(node.RuntimeClass, is_namespaced=False),
+    _read(resource.ResourceClaim, others=("v1beta2", "v1beta1")),
+    _read(resource.ResourceClaimTemplate, others=("v1beta2", "v1beta1")),
+    _read(resource.DeviceClass, is_namespaced=False, others=("v1beta2", "v1beta1")),
+    _read(resource_slice.ResourceSlice, is_namespaced=False, others=("v1beta2", "v1beta1")),
+    _read(resource_slice.DeviceTaintRule, is_namespaced=False, others=("v1", "v1alpha3")),
+    _read(cluster_api.MachineDeployment, others=("v1beta2",)),
+    _read(cluster_api.MachineSet, others=("v1beta2",)),
+    _read(cluster_api.MachinePool, others=("v1beta2",)),
+    _read(cluster_api.Machine, others=("v1beta2",)),
+    _read(karpenter.NodePool, is_namespaced=False),
+    _read(karpenter.NodeClaim, is_namespaced=False),
+    _read(karpenter.NodeOverlay, is_namespaced=False),
+    _read(karpenter.EC2NodeClass, is_namespaced=False),
+    _read(karpenter.AKSNodeClass, is_namespaced=False, others=("v1alpha2",)),
+    _read(karpenter.KWOKNodeClass, is_namespaced=False),
 )
 
 KINDS_BY_ATTRIBUTE = {kind.attribute: kind for kind in KINDS}
@@ -308,12 +141,6 @@ ENDING = frozenset({"Job", "CronJob"})
 """Kinds whose pods run to their end."""
 DAEMON_SET = "DaemonSet"
 """The kind with a pod on each node."""
-
-
-def split_api_version(api_version: str) -> tuple[str, str]:
-    """Return group and version; the core group is empty."""
-    group, _, version = api_version.rpartition("/")
-    return group, version
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:

@@ -115,6 +115,14 @@ def selector_from(selector: LabelSelector | None) -> Selector:
     return selector_of(requirements)
 
 
+def valid_selector(selector: LabelSelector | None) -> Selector:
+    """Compile a label selector; None and an invalid one match nothing."""
+    try:
+        return selector_from(selector)
+    except InvalidSelector:
+        return NOTHING
+
+
 def selector_from_map(labels: Mapping[str, str]) -> Selector:
     """Compile a map, as in services and node selectors, without validation; an empty map matches everything."""
     return selector_of(Requirement(key, "In", (value,)) for key, value in labels.items())

@@ -26,7 +26,6 @@ class RuntimeClass(ApiObject, frozen=True):
     """A container runtime, with its overhead and the nodes that have it."""
 
     api_version: ClassVar[str] = "node.k8s.io/v1"
-    kind: ClassVar[str] = "RuntimeClass"
 
     metadata: PlainMeta = PlainMeta()
     overhead: Overhead | None = None

@@ -219,7 +219,6 @@ class Pod(ApiObject, frozen=True):
     """A pod."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Pod"
 
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
@@ -237,7 +236,6 @@ class PodTemplate(ApiObject, frozen=True):
     """A pod template as an object of its own."""
 
     api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "PodTemplate"
 
     metadata: PlainMeta = PlainMeta()
     template: PodTemplateSpec = PodTemplateSpec()

@@ -41,7 +41,6 @@ class PodDisruptionBudget(ApiObject, frozen=True):
     """A pod disruption budget."""
 
     api_version: ClassVar[str] = "policy/v1"
-    kind: ClassVar[str] = "PodDisruptionBudget"
 
     metadata: PlainMeta = PlainMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()

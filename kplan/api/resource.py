@@ -193,7 +193,6 @@ class ResourceClaim(ApiObject, frozen=True):
     """A claim for devices."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceClaim"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -211,7 +210,6 @@ class ResourceClaimTemplate(ApiObject, frozen=True):
     """A template from which a controller creates one claim for each pod."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceClaimTemplate"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
@@ -228,7 +226,6 @@ class DeviceClass(ApiObject, frozen=True):
     """A named kind of device."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "DeviceClass"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

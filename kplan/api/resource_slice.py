@@ -159,7 +159,6 @@ class ResourceSlice(ApiObject, frozen=True):
     """One part of a pool of devices."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceSlice"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
@@ -184,7 +183,6 @@ class DeviceTaintRule(ApiObject, frozen=True):
     """A taint that an administrator gives to devices (gate DRADeviceTaintRules)."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1beta2"
-    kind: ClassVar[str] = "DeviceTaintRule"
 
     metadata: PlainMeta = PlainMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -12,7 +12,6 @@ class PriorityClass(ApiObject, frozen=True):
     """A name for a priority, and whether pods of it may preempt."""
 
     api_version: ClassVar[str] = "scheduling.k8s.io/v1"
-    kind: ClassVar[str] = "PriorityClass"
 
     metadata: PlainMeta = PlainMeta()
     value: Int32 = 0
@@ -106,7 +105,6 @@ class PodGroup(ApiObject, frozen=True):
     """Pods that are scheduled together (gate GenericWorkload)."""
 
     api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
-    kind: ClassVar[str] = "PodGroup"
 
     metadata: PlainMeta = PlainMeta()
     spec: PodGroupSpec = PodGroupSpec()

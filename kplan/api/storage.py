@@ -13,7 +13,6 @@ class StorageClass(ApiObject, frozen=True):
     """How volumes of a class are provisioned, and when they are bound."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
-    kind: ClassVar[str] = "StorageClass"
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -46,7 +45,6 @@ class CSINode(ApiObject, frozen=True):
     """The CSI drivers of a node; it has the name of the node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
-    kind: ClassVar[str] = "CSINode"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
@@ -64,7 +62,6 @@ class CSIDriver(ApiObject, frozen=True):
     """A CSI driver."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
-    kind: ClassVar[str] = "CSIDriver"
 
     metadata: PlainMeta = PlainMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
@@ -74,7 +71,6 @@ class CSIStorageCapacity(ApiObject, frozen=True):
     """The available capacity of a class in one segment of the topology."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
-    kind: ClassVar[str] = "CSIStorageCapacity"
 
     metadata: PlainMeta = PlainMeta()
     node_topology: LabelSelector | None = None
@@ -107,7 +103,6 @@ class VolumeAttachment(ApiObject, frozen=True):
     """A volume that is, or should be, attached to a node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
-    kind: ClassVar[str] = "VolumeAttachment"
 
     metadata: PlainMeta = PlainMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

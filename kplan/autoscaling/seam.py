@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -36,6 +37,22 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     price: float | None = None  #: of one such node, in the unit in which prices were set; None if unknown
     pods: tuple[str, ...] = ()  #: the pods that it is added for, NAMESPACE/NAME
     options: tuple[str, ...] = ()  #: what else it may become: instance types, or node groups that tie
+
+
+class Namer:
+    """Makes up names of new nodes that no node of the cluster has."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._used = frozenset(names)
+        self._counts: Counter[str] = Counter()
+
+    def name(self, pool: str) -> str:
+        """Return the next name for a node of a pool."""
+        while True:
+            self._counts[pool] += 1
+            name = f"{pool}-new-{self._counts[pool]}"
+            if name not in self._used:
+                return name
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,11 @@ from kplan.api.core import Node, Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.pod import PodMeta
 from kplan.api.wellknown import HOSTNAME
+from kplan.autoscaling.seam import Namer
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.simulation.owners import DaemonSetState, ForeignState
-from kplan.workloads.daemons import eligibilities
+from kplan.workloads.daemons import runs_on
 
 
 class NewNodes:
@@ -26,7 +27,7 @@ class NewNodes:
     def __init__(self, base: Base, shape: PricedShape) -> None:
         self._shape = shape
         self._existing = base.objects.node_by_name
-        self._daemons = [pod for template, pod in _daemons_of(base) if _runs_on(template, shape.node)]
+        self._daemons = [pod for template, pod in _daemons_of(base) if runs_on(template, shape.node)]
 
     @property
     def n_daemons(self) -> int:
@@ -35,18 +36,9 @@ class NewNodes:
 
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
         """Return n nodes with new names, and their daemon pods."""
-        names = self._names(n)
+        name_of = Namer(self._existing)
+        names = [name_of.name(self._shape.name) for _ in range(n)]
         return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self._daemons]
-
-    def _names(self, n: int) -> list[str]:
-        names: list[str] = []
-        number = 1
-        while len(names) < n:
-            name = f"{self._shape.name}-new-{number}"
-            number += 1
-            if name not in self._existing:
-                names.append(name)
-        return names
 
     def _node(self, name: str) -> Node:
         model = self._shape.node
@@ -88,8 +80,3 @@ def _not_pinned(pod: Pod) -> PodSpec:
         required = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
         affinity = replace(affinity, node_affinity=required)
     return replace(pod.spec, node_name="", affinity=affinity)
-
-
-def _runs_on(template: PodTemplateSpec, node: Node) -> bool:
-    ((should_run, _),) = eligibilities(template, [node])
-    return should_run

@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -26,7 +25,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api import decode
 from kplan.api.base import KubeStruct
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
@@ -34,9 +32,8 @@ from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import HOSTNAME
 from kplan.errors import InputError, Problem
-from kplan.reading.content import Document
-from kplan.reading.documents import read_document
-from kplan.reading.limits import SETTINGS
+from kplan.reading.documents import read_contents
+from kplan.reading.entries import EntryReader
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.subjects.not_found import meant
 
@@ -93,23 +90,16 @@ def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedSha
         With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
-    document = read_document(source, problems, limits=SETTINGS, expected=_EXPECTED)
-    if document is None:
-        raise InputError(problems)
     shapes: list[PricedShape] = []
-    problems += [document.locate(problem) for problem in _add_shapes(shapes, document, nodes)]
+    for document, entries in read_contents(source, problems, expected=_EXPECTED, is_single=True):
+        problems += map(document.locate, _add_shapes(shapes, entries, nodes))
     if problems:
         raise InputError(problems)
     return shapes
 
 
-def _add_shapes(shapes: list[PricedShape], document: Document, nodes: Mapping[str, Node]) -> Iterator[Problem]:
+def _add_shapes(shapes: list[PricedShape], entries: Any, nodes: Mapping[str, Node]) -> Iterator[Problem]:
     """Add the shapes of a document to a list, and yield all problems."""
-    try:
-        entries = document.value()
-    except decode.DecodeError as error:
-        yield from error.problems
-        return
     if not isinstance(entries, list) or not entries:
         yield Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")
         return
@@ -117,54 +107,33 @@ def _add_shapes(shapes: list[PricedShape], document: Document, nodes: Mapping[st
         message = f"{len(entries)} shapes, and at most {MAX_LISTED} are compared"
         yield Problem(message, json_path="$", hint="leave out those that you do not want")
         return
-    for duplicate in document.duplicates():
-        yield Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
     for index, content in enumerate(entries):
-        path = f"$[{index}]"
-        problems, entry = _read_entry(content, path)
-        yield from problems
-        if entry is None:
-            continue
-        reader = _Reader(entry, path, nodes)
-        shape = reader.shape()
-        if any(known.name == shape.name for known in shapes):
-            reader.wrong("name", f"a second shape is called {shape.name}", "give each shape a different name")
+        reader = _Reader(f"$[{index}]", nodes)
+        shape = reader.shape(content)
+        if shape is not None:
+            if any(known.name == shape.name for known in shapes):
+                reader.wrong("name", f"a second shape is called {shape.name}", "give each shape a different name")
+            shapes.append(shape)
         yield from reader.problems
-        shapes.append(shape)
 
 
-def _read_entry(content: Any, path: str) -> tuple[list[Problem], _Entry | None]:
-    if not isinstance(content, dict):
-        return [Problem("no shape", json_path=path, hint="for example {name: m7i, cpu: 4, …}")], None
-    known = _Entry.__struct_encode_fields__
-    problems = []
-    for key in [key for key in content if key not in known]:
-        near = difflib.get_close_matches(str(key), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-        problems.append(Problem(f"unknown field {str(key)!r}", json_path=f"{path}.{key}", hint=hint))
-    try:
-        return problems, decode.convert({key: content[key] for key in known if key in content}, _Entry)
-    except decode.DecodeError as error:
-        for problem in error.problems:
-            inner = path + problem.json_path.removeprefix("$")
-            problems.append(Problem(problem.message, json_path=inner, hint=problem.hint))
-        return problems, None
-
-
-class _Reader:
+class _Reader(EntryReader):
     """Builds a shape from an entry, and collects the problems of the entry."""
 
-    def __init__(self, entry: _Entry, path: str, nodes: Mapping[str, Node]) -> None:
-        self._entry, self._path, self._nodes = entry, path, nodes
-        self.problems: list[Problem] = []
+    def __init__(self, path: str, nodes: Mapping[str, Node]) -> None:
+        super().__init__(path)
+        self._nodes = nodes
 
-    def wrong(self, field: str, message: str, hint: str) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(message, json_path=f"{self._path}.{field}", hint=hint))
-
-    def shape(self) -> PricedShape:
+    def shape(self, content: Any) -> PricedShape | None:
         """Return the shape; when there are problems, it is not to be used."""
-        entry = self._entry
+        if not isinstance(content, dict):
+            self.problems.append(Problem("no shape", json_path=self.path, hint="for example {name: m7i, cpu: 4, …}"))
+            return None
+        self.refuse_unknown(content, _Entry.__struct_encode_fields__)
+        entry = self.converted(content, _Entry)
+        if entry is None:
+            return None
+        self._entry = entry
         model = self._nodes.get(entry.like)
         if entry.like and model is None:
             hint = meant([entry.like], self._nodes) or "kubectl get nodes lists the nodes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from kplan.api.alike import choice_hint
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.common import CommonFlags
@@ -272,9 +272,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
         if not separator or not path:
             raise UsageError(f"--report {option}: expected FORMAT=PATH", hint="for example --report junit=kplan.xml")
         if name not in FORMATS:
-            near = difflib.get_close_matches(name, FORMATS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(FORMATS)}"
-            raise UsageError(f"--report {option}: unknown format {name!r}", hint=hint)
+            raise UsageError(f"--report {option}: unknown format {name!r}", hint=choice_hint(name, FORMATS))
         if any(path == known for _, known in reports):
             raise UsageError(f"--report {option}: two reports for one file", hint="give each a file of its own")
         reports.append((name, path))

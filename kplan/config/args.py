@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NewType
+from typing import Final
 
 import msgspec
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kplan.api.durations import SECOND, Nanoseconds
 from kplan.config.releases import Release
-
-#: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
-Nanoseconds = NewType("Nanoseconds", int)
-
-_SECOND: Final = 1_000_000_000
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -118,8 +114,8 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DynamicResources; a filter timeout of 0 means no limit, None that its feature is off."""
 
-    filter_timeout: Nanoseconds | None = Nanoseconds(10 * _SECOND)
-    binding_timeout: Nanoseconds | None = Nanoseconds(600 * _SECOND)
+    filter_timeout: Nanoseconds | None = Nanoseconds(10 * SECOND)
+    binding_timeout: Nanoseconds | None = Nanoseconds(600 * SECOND)
 
 
 STORAGE_SCORING_GATE: Final = "StorageCapacityScoring"

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from kplan.config.args import Nanoseconds
-from kplan.config.durations import parse_duration
+from kplan.api.durations import Nanoseconds, parse_duration
 from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.wire import Int32
 

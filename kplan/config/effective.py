@@ -12,9 +12,9 @@ import typing
 import msgspec
 
 from kplan.api.base import KubeStruct
-from kplan.config.args import Nanoseconds, PluginArgs
+from kplan.api.durations import Nanoseconds, format_duration
+from kplan.config.args import PluginArgs
 from kplan.config.defaults import default_configuration
-from kplan.config.durations import format_duration
 from kplan.config.foreign import API_VERSION, KIND
 from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerConfiguration
 from kplan.config.problems import child, index

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kplan.config.args import ConfigStruct, Nanoseconds
+from kplan.api.durations import Nanoseconds
+from kplan.config.args import ConfigStruct
 from kplan.config.releases import Release, reference
 
 if TYPE_CHECKING:

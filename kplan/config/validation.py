@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kplan.api.durations import Nanoseconds, format_duration
 from kplan.api.names import label_key_problems
-from kplan.config.args import Nanoseconds
-from kplan.config.durations import format_duration
 from kplan.config.model import Extender
 from kplan.config.problems import Problems, child, index
 from kplan.config.wire import ClientConnection, KubeSchedulerConfiguration, LeaderElection

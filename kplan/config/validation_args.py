@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kplan.api.durations import SECOND, format_duration
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.config.args import (
     STORAGE_SCORING_GATE,
@@ -26,7 +27,6 @@ from kplan.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kplan.config.durations import format_duration
 from kplan.config.problems import Problems, child, index
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 _GO_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_INT32_MAX: Final = 2**31 - 1
-_SECOND: Final = 1_000_000_000
 
 
 def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
@@ -199,7 +197,7 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems
         hint = "write 0s for no limit, or a duration; the default is 10s"
         value = format_duration(args.filter_timeout)
         problems.invalid(child(path, "filterTimeout"), value, "must be zero or positive", hint)
-    if args.binding_timeout is not None and args.binding_timeout < _SECOND:
+    if args.binding_timeout is not None and args.binding_timeout < SECOND:
         value = format_duration(args.binding_timeout)
         hint = "write 1s or more; the default is 600s"
         problems.invalid(child(path, "bindingTimeout"), value, "must be at least 1 second", hint)

@@ -11,7 +11,8 @@ from typing import Final, NewType
 
 import msgspec
 
-from kplan.config.args import ConfigStruct, Nanoseconds
+from kplan.api.durations import Nanoseconds
+from kplan.config.args import ConfigStruct
 from kplan.config.model import Extender
 
 #: A Go int32.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity
+from kplan.api.affinity import PodAffinity, PodAffinityTerm
 from kplan.api.core import Container, Pod
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import SYSTEM_TAINTS
@@ -173,7 +173,7 @@ def _rule(pod: Pod, rule: str, topology_key: str) -> Field:
 
 def _terms(pod: Pod, rule: str) -> Sequence[PodAffinityTerm]:
     affinity = pod.spec.affinity
-    rules: PodAffinity | PodAntiAffinity | None = None
+    rules: PodAffinity | None = None
     if affinity is not None:
         rules = affinity.pod_affinity if rule == _TOGETHER else affinity.pod_anti_affinity
     return () if rules is None else rules.required_during_scheduling_ignored_during_execution

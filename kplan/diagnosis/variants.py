@@ -207,7 +207,7 @@ def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
             yield policy, constraint.topology_key, replace(pod, spec=spec)
 
 
-def _relaxed(pod: Pod, rules: PodAffinity | PodAntiAffinity | None) -> Iterator[tuple[str, Pod]]:
+def _relaxed(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Pod]]:
     affinity = pod.spec.affinity
     if rules is None or affinity is None:
         return
@@ -221,5 +221,5 @@ def _relaxed(pod: Pod, rules: PodAffinity | PodAntiAffinity | None) -> Iterator[
                 WeightedPodAffinityTerm(_FULL_WEIGHT, term),
             ),
         )
-        name = "pod_affinity" if isinstance(rules, PodAffinity) else "pod_anti_affinity"
+        name = "pod_anti_affinity" if isinstance(rules, PodAntiAffinity) else "pod_affinity"
         yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))

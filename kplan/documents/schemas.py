@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.api.alike import choice_hint
 from kplan.documents.base import Head, Report
 from kplan.errors import UsageError
 
@@ -69,9 +69,7 @@ def load_schema(kind: str) -> dict[str, Any]:
     Raises UsageError when there is no such kind.
     """
     if kind not in KINDS:
-        near = difflib.get_close_matches(kind, SCHEMA_KINDS, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SCHEMA_KINDS)}"
-        raise UsageError(f"no document is of kind {kind!r}", hint=hint)
+        raise UsageError(f"no document is of kind {kind!r}", hint=choice_hint(kind, SCHEMA_KINDS, 0.4))
     return schema_of(struct_of(kind), _completed)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.labels import valid_selector
 from kplan.api.policy import PodDisruptionBudget
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.pod_matching import PodMatch
@@ -92,10 +92,7 @@ class Budgets:
 
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:
-    try:
-        selector = selector_from(budget.spec.selector)
-    except InvalidSelector:
-        return None
+    selector = valid_selector(budget.spec.selector)
     if selector.is_empty or selector.is_nothing:
         return None
     namespace = budget.metadata.namespace

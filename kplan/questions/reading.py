@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import inspect
 
 from kplan.api import decode
+from kplan.api.alike import choice_hint
 from kplan.errors import InputError, Problem
 from kplan.questions.base import Question
 from kplan.questions.registry import QUESTIONS, question_type
-from kplan.reading.content import Document
-from kplan.reading.documents import read_documents
-from kplan.reading.limits import SETTINGS
+from kplan.reading.documents import read_contents
 
 API_VERSION = "kplan/v1"
 MAX_QUESTIONS = 1_000
@@ -36,7 +35,7 @@ def read_questions(source: str) -> list[Question]:
     """
     problems: list[Problem] = []
     questions: list[Question] = []
-    for document, content in documents_of(source, problems, _EXPECTED):
+    for document, content in read_contents(source, problems, expected=_EXPECTED):
         if len(questions) >= MAX_QUESTIONS:
             problems.append(document.locate(Problem(f"more than {MAX_QUESTIONS:,} questions", hint="split the file")))
             break
@@ -59,26 +58,6 @@ def refuse(source: str, problems: list[Problem], missing: str, expected: str) ->
         problems.append(Problem(missing, path=source, hint=f"expected {expected}"))
     if problems:
         raise InputError(problems)
-
-
-def documents_of(source: str, problems: list[Problem], expected: str) -> Iterator[tuple[Document, Any]]:
-    """Yield the documents of a file with their content, and note what is wrong with the others.
-
-    Parameters
-    ----------
-    expected : what the file should hold, for hints
-    """
-    for document in read_documents(source, problems, limits=SETTINGS, expected=expected):
-        try:
-            content = document.value()
-        except decode.DecodeError as error:
-            problems += map(document.locate, error.problems)
-            continue
-        problems += [
-            document.locate(Problem("this field appears twice", json_path=path, hint="leave one of them out"))
-            for path in (duplicate.path for duplicate in document.duplicates())
-        ]
-        yield document, content
 
 
 def question_of(content: Any) -> tuple[Question | None, list[Problem]]:
@@ -133,9 +112,4 @@ def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Pro
         if name in fields:
             yield from _unknown_fields(value, fields[name].type, f"{path}.{name}")
         elif name not in known:
-            yield Problem("unknown field", json_path=f"{path}.{name}", hint=_near(name, known))
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
+            yield Problem("unknown field", json_path=f"{path}.{name}", hint=choice_hint(name, sorted(known), 0.5))

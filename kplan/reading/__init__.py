@@ -24,7 +24,7 @@ so that they cost nothing in a large snapshot.
 """
 
 from kplan.reading.content import Document, as_builtins
-from kplan.reading.documents import read_document, read_documents
+from kplan.reading.documents import read_contents, read_document, read_documents
 from kplan.reading.files import STANDARD_INPUT
 from kplan.reading.items import Item, read_items
 from kplan.reading.limits import MANIFESTS, REPORTS, SETTINGS, SNAPSHOTS, Limits, Progress
@@ -44,6 +44,7 @@ __all__ = [
     "Progress",
     "Source",
     "as_builtins",
+    "read_contents",
     "read_document",
     "read_documents",
     "read_items",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
+from kplan.api.decode import DecodeError
 from kplan.errors import Problem
 from kplan.reading.content import DEEP_HINT, Document
 from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
-from kplan.reading.limits import SNAPSHOTS, Limits, Progress
+from kplan.reading.limits import SETTINGS, SNAPSHOTS, Limits, Progress
 
 _LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*\n?", re.DOTALL | re.MULTILINE)
 _BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
@@ -40,6 +41,29 @@ def read_document(
     message = f"holds {len(documents)} documents, expected one" if documents else "holds comments only"
     problems.append(Problem(message, path=name, hint=f"expected {expected}"))
     return None
+
+
+def read_contents(
+    source: str | Path, problems: list[Problem], *, limits: Limits = SETTINGS, expected: str, is_single: bool = False
+) -> Iterator[tuple[Document, Any]]:
+    """Yield the documents of a file with their content as builtins; what cannot be read is a problem.
+
+    Parameters are those of :func:`read_documents`; with `is_single` it has to be one document.
+    """
+    read: Iterable[Document | None] = read_documents(source, problems, limits=limits, expected=expected)
+    if is_single:
+        read = [read_document(source, problems, limits=limits, expected=expected)]
+    for document in filter(None, read):
+        try:
+            content = document.value()
+        except DecodeError as error:
+            problems += map(document.locate, error.problems)
+            continue
+        problems += [
+            document.locate(Problem("this field appears twice", json_path=one.path, hint="leave one of them out"))
+            for one in document.duplicates()
+        ]
+        yield document, content
 
 
 def _name_of(source: str | Path) -> str:

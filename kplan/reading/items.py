@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,9 +74,7 @@ class Item(msgspec.Struct, frozen=True):
 
     def locate(self, problem: Problem) -> Problem:
         """Return the problem of this object with file, document, line and the whole JSON path."""
-        return self.origin.locate(
-            dataclasses.replace(problem, json_path=self.json_path + problem.json_path.removeprefix("$"))
-        )
+        return self.origin.locate(problem.below(self.json_path))
 
 
 class _Envelope(msgspec.Struct, rename="camel"):

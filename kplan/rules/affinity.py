@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity
+from kplan.api.affinity import PodAffinity, PodAffinityTerm
 from kplan.api.core import Pod
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 
@@ -75,7 +75,7 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
     namespace = pod.metadata.namespace
     errors: list[str] = []
 
-    def required(name: str, part: PodAffinity | PodAntiAffinity | None) -> tuple[AffinityTerm, ...]:
+    def required(name: str, part: PodAffinity | None) -> tuple[AffinityTerm, ...]:
         terms = () if part is None else part.required_during_scheduling_ignored_during_execution
         try:
             return tuple(_term(namespace, term) for term in terms)
@@ -83,7 +83,7 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
             errors.append(f"{name}: {error}")
             return ()
 
-    def preferred(name: str, part: PodAffinity | PodAntiAffinity | None) -> tuple[WeightedAffinityTerm, ...]:
+    def preferred(name: str, part: PodAffinity | None) -> tuple[WeightedAffinityTerm, ...]:
         terms = () if part is None else part.preferred_during_scheduling_ignored_during_execution
         try:
             return tuple(WeightedAffinityTerm(_term(namespace, term.pod_affinity_term), term.weight) for term in terms)

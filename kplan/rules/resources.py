@@ -13,8 +13,9 @@ from functools import lru_cache
 import msgspec
 
 from kplan.api.base import QuantityLike, ResourceList
-from kplan.api.core import Container, ContainerStatus, Pod
+from kplan.api.core import Container, Pod
 from kplan.api.names import label_key_problems
+from kplan.api.pod import ContainerStatus
 from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, limits_of, requests_of
 from kplan.api.quantity import Quantity, parse
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import IntOrString
 from kplan.api.policy import PodDisruptionBudget
 from kplan.rules.pod_info import PodInfo
@@ -187,10 +187,7 @@ class Disruptions:
 
 
 def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
-    try:
-        selector = selector_from(budget.spec.selector)
-    except InvalidSelector:
-        return None
+    selector = valid_selector(budget.spec.selector)
     if selector.is_nothing:
         return None
     metadata, spec = budget.metadata, budget.spec

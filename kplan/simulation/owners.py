@@ -13,7 +13,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
-from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers import stateful_set
@@ -31,10 +31,7 @@ MOST_WAITING = 1000
 
 def compiled(selector: LabelSelector | None) -> Selector | None:
     """Return a selector in the form that matches labels; None where it is invalid or selects nothing."""
-    try:
-        matcher = selector_from(selector)
-    except InvalidSelector:
-        return None
+    matcher = valid_selector(selector)
     return None if matcher.is_nothing else matcher
 
 

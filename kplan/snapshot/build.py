@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
+from dataclasses import replace as with_changes
 from typing import Any
 
 import msgspec
@@ -34,8 +34,7 @@ class Place(msgspec.Struct, frozen=True):
     def locate(self, problem: Problem, prefix: str = "") -> Problem:
         """Return a problem of the object with its position in the file."""
         message = f"{prefix}: {problem.message}" if prefix else problem.message
-        json_path = self.json_path + problem.json_path.removeprefix("$")
-        located = dataclasses.replace(problem, message=message, json_path=json_path)
+        located = with_changes(problem.below(self.json_path), message=message)
         return self.origin.locate(located) if self.origin is not None else located
 
 

@@ -9,6 +9,7 @@ import msgspec
 from kplan.api import core
 from kplan.api.amounts import Amount, amounts_of
 from kplan.api.base import QuantityLike
+from kplan.api.pod import ResourceRequirements
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 from kplan.api.references import object_name
 from kplan.errors import Problem
@@ -72,7 +73,7 @@ class QuantityCheck:
             resources is None or self._are_known_of_requirements(resources)
         )
 
-    def _are_known_of_requirements(self, resources: core.ResourceRequirements) -> bool:
+    def _are_known_of_requirements(self, resources: ResourceRequirements) -> bool:
         is_known = self._good.issuperset
         return is_known(resources.requests.values()) and (not resources.limits or is_known(resources.limits.values()))
 

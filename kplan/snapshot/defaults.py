@@ -22,6 +22,7 @@ from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity, To
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
+from kplan.api.pod import ContainerPort, ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
 
@@ -88,7 +89,7 @@ def _complete_container(container: core.Container, spec: core.PodSpec) -> core.C
     return replace(container, resources=resources, ports=ports)
 
 
-def _complete_port(port: core.ContainerPort, *, host_network: bool) -> core.ContainerPort:
+def _complete_port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
     host_port = port.container_port if host_network and not port.host_port else port.host_port
     return replace(port, protocol=port.protocol or "TCP", host_port=host_port)
 
@@ -110,7 +111,7 @@ def _round_to_milli(amount: QuantityLike) -> QuantityLike:
     return str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
 
 
-def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirements) -> core.ResourceRequirements:
+def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
     """Fill in pod-level limits of huge pages and pod-level requests.
 
     Upstream: defaultHugePagePodLimits and defaultPodRequests.

@@ -15,6 +15,7 @@ from msgspec.structs import astuple, replace
 from kplan.api import core
 from kplan.api.base import ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta
+from kplan.api.pod import ContainerStatus
 from kplan.api.volumes import Volume
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -116,7 +117,7 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),
     ):
-        statuses: tuple[core.ContainerStatus, ...] = getattr(status, field)
+        statuses: tuple[ContainerStatus, ...] = getattr(status, field)
         if statuses:
             requests = {container.name: container.resources.requests for container in containers}
             telling = tuple(
@@ -141,7 +142,7 @@ def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
     return replace(condition, last_transition_time=time, message=message)
 
 
-def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -> bool:
+def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> bool:
     """Tell whether a container's resources are those of the spec, and it never restarted."""
     if status.restart_count:
         return False

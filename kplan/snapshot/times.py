@@ -84,7 +84,7 @@ def _of_claim(claim: resource.ResourceClaim) -> list[_Named]:
     return [(allocation.allocation_timestamp, "$.status.allocation.allocationTimestamp")]
 
 
-def _of_conditions(conditions: tuple[karpenter.NodeClaimCondition, ...]) -> list[_Named]:
+def _of_conditions(conditions: tuple[core.NodeCondition, ...]) -> list[_Named]:
     return [
         (condition.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
         for index, condition in enumerate(conditions)

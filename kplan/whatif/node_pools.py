@@ -9,13 +9,13 @@ from collections.abc import Hashable
 
 from msgspec.structs import replace
 
-from kplan.api.karpenter import HASH, HASH_VERSION, NodeClaimCondition, NodePool
+from kplan.api.core import NodeCondition
+from kplan.api.karpenter import HASH, HASH_VERSION, NodePool
 
 _VERSION = "v3"
 _CHANGED = "changed-on-paper"
 _READY = tuple(
-    NodeClaimCondition(type=name, status="True", reason=name)
-    for name in ("NodeClassReady", "Ready", "ValidationSucceeded")
+    NodeCondition(type=name, status="True", reason=name) for name in ("NodeClassReady", "Ready", "ValidationSucceeded")
 )
 
 

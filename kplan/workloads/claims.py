@@ -12,8 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.apps import StatefulSet
-from kplan.api.core import PersistentVolumeClaim, Pod, PodResourceClaimStatus
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.meta import ObjectMeta, OwnerReference
+from kplan.api.pod import PodResourceClaimStatus
 from kplan.api.resource import ResourceClaim
 from kplan.api.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kplan.snapshot.model import Snapshot

@@ -20,8 +20,9 @@ from kplan.api.affinity import (
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.meta import controller_of
+from kplan.api.meta import OwnerReference, controller_of
 from kplan.api.nodeselector import compile_node_selector
+from kplan.api.pod import PodMeta
 from kplan.api.tolerations import Toleration, Tolerations
 from kplan.snapshot.model import Snapshot
 
@@ -78,6 +79,26 @@ def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[
         untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
         is_selected = is_meant(node)
         yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
+
+
+def runs_on(template: PodTemplateSpec, node: Node) -> bool:
+    """Tell whether a node needs a pod of a template."""
+    return next(eligibilities(template, (node,)))[0]
+
+
+def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
+    """Return a pod of a daemon set as its controller creates it, but for the node for which it is."""
+    template, own = obj.spec.template, obj.metadata
+    owner = OwnerReference(api_version="apps/v1", kind=DAEMON_SET, name=own.name, uid=own.uid, controller=True)
+    metadata = PodMeta(
+        name=name,
+        namespace=own.namespace,
+        uid=uid,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=(owner,),
+    )
+    return with_tolerations(Pod(metadata=metadata, spec=template.spec))
 
 
 def _selection(pod: Pod) -> Callable[[Node], bool]:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.api.batch import CronJob, Job
-from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationController
+from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
+from kplan.api.pod import PodTemplate
 from kplan.api.references import object_name
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
-from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationController
+from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
+from kplan.api.pod import PodTemplate
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
 

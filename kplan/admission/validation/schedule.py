@@ -8,6 +8,8 @@ from functools import cache
 
 import msgspec
 
+from kplan.api.durations import SECOND, parse_duration
+
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -27,9 +29,6 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (1, 12, _MONTHS),
     (0, 6, _DAYS),
 )
-_DURATION = re.compile(
-    r"[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))*"
-)
 _MOST_DIGITS = 18
 
 
@@ -37,7 +36,6 @@ class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """A schedule that does not parse."""
 
 
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MOST_DAYS = 5 * 366
 """For so many days the next time is looked for, as upstream does for five years."""
 
@@ -48,7 +46,7 @@ class Schedule(msgspec.Struct, frozen=True):
     #: minutes, hours, days, months, weekdays (0 for Sunday) at which it runs; empty with `every`
     fields: tuple[frozenset[int], ...] = ()
     any_day: bool = True  #: the day of the month or that of the week is not limited: both have to match
-    every: float = 0.0  #: seconds between two runs; 0 for a schedule with fields
+    every: int = 0  #: seconds between two runs; 0 for a schedule with fields
 
     def next_after(self, time: datetime, zone: str = "") -> datetime | None:
         """Return the first run after a time; None for none within five years.
@@ -58,7 +56,7 @@ class Schedule(msgspec.Struct, frozen=True):
         zone : the name of the time zone that the schedule means; empty for UTC
         """
         if self.every:
-            return time.replace(microsecond=0) + timedelta(seconds=max(round(self.every), 1))
+            return time.replace(microsecond=0) + timedelta(seconds=self.every)
         import zoneinfo
 
         local = time.astimezone(zoneinfo.ZoneInfo(zone) if zone and zone in _zones() else UTC)
@@ -123,11 +121,15 @@ def _read(schedule: str) -> Schedule:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         raise _Unreadable(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
-    numbers = [
-        frozenset(number for part in re.split(",+", field.strip(",")) for number in _read_range(part, low, high, names))
-        for field, (low, high, names) in zip(fields, _FIELDS, strict=True)
-    ]
-    return Schedule(tuple(numbers), any_day=any(fields[place][0] in "*?" for place in (2, 4)))
+    parts = [re.split(",+", field.strip(",")) for field in fields]
+    ranges = [[_read_range(part, *bounds) for part in own] for own, bounds in zip(parts, _FIELDS, strict=True)]
+    # A star with a step limits the day.
+    any_day = any(
+        part[0] in "*?" and span.step == 1
+        for place in (2, 4)
+        for part, span in zip(parts[place], ranges[place], strict=True)
+    )
+    return Schedule(tuple(frozenset(number for span in spans for number in span) for spans in ranges), any_day)
 
 
 def _read_descriptor(text: str) -> Schedule:
@@ -135,11 +137,11 @@ def _read_descriptor(text: str) -> Schedule:
         return _read(_DESCRIPTORS[text])
     if text.startswith("@every "):
         duration = text.removeprefix("@every ")
-        if not _DURATION.fullmatch(duration):
+        nanoseconds = parse_duration(duration)
+        if nanoseconds is None:
             problem = f'time: invalid duration "{duration}"'
             raise _Unreadable(f"failed to parse duration {text}: {problem}")
-        amounts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", duration)
-        return Schedule(every=max(sum(float(number) * _UNITS[unit] for number, unit in amounts), 1.0))
+        return Schedule(every=max(nanoseconds // SECOND, 1))
     raise _Unreadable(f"unrecognized descriptor: {text}")
 
 

@@ -17,7 +17,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import Removable, Stays
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL, ScaleUp
 from kplan.autoscaling.cluster_autoscaler.setup import Setup
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Template
-from kplan.autoscaling.seam import Advice, NewNode, Removal, Stay
+from kplan.autoscaling.seam import Advice, Namer, NewNode, Removal, Stay
 from kplan.documents.base import InputWarning
 from kplan.rules.group_names import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
@@ -110,7 +110,7 @@ class _Adding:
     """Makes up the new nodes."""
 
     def __init__(self, snapshot: Snapshot, prices: _Prices) -> None:
-        self._names = set(snapshot.node_by_name)
+        self._namer = Namer(snapshot.node_by_name)
         self._prices = prices
 
     def nodes(self, results: Iterable[LoopResult]) -> Iterator[NewNode]:
@@ -133,11 +133,7 @@ class _Adding:
                 yield self._node(growth.group, templates[growth.group.name], pods, tied)
 
     def _node(self, group: NodeGroup, template: Template, pods: Iterable[Pod], tied: tuple[str, ...]) -> NewNode:
-        number, own = 1, as_part_of_node_name(group.name)
-        while f"{own}-new-{number}" in self._names:
-            number += 1
-        name = f"{own}-new-{number}"
-        self._names.add(name)
+        name = self._namer.name(as_part_of_node_name(group.name))
         node, daemons = template.node_named(name)
         labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}
         node = replace(node, metadata=replace(node.metadata, labels=labels))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from kplan.api.core import Pod
-from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.labels import Selector, valid_selector
 from kplan.api.policy import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import (
@@ -57,13 +57,10 @@ class Budgets:
     """How many disruptions each budget still allows."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        self._budgets: list[_Budget] = []
-        for budget in budgets:
-            try:
-                selector = selector_from(budget.spec.selector)
-            except InvalidSelector:
-                continue
-            self._budgets.append(_Budget(budget.metadata.namespace, selector, budget.status.disruptions_allowed))
+        self._budgets = [
+            _Budget(budget.metadata.namespace, valid_selector(budget.spec.selector), budget.status.disruptions_allowed)
+            for budget in budgets
+        ]
 
     def allowances(self, pod: Pod) -> list[int]:
         """Return how many disruptions each budget of a pod allows."""

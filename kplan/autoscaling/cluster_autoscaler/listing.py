@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,14 +25,16 @@ from msgspec.structs import replace
 
 from kplan.api.base import KubeStruct
 from kplan.api.core import Node
-from kplan.api.decode import DecodeError, convert
+from kplan.api.quantity import InvalidQuantity, parse
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options, parse_options
 from kplan.errors import InputError, Problem, UsageError
-from kplan.reading import SETTINGS, Document, read_document
+from kplan.reading import Document, read_contents
+from kplan.reading.entries import EntryReader
 
 MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
+_MOST_NANOS = 2**62 * 10**9
 
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
 
@@ -65,26 +66,18 @@ class GroupList(msgspec.Struct, frozen=True):
 def read_group_file(source: str | Path) -> tuple[GroupList, Document]:
     """Read a file of groups; raises InputError with all its problems."""
     problems: list[Problem] = []
-    document = read_document(source, problems, limits=SETTINGS, expected=_EXPECTED)
-    if document is None:
-        raise InputError(problems)
-    try:
-        content = document.value()
-    except DecodeError as error:
-        raise InputError([document.locate(problem) for problem in error.problems]) from None
-    problems += [
-        Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
-        for duplicate in document.duplicates()
-    ]
-    groups: Any = content.get("nodeGroups") if isinstance(content, dict) else content
-    options = content.get("options") or {} if isinstance(content, dict) else {}
-    if not isinstance(groups, list):
-        problems.append(Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}"))
-    if not isinstance(options, dict):
-        problems.append(Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}"))
-    if problems:
-        raise InputError([document.locate(problem) for problem in problems])
-    return GroupList(groups, options), document
+    for document, content in read_contents(source, problems, expected=_EXPECTED, is_single=True):
+        groups: Any = content.get("nodeGroups") if isinstance(content, dict) else content
+        options = content.get("options") or {} if isinstance(content, dict) else {}
+        if not isinstance(groups, list):
+            problem = Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}")
+            problems.append(document.locate(problem))
+        if not isinstance(options, dict):
+            problem = Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}")
+            problems.append(document.locate(problem))
+        if not problems:
+            return GroupList(groups, options), document
+    raise InputError(problems)
 
 
 def listed_groups(
@@ -104,8 +97,8 @@ def listed_groups(
     groups: list[NodeGroup] = []
     owner_of: dict[str, str] = {}
     for index, content in enumerate(entries):
-        reader = _Reader(content, f"{path}[{index}]", nodes, options)
-        group = reader.group()
+        reader = _Reader(f"{path}[{index}]", nodes, options)
+        group = reader.group(content)
         if group is not None:
             if any(known.name == group.name for known in groups):
                 reader.wrong("name", f"a second group is called {group.name}", "give each group a different name")
@@ -118,20 +111,21 @@ def listed_groups(
     return groups
 
 
-class _Reader:
+class _Reader(EntryReader):
     """Reads one group."""
 
-    def __init__(self, content: Any, path: str, nodes: Mapping[str, Node], options: Options) -> None:
-        self._content, self._path, self._nodes, self._options = content, path, nodes, options
-        self.problems: list[Problem] = []
+    def __init__(self, path: str, nodes: Mapping[str, Node], options: Options) -> None:
+        super().__init__(path)
+        self._nodes, self._options = nodes, options
 
-    def wrong(self, field: str, message: str, hint: str) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(message, json_path=f"{self._path}.{field}", hint=hint))
-
-    def group(self) -> NodeGroup | None:
+    def group(self, content: Any) -> NodeGroup | None:
         """Return the group; None where it cannot be read."""
-        entry = self._entry()
+        if not isinstance(content, Mapping):
+            hint = "for example {name: general, maxSize: 5}"
+            self.problems.append(Problem("no group", json_path=self.path, hint=hint))
+            return None
+        self.refuse_unknown(content, _Entry.__struct_encode_fields__, "a group has no such field")
+        entry = self.converted({key: held for key, held in content.items() if held is not None}, _Entry)
         if entry is None:
             return None
         if not entry.name:
@@ -160,26 +154,6 @@ class _Reader:
             price=None if entry.price is None else float(entry.price),
         )
 
-    def _entry(self) -> _Entry | None:
-        if not isinstance(self._content, Mapping):
-            self.problems.append(
-                Problem("no group", json_path=self._path, hint="for example {name: general, maxSize: 5}")
-            )
-            return None
-        known = _Entry.__struct_encode_fields__
-        for key in [key for key in self._content if key not in known]:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-            self.wrong(str(key)[:80], "a group has no such field", hint)
-        try:
-            return convert({key: held for key, held in self._content.items() if held is not None}, _Entry)
-        except DecodeError as error:
-            self.problems += [
-                Problem(problem.message, json_path=self._path + problem.json_path.removeprefix("$"), hint=problem.hint)
-                for problem in error.problems
-            ]
-            return None
-
     def _members(self, entry: _Entry) -> tuple[str, ...]:
         """Return the nodes of the group that exist, in the order of the cluster."""
         labels = entry.selector
@@ -206,18 +180,12 @@ class _Reader:
                 hint = "kubectl get nodes lists the nodes"
                 self.wrong("template.like", f"the snapshot has no node {str(content['like'])[:80]}", hint)
             return model
-        try:
-            node = convert(content, Node)
-        except DecodeError as error:
-            base = f"{self._path}.template"
-            self.problems += [
-                Problem(problem.message, json_path=base + problem.json_path.removeprefix("$"), hint=problem.hint)
-                for problem in error.problems
-            ]
+        node = self.converted(content, Node, ".template")
+        if node is None:
             return None
         if not node.status.allocatable:
             node = replace(node, status=replace(node.status, allocatable=node.status.capacity))
-        self.problems += list(_amount_problems(node, f"{self._path}.template"))
+        self.problems += list(_amount_problems(node, f"{self.path}.template"))
         return node
 
     def _own_options(self, entry: _Entry) -> Options:
@@ -243,8 +211,6 @@ class _Reader:
 
 def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
     """Yield the amounts of a template that are no quantities."""
-    from kplan.api.quantity import InvalidQuantity, parse
-
     resources = {"capacity": node.status.capacity, "allocatable": node.status.allocatable}
     for field, amounts in resources.items():
         for name, amount in amounts.items():
@@ -258,9 +224,6 @@ def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
                 message = f"{str(amount)[:80]!r} is no amount that a node has"
             place = f"{path}.status.{field}.{name}"
             yield Problem(message, json_path=place, hint="for example 4, 3920m or 14Gi")
-
-
-_MOST_NANOS = 2**62 * 10**9
 
 
 def names_of(nodes: Iterable[Node]) -> dict[str, Node]:

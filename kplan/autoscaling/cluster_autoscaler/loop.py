@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
+from kplan.api.durations import parse_duration
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
 from kplan.autoscaling.cluster_autoscaler.budgets import cropped
@@ -43,7 +44,6 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import Planner
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
-from kplan.config.durations import parse_duration
 from kplan.config.releases import Release
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.config.durations import parse_duration
+from kplan.api.durations import parse_duration
 from kplan.documents.base import InputWarning
 from kplan.errors import UsageError
 

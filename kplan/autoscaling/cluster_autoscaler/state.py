@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kplan.api.core import Node
+from kplan.api.durations import SECOND, Nanoseconds, format_duration
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_ready, is_suspended
@@ -161,7 +162,7 @@ class ClusterState:
             if not self._has_upcoming(group.name):
                 del self.requests[group.name]
             elif request.until < now:
-                seconds = _go_duration(now - request.at)
+                seconds = format_duration(Nanoseconds((now - request.at) // 1_000_000 * SECOND))
                 words = f"Nodes added to group {group.name} failed to register within {seconds}"
                 self.events.append(("ScaleUpTimedOut", words))
                 self._back_off(group.name, now)
@@ -316,11 +317,3 @@ def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> Non
         readiness.not_started.append(name)
     else:
         readiness.unready.append(name)
-
-
-def _go_duration(micros: int) -> str:
-    """Return whole seconds as Go writes them: 15m0s, 1h0m5s."""
-    seconds = micros // 1_000_000
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"

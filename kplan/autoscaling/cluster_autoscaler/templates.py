@@ -13,15 +13,14 @@ from msgspec.structs import replace
 
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod
-from kplan.api.meta import OwnerReference, controller_of
-from kplan.api.pod import PodMeta
+from kplan.api.meta import controller_of
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import is_daemon, is_mirror, placed_pods, pods_by_node, pods_by_state
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.daemons import eligibilities, with_tolerations
+from kplan.workloads.daemons import new_daemon_pod, runs_on
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 
@@ -141,8 +140,9 @@ class TemplateMaker:
             if owner is not None and owner.kind == "DaemonSet":
                 running.add(owner.uid)
         for daemon_set in self._daemon_sets:
-            if daemon_set.metadata.uid not in running and _runs_on(daemon_set, clean):
-                pod = daemon_pod(daemon_set)
+            if daemon_set.metadata.uid not in running and runs_on(daemon_set.spec.template, clean):
+                own = daemon_set.metadata
+                pod = new_daemon_pod(daemon_set, f"{own.name}-pod", f"{own.uid}-pod")
                 if forces_daemons or _preempts(pod):
                     staying.append(pod)
         return Template(clean, tuple(staying))
@@ -167,28 +167,7 @@ def _is_good_example(node: Node, now: int) -> bool:
     return ready and changed + _STABLE < now and not node.spec.unschedulable and not has_taint(node, TO_BE_DELETED)
 
 
-def _runs_on(daemon_set: DaemonSet, node: Node) -> bool:
-    ((should_run, _),) = eligibilities(daemon_set.spec.template, [node])
-    return should_run
-
-
 def _preempts(pod: Pod) -> bool:
     """Return whether a pod makes itself room on any node; isPreemptingSystemNodeCritical."""
     policy = pod.spec.preemption_policy
     return pod.spec.priority_class_name == _NODE_CRITICAL and policy in (None, "", "PreemptLowerPriority")
-
-
-def daemon_pod(daemon_set: DaemonSet) -> Pod:
-    """Return a pod of a daemon set as its controller creates it, on no node."""
-    template = daemon_set.spec.template
-    name, uid = daemon_set.metadata.name, daemon_set.metadata.uid
-    owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name=name, uid=uid, controller=True)
-    metadata = PodMeta(
-        name=f"{name}-pod",
-        namespace=daemon_set.metadata.namespace,
-        uid=f"{uid}-pod",
-        labels=template.metadata.labels,
-        annotations=template.metadata.annotations,
-        owner_references=(owner,),
-    )
-    return with_tolerations(Pod(metadata=metadata, spec=template.spec))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kplan.api.durations import format_duration, parse_duration
 from kplan.api.karpenter import NEVER
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import texts_of
-from kplan.autoscaling.karpenter.durations import duration_text, parse_duration
 from kplan.autoscaling.karpenter.launching import CRASH, cheapest_of, launch_of, node_claim_labels
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_OVERLAID,
@@ -164,7 +164,7 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 def _duration(text: str) -> str:
     nanoseconds = parse_duration(text)
-    return text if nanoseconds is None else duration_text(nanoseconds)
+    return text if nanoseconds is None else format_duration(nanoseconds)
 
 
 def rounded(number: float) -> float:

@@ -17,7 +17,7 @@ from kplan.autoscaling.karpenter.disruption.methods import METHODS
 from kplan.autoscaling.karpenter.disruption.staying import stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.learned import learned_catalogue
-from kplan.autoscaling.karpenter.machines import Namer, new_node
+from kplan.autoscaling.karpenter.machines import new_node
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, static_node
@@ -26,7 +26,7 @@ from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
 from kplan.autoscaling.karpenter.refusals import Plain
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Texts
-from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster, Removal
+from kplan.autoscaling.seam import Advice, Namer, NewNode, PreparedCluster, Removal
 from kplan.autoscaling.settings import Karpenter
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kplan.api.core import Pod
-from kplan.api.labels import NOTHING, InvalidSelector, Selector, selector_from
-from kplan.api.meta import LabelSelector
+from kplan.api.labels import Selector, valid_selector
 from kplan.api.policy import PodDisruptionBudget
 from kplan.autoscaling.karpenter.pods import is_disruptable, is_evictable, is_reschedulable
 
@@ -36,7 +35,7 @@ class Budgets:
             own = _Budget(
                 budget.metadata.namespace,
                 budget.metadata.name,
-                _compiled(spec.selector),
+                valid_selector(spec.selector),
                 budget.status.disruptions_allowed,
                 allows_none=spec.max_unavailable in (0, "0%") or spec.min_available == "100%",
                 always_evicts_unready=spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
@@ -67,13 +66,6 @@ class Budgets:
     def lets_move(self, pod: Pod) -> bool:
         """Tell whether a pod can be moved to another node at present (upstream IsCurrentlyReschedulable)."""
         return is_reschedulable(pod) and is_disruptable(pod, self._now) and not self.blocking(pod, for_ever=True)
-
-
-def _compiled(selector: LabelSelector | None) -> Selector:
-    try:
-        return selector_from(selector)
-    except InvalidSelector:
-        return NOTHING
 
 
 def _is_unready(pod: Pod) -> bool:

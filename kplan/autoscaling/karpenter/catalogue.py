@@ -6,7 +6,6 @@ requirements.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import decode
 from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.alike import choice_hint
 from kplan.api.base import ResourceList
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
@@ -23,8 +22,8 @@ from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, OfferingEntry, Overhead
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE
 from kplan.errors import InputError, Problem
-from kplan.reading.content import Document
-from kplan.reading.documents import read_document
+from kplan.reading.documents import read_contents
+from kplan.reading.entries import EntryReader
 from kplan.reading.limits import Limits
 from kplan.rules.resources import CPU, MEMORY
 
@@ -56,23 +55,12 @@ def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[Ins
     if not isinstance(source, str | Path):
         problems += _read(list(source), entries)
     else:
-        document = read_document(source, problems, limits=_LIMITS, expected=_EXPECTED)
-        if document is not None:
-            problems += [document.locate(problem) for problem in _of_document(document, entries)]
+        contents = read_contents(source, problems, limits=_LIMITS, expected=_EXPECTED, is_single=True)
+        for document, content in contents:
+            problems += map(document.locate, _read(content, entries))
     if problems:
         raise InputError(problems)
     return entries
-
-
-def _of_document(document: Document, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
-    try:
-        content = document.value()
-    except decode.DecodeError as error:
-        yield from error.problems
-        return
-    for duplicate in document.duplicates():
-        yield Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
-    yield from _read(content, entries)
 
 
 def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
@@ -89,8 +77,9 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         if not isinstance(value, dict):
             yield Problem("no instance type", json_path=path, hint="for example {name: m7i.large, …}")
             continue
-        problems, entry = _entry(value, path)
-        yield from problems
+        reader = EntryReader(path)
+        entry = _entry(value, reader)
+        yield from reader.problems
         if entry is None:
             continue
         yield from _entry_problems(entry, path)
@@ -102,30 +91,21 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         entries.append(entry)
 
 
-def _entry(value: dict[str, Any], path: str) -> tuple[list[Problem], InstanceTypeEntry | None]:
-    known = InstanceTypeEntry.__struct_encode_fields__
-    problems = [_unknown(key, known, f"{path}.{key}") for key in value if key not in known]
-    own = {key: value[key] for key in known if key in value}
-    offerings = own.get("offerings")
+def _entry(value: dict[str, Any], reader: EntryReader) -> InstanceTypeEntry | None:
+    reader.refuse_unknown(value, InstanceTypeEntry.__struct_encode_fields__)
+    own, offerings = dict(value), value.get("offerings")
     if isinstance(offerings, list):
-        own["offerings"] = [
-            _offering(offering, f"{path}.offerings[{index}]", problems) for index, offering in enumerate(offerings)
-        ]
-    try:
-        return problems, decode.convert(own, InstanceTypeEntry)
-    except decode.DecodeError as error:
-        for problem in error.problems:
-            inner = path + problem.json_path.removeprefix("$")
-            problems.append(Problem(problem.message, json_path=inner, hint=problem.hint))
-        return problems, None
+        own["offerings"] = [_offering(offering, index, reader) for index, offering in enumerate(offerings)]
+    return reader.converted(own, InstanceTypeEntry)
 
 
-def _offering(value: Any, path: str, problems: list[Problem]) -> Any:
+def _offering(value: Any, index: int, reader: EntryReader) -> Any:
     """Return an offering with the names of its fields as kwok writes them; as Go, it reads them in any case."""
     if not isinstance(value, dict):
         return value
     offering: dict[str, Any] = {}
     short: list[dict[str, Any]] = []
+    known = ("Price", "Available", "Requirements", "zone", "capacityType")
     for key, content in value.items():
         folded = str(key).lower()
         if folded in _OFFERING_FIELDS:
@@ -133,19 +113,12 @@ def _offering(value: Any, path: str, problems: list[Problem]) -> Any:
         elif folded in _SHORT_FIELDS:
             short.append({"key": _SHORT_FIELDS[folded], "operator": "In", "values": [content]})
         else:
-            problems.append(
-                _unknown(key, ("Price", "Available", "Requirements", "zone", "capacityType"), f"{path}.{key}")
-            )
+            hint = choice_hint(str(key), known)
+            reader.wrong(f"offerings[{index}].{str(key)[:80]}", f"unknown field {str(key)!r}", hint)
     requirements = offering.get("Requirements")
     if short and (requirements is None or isinstance(requirements, list)):
         offering["Requirements"] = [*(requirements or ()), *short]
     return offering
-
-
-def _unknown(key: object, known: Sequence[str], path: str) -> Problem:
-    near = difflib.get_close_matches(str(key), known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-    return Problem(f"unknown field {str(key)!r}", json_path=path, hint=hint)
 
 
 def _entry_problems(entry: InstanceTypeEntry, path: str) -> Iterator[Problem]:

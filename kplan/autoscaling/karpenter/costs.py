@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kplan.api.core import Pod
+from kplan.api.durations import SECOND, parse_duration
 from kplan.api.karpenter import NEVER, NodeClaim
 from kplan.api.time import to_micros
-from kplan.autoscaling.karpenter.durations import SECOND, parse_duration
 from kplan.autoscaling.karpenter.pods import eviction_cost
 
 

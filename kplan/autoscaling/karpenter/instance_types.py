@@ -23,7 +23,6 @@ from kplan.rules.resources import CPU, MEMORY, PODS
 
 _KWOK = "karpenter.kwok.sh"
 KWOK_LABELS = frozenset(f"{_KWOK}/instance-{part}" for part in ("size", "family", "cpu", "memory"))
-KWOK_DOMAIN = _KWOK
 _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", re.ASCII)
 _DEFAULT_PODS = "110"
 

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
-from kplan.api.karpenter import NodeClaim, NodeClaimCondition, NodeClaimSpec, NodeClaimStatus
-from kplan.api.meta import ObjectMeta, OwnerReference
-from kplan.api.pod import PodMeta
+from kplan.api.karpenter import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from kplan.api.meta import ObjectMeta
 from kplan.api.time import from_micros
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.autoscaling.karpenter.amounts import texts_of
@@ -23,27 +22,11 @@ from kplan.autoscaling.karpenter.launching import ANY_NUMBER, cheapest_of, launc
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, NODEPOOL, REGISTERED
 from kplan.autoscaling.karpenter.planned import Planned
 from kplan.autoscaling.seam import NewNode
-from kplan.workloads.daemons import eligibilities, pinned, with_tolerations
+from kplan.workloads.daemons import new_daemon_pod, pinned, runs_on
 
 _NO_NUMBER = "0"
 _PROVIDER = "kplan://"
 _CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
-
-
-class Namer:
-    """Makes up names of new nodes that no node of the cluster has."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._used = set(names)
-        self._counts: dict[str, int] = {}
-
-    def name(self, pool: str) -> str:
-        """Return the next name for a node of a pool."""
-        while True:
-            self._counts[pool] = self._counts.get(pool, 0) + 1
-            name = f"{pool}-new-{self._counts[pool]}"
-            if name not in self._used:
-                return name
 
 
 def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool, now: int) -> NewNode:
@@ -121,7 +104,7 @@ def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
             provider_id=node.spec.provider_id,
             capacity=node.status.capacity,
             allocatable=node.status.allocatable,
-            conditions=tuple(NodeClaimCondition(type=name, status="True") for name in _CONDITIONS),
+            conditions=tuple(NodeCondition(type=name, status="True") for name in _CONDITIONS),
         ),
     )
 
@@ -129,24 +112,8 @@ def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
 def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
     """Yield the pods that daemon sets put on a node."""
     for daemon_set in daemon_sets:
-        template = daemon_set.spec.template
-        ((runs, _),) = eligibilities(template, [node])
-        if not runs:
-            continue
-        own, name = daemon_set.metadata, f"{daemon_set.metadata.name}-{node.metadata.name}"
-        metadata = replace(
-            PodMeta(),
-            name=name,
-            namespace=own.namespace,
-            uid=f"new-{own.namespace}-{name}",
-            labels=template.metadata.labels,
-            owner_references=(_owner(daemon_set),),
-        )
-        pod = with_tolerations(Pod(metadata=metadata, spec=with_limits_as_requests(template.spec)))
-        bound = pinned(pod, node.metadata.name)
-        yield replace(bound, spec=replace(bound.spec, node_name=node.metadata.name))
-
-
-def _owner(daemon_set: DaemonSet) -> OwnerReference:
-    own = daemon_set.metadata
-    return OwnerReference(api_version="apps/v1", kind="DaemonSet", name=own.name, uid=own.uid, controller=True)
+        if runs_on(daemon_set.spec.template, node):
+            own, name = daemon_set.metadata, f"{daemon_set.metadata.name}-{node.metadata.name}"
+            pod = pinned(new_daemon_pod(daemon_set, name, f"new-{own.namespace}-{name}"), node.metadata.name)
+            spec = with_limits_as_requests(pod.spec)
+            yield replace(pod, spec=replace(spec, node_name=node.metadata.name))

@@ -5,12 +5,12 @@ Upstream: operator/options/options.go.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
+from kplan.api.alike import choice_hint
 from kplan.errors import UsageError
 
 GATES = {
@@ -63,17 +63,12 @@ def read_options(options: Mapping[str, Any]) -> Options:
     known = Options.__struct_encode_fields__
     for name in options:
         if name not in known:
-            raise UsageError(f"karpenter has no option {name!r}", hint=_hint(name, known))
+            raise UsageError(f"karpenter has no option {name!r}", hint=choice_hint(name, known))
     try:
         settings = msgspec.convert(dict(options), Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"karpenter: {error}", hint=f"options are {', '.join(known)}") from None
     for gate in settings.feature_gates:
         if gate not in GATES:
-            raise UsageError(f"karpenter has no feature gate {gate!r}", hint=_hint(gate, tuple(GATES)))
+            raise UsageError(f"karpenter has no feature gate {gate!r}", hint=choice_hint(gate, GATES))
     return settings
-
-
-def _hint(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"

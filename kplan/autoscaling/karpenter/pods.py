@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 
 from kplan.api.core import Pod
+from kplan.api.durations import parse_duration
 from kplan.api.pod_totals import requests_of
 from kplan.api.time import to_micros
 from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
-from kplan.autoscaling.karpenter.durations import parse_duration
 from kplan.autoscaling.karpenter.names import DISRUPTED
 from kplan.autoscaling.karpenter.ports import HostPort, host_ports
 from kplan.autoscaling.karpenter.taints import tolerates_all

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kplan.api.karpenter import NodeClaimCondition, NodePool
+from kplan.api.core import NodeCondition
+from kplan.api.karpenter import NodePool
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.columns import Columns
@@ -47,7 +48,7 @@ class Template(msgspec.Struct, frozen=True):
         return self.pool.spec.replicas is not None
 
 
-def is_true(conditions: Iterable[NodeClaimCondition], name: str) -> bool:
+def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
     """Tell whether a condition is True."""
     return any(condition.type == name and condition.status == "True" for condition in conditions)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, TopologySpreadConstraint
 from kplan.api.core import Namespace
-from kplan.api.labels import NOTHING, InvalidSelector, selector_from
+from kplan.api.labels import valid_selector
 from kplan.api.meta import LabelSelectorRequirement
 from kplan.api.tolerations import Taint, Toleration
 from kplan.api.wellknown import HOSTNAME
@@ -171,10 +171,7 @@ class Topology:
     def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
         if term.namespace_selector is None:
             return frozenset(term.namespaces) or frozenset({own})
-        try:
-            selector = selector_from(term.namespace_selector)
-        except InvalidSelector:
-            selector = NOTHING
+        selector = valid_selector(term.namespace_selector)
         selected = {entry.metadata.name for entry in self._around.namespaces if selector.matches(entry.metadata.labels)}
         return frozenset(selected | set(term.namespaces))
 

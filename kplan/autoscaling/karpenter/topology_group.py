@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kplan.api.labels import NOTHING, InvalidSelector, Selector, selector_from
+from kplan.api.labels import valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.tolerations import Taint, Toleration
 from kplan.api.wellknown import HOSTNAME
@@ -116,7 +116,7 @@ class TopologyGroup:
         self.key = key
         self.namespaces = namespaces
         self.raw_selector = raw_selector
-        self.selector = _compiled(raw_selector)
+        self.selector = valid_selector(raw_selector)
         self.max_skew = max_skew
         self.min_domains = min_domains
         self.filter = counted
@@ -212,10 +212,3 @@ class TopologyGroup:
 
 def _allows(requirement: Requirement | None, domain: str, known: Vocabulary) -> bool:
     return requirement is None or known.has(requirement, domain)
-
-
-def _compiled(selector: LabelSelector | None) -> Selector:
-    try:
-        return selector_from(selector)
-    except InvalidSelector:
-        return NOTHING

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from kplan.api.core import Pod, PodResourceClaim
+from kplan.api.core import Pod
 from kplan.api.meta import controller_of
+from kplan.api.pod import PodResourceClaim
 from kplan.api.resource import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     AllocatedDeviceStatus,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from kplan.api.affinity import PodAffinity, PodAntiAffinity
+from kplan.api.affinity import PodAffinity
 from kplan.config.args import InterPodAffinityArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
@@ -124,7 +124,7 @@ class InterPodAffinity:
         return self._last_key[1]
 
 
-def _has_preferred(part: PodAffinity | PodAntiAffinity | None) -> bool:
+def _has_preferred(part: PodAffinity | None) -> bool:
     return part is not None and bool(part.preferred_during_scheduling_ignored_during_execution)
 
 

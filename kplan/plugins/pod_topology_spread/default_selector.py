@@ -5,7 +5,7 @@ Upstream: plugins/helper/spread.go.
 
 from __future__ import annotations
 
-from kplan.api.labels import EVERYTHING, InvalidSelector, Selector, selector_from, selector_from_map
+from kplan.api.labels import EVERYTHING, Selector, selector_from_map, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
@@ -37,7 +37,4 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
 
 def _joined(selector: Selector, label_selector: LabelSelector | None) -> Selector:
     """Return a selector with the requirements of a controller's; one that is invalid or matches nothing adds none."""
-    try:
-        return selector.plus(*selector_from(label_selector).requirements)
-    except InvalidSelector:
-        return selector
+    return selector.plus(*valid_selector(label_selector).requirements)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kplan.api.base import QuantityLike
 from kplan.api.core import PersistentVolumeClaim
-from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.labels import valid_selector
 from kplan.api.quantity import value
 from kplan.api.storage import CSIStorageCapacity, StorageClass
 from kplan.engine.arrays import BoolArray, Int64Array
@@ -119,14 +119,7 @@ class Provisioning:
 
     def _reachable(self, capacity: CSIStorageCapacity) -> BoolArray:
         """Return the nodes that reach the storage of a CSIStorageCapacity, bool of shape (n_nodes,)."""
-        nowhere = np.zeros(len(self._nodes), np.bool_)
-        if capacity.node_topology is None:
-            return nowhere
-        try:
-            selector = selector_from(capacity.node_topology)
-        except InvalidSelector:
-            return nowhere
-        return select_labels(self._nodes, selector)
+        return select_labels(self._nodes, valid_selector(capacity.node_topology))
 
 
 def _limit(capacity: CSIStorageCapacity) -> QuantityLike | None:

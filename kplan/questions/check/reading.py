@@ -7,7 +7,8 @@ from typing import Any
 
 from kplan.errors import Problem
 from kplan.questions.check.question import Check, Checks
-from kplan.questions.reading import API_VERSION, converted, documents_of, refuse
+from kplan.questions.reading import API_VERSION, converted, refuse
+from kplan.reading.documents import read_contents
 
 _EXPECTED = "checks, with apiVersion: kplan/v1 and kind: Checks"
 _SHORT = ("drain", "lose", "headroom", "capacity", "surge", "autoscalersAtMax", "budgets", "poolRoom")
@@ -29,7 +30,7 @@ def read_checks(source: str) -> list[Check]:
     """
     problems: list[Problem] = []
     checks: list[Check] = []
-    for document, content in documents_of(source, problems, _EXPECTED):
+    for document, content in read_contents(source, problems, expected=_EXPECTED):
         read, wrong = checks_of(content)
         checks += read
         problems += map(document.locate, wrong)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.config.args import DynamicResourcesArgs, Nanoseconds
+from kplan.api.durations import Nanoseconds
+from kplan.config.args import DynamicResourcesArgs
 from kplan.documents.details import MissingDevices
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome

@@ -7,19 +7,12 @@ from typing import Any
 
 from kplan.autoscaling.karpenter.answers import node_claim, rounded
 from kplan.autoscaling.karpenter.disruption.commands import Command
-from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
-from kplan.autoscaling.karpenter.disruption.methods import METHODS, Outcome
-from kplan.autoscaling.karpenter.prepared import Prepared
-
-
-def disruption_answer(prepared: Prepared) -> dict[str, Any]:
-    """Return what each method does by itself, and which one acts."""
-    conditions = claim_states(prepared)
-    return answer_of(conditions, {method.name: method.ask(prepared, conditions) for method in METHODS})
+from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState
+from kplan.autoscaling.karpenter.disruption.methods import Outcome
 
 
 def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Return the outcomes of all methods."""
+    """Return what each method does by itself, and which one acts."""
     return {
         "conditions": {name: _condition_texts(state) for name, state in sorted(conditions.items())},
         "first": next((name for name, outcome in outcomes.items() if outcome.commands), ""),

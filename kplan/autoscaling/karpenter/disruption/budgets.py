@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime, timedelta
 
+from kplan.admission.validation.schedule import parse_schedule
+from kplan.api.durations import parse_duration
 from kplan.api.karpenter import Budget, NodePool
 from kplan.api.labels import parse_int64
-from kplan.autoscaling.karpenter.disruption.schedules import is_schedule, next_hit
-from kplan.autoscaling.karpenter.durations import parse_duration
 from kplan.autoscaling.karpenter.pools import is_true
 from kplan.autoscaling.karpenter.prepared import Prepared
 
 UNBOUNDED = 2**31 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT = re.compile(r"([+-]?[0-9]{1,18})%", re.ASCII)
 
 
@@ -74,7 +76,8 @@ def is_active(budget: Budget, now: int) -> bool | None:
     if budget.schedule is None and budget.duration is None:
         return True
     duration = parse_duration(budget.duration) if budget.duration else 0
-    if budget.schedule is None or duration is None or not is_schedule(budget.schedule):
+    schedule = parse_schedule(f"TZ=UTC {budget.schedule}")
+    if schedule is None or duration is None:
         return None
-    hit = next_hit(budget.schedule, now - duration // 1000)
-    return hit is None or hit <= now
+    hit = schedule.next_after(_EPOCH + timedelta(microseconds=now - duration // 1000))
+    return hit is None or hit <= _EPOCH + timedelta(microseconds=now)

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, NodeClaim, NodeClaimCondition, NodePool
+from kplan.api.core import NodeCondition
+from kplan.api.durations import parse_duration
+from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, NodeClaim, NodePool
 from kplan.api.time import to_micros
-from kplan.autoscaling.karpenter.durations import parse_duration
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
@@ -52,7 +53,7 @@ def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
     }
 
 
-def _condition(claim: NodeClaim, name: str) -> NodeClaimCondition | None:
+def _condition(claim: NodeClaim, name: str) -> NodeCondition | None:
     return next((condition for condition in claim.status.conditions if condition.type == name), None)
 
 

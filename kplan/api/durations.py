@@ -6,9 +6,12 @@ Upstream: Go time.ParseDuration and Duration.String; metav1.Duration accepts tex
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NewType
 
-from kplan.config.args import Nanoseconds
+#: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
+Nanoseconds = NewType("Nanoseconds", int)
+
+SECOND: Final = 1_000_000_000
 
 _UNITS: Final = {
     "ns": 1,
@@ -16,11 +19,12 @@ _UNITS: Final = {
     "\u00b5s": 1_000,  # the micro sign
     "\u03bcs": 1_000,  # the Greek letter, which Go takes as well
     "ms": 1_000_000,
-    "s": 1_000_000_000,
+    "s": SECOND,
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_TERM: Final = re.compile(rf"(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})")
+_TERM: Final = re.compile(rf"(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})", re.ASCII)
+_MOST_TEXT: Final = 4_000  # Python reads no longer numbers
 _MAX: Final = 2**63 - 1
 
 
@@ -32,6 +36,8 @@ def parse_duration(text: str) -> Nanoseconds | None:
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return Nanoseconds(0)
+    if not 0 < len(rest) <= _MOST_TEXT:
+        return None
     total = position = 0
     while position < len(rest):
         match = _TERM.match(rest, position)
@@ -42,7 +48,7 @@ def parse_duration(text: str) -> Nanoseconds | None:
         if match[2]:
             total += int(match[2]) * unit // 10 ** len(match[2])
         position = match.end()
-    if not rest or total > _MAX:
+    if total > _MAX:
         return None
     return Nanoseconds(sign * total)
 
