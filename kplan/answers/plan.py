@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
@@ -12,8 +13,10 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
+from kplan.answers.room import is_roomy
 from kplan.autoscaling.seam import NewNode
 from kplan.documents.base import Condition
+from kplan.documents.luck import Luck
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PlacementReport
 from kplan.documents.pod_groups import GroupPlan
@@ -42,6 +45,17 @@ class Plan(Answer):
     adds: Sequence[NewNode] = field(default=(), repr=False)
     nodes: NodeChanges | None = field(default=None, repr=False)
     groups: tuple[GroupPlan, ...] = field(default=(), repr=False)  #: what becomes of the groups of the pods
+    #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
+    fewest_nodes: int = field(default=0, repr=False)
+    #: tells what differs between draws of the same decisions; None if nobody asks
+    luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_roomy(self) -> bool:
+        """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""
+        rows = {self.session.find(placement.pod.key) for placement in self.placements}
+        infos = self.session.cluster.pods.infos
+        return is_roomy(self.fewest_nodes, [infos[row] for row in rows if row is not None])
 
     def report(
         self,
@@ -67,6 +81,8 @@ class Plan(Answer):
             nodes=self.nodes,
             groups=self.groups,
         )
+        if self.luck is not None:
+            report = replace(report, luck=self.luck(report.verdict.fail_on))
         if self.adds:
             report = replace(report, placements=with_new_nodes(report.placements, self.adds))
         if not with_map:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from kplan.answers.placement import Explain, NodesShown, placement_of
 from kplan.answers.plan import Plan
 from kplan.cluster.base import Base
 from kplan.diagnosis.diagnosis import Diagnosing
 from kplan.diagnosis.explanation import Explanation, Shown, explain
+from kplan.documents.placement import Outcome
+from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Replay, Run
@@ -32,7 +36,9 @@ def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session
     # An extender may answer differently when it is called again, so remedies are not tried.
     diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
     placements = []
+    fewest: list[int] = []
     for index, result in enumerate(run):
+        fewest.append(_n_feasible(result))
         names = session.cluster.nodes.names
         explanation = explain(result, names) if is_small else None
         explain_nodes = _explainer(base, index, explanation, replay, names)
@@ -41,7 +47,19 @@ def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session
         if base.on_progress is not None:
             base.on_progress(len(placements), len(question.rows))
     more = {base.info_of(question, row).key: n for row, n in question.more.items()}
-    return Plan(tuple(placements), base.session.cluster, session, more, make_context=partial(base.context, question))
+    return Plan(
+        tuple(placements),
+        base.session.cluster,
+        session,
+        more,
+        fewest_nodes=min(fewest, default=0),
+        make_context=partial(base.context, question),
+    )
+
+
+def _n_feasible(result: CycleResult) -> int:
+    is_placed = result.outcome is Outcome.SCHEDULED and result.filter is not None
+    return int(np.count_nonzero(result.filter.feasible)) if is_placed and result.filter is not None else 0
 
 
 def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:

@@ -11,6 +11,7 @@ from kplan.api.references import PodKey, object_name
 from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
+from kplan.documents.luck import Luck
 from kplan.documents.nodes import NewNodeRef, NodeChanges
 from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.preemption import Preemption
@@ -244,6 +245,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     max_listed : so many are listed one by one at most; absent for all
     unlisted : the others
     groups : what becomes of the pod groups of these pods, where the scheduler has groups
+    luck : what depends on draws among equals; absent where nothing does, or there are too many pods to draw
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
@@ -254,3 +256,4 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
+    luck: Luck | UnsetType = UNSET

@@ -11,6 +11,7 @@ from kplan.api.references import PodKey, WorkloadRef
 from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.luck import Luck
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.pod_groups import GroupPlan
@@ -139,25 +140,6 @@ class LargestFit(Document, frozen=True, kw_only=True):
     resource: str
     before: Largest
     after: Largest
-
-
-class Luck(Document, frozen=True, kw_only=True):
-    """What depends on draws among equal nodes and equal pods; the report itself is about one way to draw.
-
-    Attributes
-    ----------
-    runs : the number of draws
-    seed : of the draws
-    fails : draws in which something happens that --fail-on lists
-    pending : pods that stay pending in some draws only -> in how many
-    evicted : pods that make room for others in some draws only -> in how many
-    """
-
-    runs: Positive
-    seed: int
-    fails: Count
-    pending: dict[str, Count]
-    evicted: dict[str, Count]
 
 
 class PlanSummary(Summary, frozen=True, kw_only=True):

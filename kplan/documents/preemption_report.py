@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Document, Report
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.luck import Luck
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement, Summary
 from kplan.documents.pod_groups import GroupPlan
@@ -44,6 +45,8 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     cluster : every node before and after these pods; where --explain or a picture asks for it, if followed
     nodes : what an autoscaler adds for pods that neither fit nor preempt; absent where none is followed
     groups : what becomes of the pod groups of these pods, where the scheduler has groups
+    luck : what depends on draws among equals, where the victims are followed; absent where nothing does, or there are
+        too many pods to draw
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"
@@ -53,3 +56,4 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     cluster: ClusterMap | UnsetType = UNSET
     nodes: NodeChanges | UnsetType = UNSET
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
+    luck: Luck | UnsetType = UNSET

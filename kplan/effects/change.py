@@ -45,7 +45,8 @@ from kplan.workloads.started import not_started, with_runs
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
-    from kplan.documents.plan import Luck, PlanReport
+    from kplan.documents.luck import Luck
+    from kplan.documents.plan import PlanReport, PodChange
 
 
 class Again(Protocol):
@@ -63,8 +64,8 @@ class Again(Protocol):
         """
 
 
-LuckOf = Callable[["Base", "ChangePlan", Sequence[Condition]], "Luck | UnsetType"]
-"""Called with the cluster of a question, the change, and what makes its verdict a failure."""
+LuckOf = Callable[["Base", "ChangePlan", "Sequence[PodChange]", Sequence[Condition]], "Luck | UnsetType"]
+"""Called with the cluster of a question, the change, what becomes of pods, and what makes its verdict a failure."""
 
 
 @dataclass(frozen=True)

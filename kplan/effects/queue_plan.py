@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
@@ -27,6 +27,7 @@ from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Step
+from kplan.documents.luck import Luck
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
@@ -68,6 +69,9 @@ class QueuePlan(Answer):
     course: QueueCourse = field(repr=False)
     pods: QuestionPods = field(repr=False)  #: the pods in the queue at the start
     before: Cluster = field(repr=False)  #: the cluster; not to be changed
+    fewest_nodes: int = field(default=0, repr=False)  #: as of `kplan.answers.plan.Plan`
+    #: tells what differs between draws of the same queue; None if nobody asks
+    luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
 
     @property
     def after(self) -> Cluster:
@@ -219,12 +223,13 @@ class QueuePlan(Answer):
         before = before_growth(self.before, self.after)
         node_of = {pod.key: pod.node for pod in self.course.simulation.pods.values()}
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
+        verdict = self.verdict(fail_on, command)
         counts = with_more(summary(self.placements), self.placements, self.more)
         return PlanReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
             command=command,
-            verdict=abridged(self.verdict(fail_on, command), self.placements, self.more, max_listed),
+            verdict=abridged(verdict, self.placements, self.more, max_listed),
             summary=PlanSummary(
                 **{name: getattr(counts, name) for name in counts.__struct_fields__},
                 placed=actions[Action.PLACED],
@@ -256,6 +261,7 @@ class QueuePlan(Answer):
             workloads=workload_changes(self.course.simulation, ()),
             nodes=UNSET if growth is None else node_changes(growth, node_of),
             groups=group_plans(self.course.simulation, self.changes) or UNSET,
+            luck=UNSET if self.luck is None else self.luck(verdict.fail_on),
         )
 
     @cached_property
@@ -310,7 +316,14 @@ def plan_queue(base: Base, queue: WorkedOff) -> QueuePlan:
     simulation = courses[0].simulation
     note_stuck(simulation, workload_changes(simulation, ()))
     make_context = partial(in_whole_groups, plan.make_context)
-    return QueuePlan(plan.placements, courses[0], question, base.session.cluster, make_context=make_context)
+    return QueuePlan(
+        plan.placements,
+        courses[0],
+        question,
+        base.session.cluster,
+        fewest_nodes=plan.fewest_nodes,
+        make_context=make_context,
+    )
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:

@@ -112,7 +112,7 @@ def change_report(
         obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
         refused_nodes=change.refused_nodes,
         forced=_forced(base, change),
-        luck=UNSET if change.luck is None else change.luck(base, change, chosen),
+        luck=UNSET if change.luck is None else change.luck(base, change, pods.changes, chosen),
         timeline=UNSET if timed is None else timed.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,

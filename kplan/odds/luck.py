@@ -1,33 +1,59 @@
-"""Whether the outcome of a change depends on draws among equals, which the plain answer makes in one way only."""
+"""Whether the outcome of an answer depends on draws among equals, which the plain answer makes in one way only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.cluster.base import Base
+from kplan.answers.plan import Plan
+from kplan.answers.room import is_roomy
+from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
-from kplan.documents.plan import Luck
+from kplan.documents.luck import Luck
+from kplan.documents.placement import Outcome
+from kplan.documents.plan import Action, PodChange
 from kplan.effects.change import ChangePlan
-from kplan.odds.report import Command, odds_of
+from kplan.effects.queue_course import WorkedOff
+from kplan.effects.queue_plan import QueuePlan
+from kplan.odds.of_pods import in_order, in_queue
+from kplan.odds.report import Command, Odds, odds_of
 from kplan.odds.runs import Drawn
 from kplan.odds.tally import Rest
 
 RUNS: Final = 20
 """Draws: a probability of 14 % shows in 19 of 20 answers."""
 
-MOST_STEPS: Final = 40
-"""Longer changes are not drawn: a draw takes about as long as the change itself, and the answer should not wait."""
+MOST_STEPS: Final = 800
+"""All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
 
 MOST_NODES: Final = 1_000
 
 
 C = TypeVar("C", bound=ChangePlan)
+
+
+class PlainAnswer(msgspec.Struct, frozen=True):
+    """What the answer itself says."""
+
+    steps: int  #: its length
+    pending: frozenset[str]
+    evicted: frozenset[str]
+
+    @staticmethod
+    def of(changes: Iterable[PodChange], steps: int) -> PlainAnswer:
+        """Return what changes say."""
+        listed = list(changes)
+        return PlainAnswer(
+            steps,
+            frozenset(change.pod for change in listed if change.action is Action.PENDING),
+            frozenset(change.pod for change in listed if change.by is not None),
+        )
 
 
 def with_luck(change: C, drawn: Drawn) -> C:
@@ -40,26 +66,83 @@ def with_luck(change: C, drawn: Drawn) -> C:
     return replace(change, luck=partial(luck_of_change, drawn))
 
 
-def luck_of_change(drawn: Drawn, base: Base, change: ChangePlan, fail_on: Sequence[Condition]) -> Luck | UnsetType:
+def luck_of_change(
+    drawn: Drawn, base: Base, change: ChangePlan, changes: Sequence[PodChange], fail_on: Sequence[Condition]
+) -> Luck | UnsetType:
     """Return what differs between draws of a change; absent where nothing does, or the change is too large to draw."""
-    if len(change.steps) > MOST_STEPS or len(base.session.cluster) > MOST_NODES:
+    if not any(step.node for step in change.steps):
         return UNSET
-    if base.extenders or not any(step.node for step in change.steps):
-        return UNSET
-    return _luck(base, drawn, "drain" if change.command == "drain" else "plan", fail_on)
+    command: Command = "drain" if change.command == "drain" else "plan"
+    return _luck(base, drawn, command, PlainAnswer.of(changes, len(change.steps)), fail_on)
 
 
-def _luck(base: Base, question: Drawn, command: Command, fail_on: Sequence[Condition]) -> Luck | UnsetType:
-    odds = odds_of(base, question, command=command, runs=RUNS, seed=DEFAULT_SEED)
-    pending = {
-        key: n
-        for key, ends in odds.tally.counts.items()
-        if 0 < (n := sum(runs for end, runs in ends.items() if end.rest is Rest.PENDING)) < RUNS
-    }
-    evicted = {key: n for key, n in odds.victims.items() if 0 < n < RUNS}
-    fails = sum(
-        outcome.runs for outcome in odds.outcomes if any(event.counts(fail_on) for event in outcome.example.happened)
+def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settle_preemption: bool = False) -> Plan:
+    """Return decisions whose report says what differs between draws of them; parameters as for `place_in_order`."""
+    drawn = partial(in_order, pods=tuple(pods), settle_preemption=settle_preemption)
+
+    def luck(fail_on: Sequence[Condition]) -> Luck | UnsetType:
+        last = {placement.pod.key: placement.outcome for placement in plan.placements}
+        victims = (victim.key for placement in plan.placements for victim in placement.victims)
+        plain = PlainAnswer(
+            len(plan.placements),
+            frozenset(key for key, outcome in last.items() if outcome is not Outcome.SCHEDULED),
+            frozenset(victims) if settle_preemption else frozenset(),
+        )
+        return _luck(base, drawn, "place", plain, fail_on)
+
+    return replace(plan, luck=luck)
+
+
+def with_luck_in_queue(base: Base, plan: QueuePlan, queue: WorkedOff) -> QueuePlan:
+    """Return a worked-off queue whose report says what differs between draws of it."""
+
+    def luck(fail_on: Sequence[Condition]) -> Luck | UnsetType:
+        return luck_of_queue(base, plan, queue, fail_on)
+
+    return replace(plan, luck=luck)
+
+
+def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequence[Condition]) -> Luck | UnsetType:
+    """Return what differs between draws of a queue; absent where nothing does, or too many pods are tried."""
+    infos = plan.after.pods.infos
+    if is_roomy(plan.fewest_nodes, [infos[row] for row in plan.course.attempts]):
+        return UNSET
+    drawn = partial(
+        in_queue,
+        pods=queue.pods,
+        with_pending=queue.with_pending,
+        recreate=queue.recreate,
+        max_rounds=queue.max_rounds,
     )
-    if not pending and not evicted and fails in (0, RUNS):
+    return _luck(base, drawn, "plan", PlainAnswer.of(plan.changes, len(plan.placements)), fail_on)
+
+
+def _luck(
+    base: Base, question: Drawn, command: Command, plain: PlainAnswer, fail_on: Sequence[Condition]
+) -> Luck | UnsetType:
+    """Return what differs between draws, or between them and what the answer says."""
+    runs = min(RUNS, MOST_STEPS // max(plain.steps, 1))
+    if not runs or base.extenders or len(base.session.cluster) > MOST_NODES:
         return UNSET
-    return Luck(runs=RUNS, seed=DEFAULT_SEED, fails=fails, pending=pending, evicted=evicted)
+    odds = odds_of(base, question, command=command, runs=runs, seed=DEFAULT_SEED)
+    counts = {
+        key: sum(n for end, n in pod_ends.items() if end.rest is Rest.PENDING)
+        for key, pod_ends in odds.tally.counts.items()
+    }
+    pending = {key: n for key, n in counts.items() if _differs(n, runs, is_so=key in plain.pending)}
+    victims = dict.fromkeys((*odds.victims, *sorted(plain.evicted)), 0) | odds.victims
+    evicted = {key: n for key, n in victims.items() if _differs(n, runs, is_so=key in plain.evicted)}
+    fails = _fails(odds, fail_on)
+    if not pending and not evicted and fails in (0, runs):
+        return UNSET
+    return Luck(runs=runs, seed=DEFAULT_SEED, fails=fails, pending=pending, evicted=evicted)
+
+
+def _differs(n: int, runs: int, *, is_so: bool) -> bool:
+    """Return whether something that is so, or not, in the answer, and in n of the draws, depends on them."""
+    return 0 < n < runs or is_so != (n > 0)
+
+
+def _fails(odds: Odds, fail_on: Sequence[Condition]) -> int:
+    """Count the draws in which something happens that makes the answer a failure."""
+    return sum(outcome.runs for outcome in odds.outcomes if odds.fails(outcome.example, fail_on))

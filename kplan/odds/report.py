@@ -20,7 +20,7 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.odds.runs import Drawn, draw, zones_of
-from kplan.odds.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
+from kplan.odds.tally import PENDING, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
 
 Command = Literal["place", "plan", "drain"]
 
@@ -66,6 +66,17 @@ class Odds(Answer):
         context = self.make_context()
         in_runs = sorted(self.tally.warnings, key=lambda warning: (warning.code, warning.object, warning.message))
         return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *in_runs))))
+
+    def fails(self, ending: Ending, fail_on: Sequence[Condition]) -> bool:
+        """Return whether something happens in a run that counts; warnings, which all runs have, do not."""
+        if self.is_change:
+            return any(event.counts(fail_on) for event in ending.happened)
+        waiting = (_pending_rule(self.tally.pods[key], fail_on) for key in ending.keys(Rest.PENDING))
+        return (
+            any(waiting)
+            or (PREEMPTION in fail_on and bool(ending.evicted))
+            or (PDB_VIOLATION in fail_on and ending.violates)
+        )
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
         """Return the OddsReport.
@@ -262,12 +273,17 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
         counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
         return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
     for pod in odds.pods:
-        condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
-        n = odds.counts[pod.key].get(PENDING, 0)
-        if n and (PENDING in fail_on or (condition in fail_on and not pod.was_pending)):
+        rule, n = _pending_rule(pod, fail_on), odds.counts[pod.key].get(PENDING, 0)
+        if n and rule:
             counted.append(Counted(pod.key, rule, runs=n, of_runs=runs))
     if PREEMPTION in fail_on:
         counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
     violates = PDB_VIOLATION in fail_on and odds.violations > 0
     also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
     return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)], also)
+
+
+def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
+    """Return the rule by which a pod counts while it is pending; empty where it does not."""
+    condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
+    return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""

@@ -76,7 +76,7 @@ class Planner(RoomQuestions, OddsQuestions):
         UsageError
             When the pod runs already.
         """
-        return self.plan([pod]).placements[0]
+        return place_in_order(self, [pod]).placements[0]
 
     def pods(
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
@@ -119,7 +119,13 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
-        return place_in_order(self, pods, settle_preemption=settle_preemption)
+        several = tuple(pods)
+        plan = place_in_order(self, several, settle_preemption=settle_preemption)
+        if plan.is_roomy:
+            return plan
+        from kplan.odds.luck import with_luck_in_order
+
+        return with_luck_in_order(self, plan, several, settle_preemption=settle_preemption)
 
     def plan_queue(
         self,
@@ -143,9 +149,12 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
+        from kplan.effects.queue_course import WorkedOff
         from kplan.effects.queued import work_off
+        from kplan.odds.luck import with_luck_in_queue
 
-        return work_off(self, pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
+        queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+        return with_luck_in_queue(self, work_off(self, queue), queue)
 
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:
         """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.

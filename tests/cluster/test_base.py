@@ -11,7 +11,8 @@ from msgspec.structs import replace
 import kplan
 from kplan.capacity.counting import Template
 from kplan.documents.placement import Origin
-from kplan.effects.queue_plan import queue_report
+from kplan.effects.queue_course import WorkedOff
+from kplan.effects.queue_plan import plan_queue, queue_report
 from kplan.questions.explain.document import explain_pod
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
@@ -46,7 +47,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
         lambda asking: still(asking.plan(keys, settle_preemption=True).report()),
         lambda asking: still(asking.plan_queue([odd, *keys]).report()),
         lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
-        lambda asking: follow_victims(asking, [given_pod, *keys]),
+        lambda asking: follow_victims(plan_queue(asking, WorkedOff((given_pod, *keys)))),
         lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
         lambda asking: still(explain_pod(asking, running[0] if running else keys[0]).report()),
     ]

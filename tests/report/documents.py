@@ -10,6 +10,8 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
+from kplan.effects.queue_course import WorkedOff
+from kplan.effects.queue_plan import plan_queue
 from kplan.questions.explain.document import explain_pod
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head
@@ -73,5 +75,11 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     placements = without_room(plan.placements)
     nodes_of = dict.fromkeys(range(len(placements)), shown)
     return _still(
-        preemption_report(plan.context, placements, follow_victims(planner, pods), nodes_of=nodes_of, explain=explain)
+        preemption_report(
+            plan.context,
+            placements,
+            follow_victims(plan_queue(planner, WorkedOff(tuple(pods)))),
+            nodes_of=nodes_of,
+            explain=explain,
+        )
     )

@@ -86,5 +86,5 @@ def _answer(subject: Subject, showing: Showing, *, is_change: bool) -> Plan | Qu
         if change is not None:
             return change
     if subject.manifests is None and not subject.names_pods:
-        return work_off(subject.base)
+        return work_off(subject.base, WorkedOff())
     return place_in_order(subject.base, subject.pods)

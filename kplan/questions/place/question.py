@@ -62,6 +62,10 @@ class Place(AboutPods, frozen=True):
         if change is not None:
             return change
         plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
+        if not plan.is_roomy:
+            from kplan.odds.luck import with_luck_in_order
+
+            plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
         return plan.report(
             fail_on=showing.fail_on,
             nodes_of=nodes_to_show(plan.placements[: showing.max_listed], showing),

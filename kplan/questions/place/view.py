@@ -16,6 +16,8 @@ from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
+from kplan.report.head import opening_blocks
+from kplan.report.luck import luck_blocks
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
@@ -32,6 +34,11 @@ _LEAST_NODES = 20
 _MOST_NAMES = 2
 _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
+
+
+def _opening(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
+    yield from luck_blocks(document.luck)
+    yield from opening_blocks(document, options)
 
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
@@ -348,4 +355,4 @@ def _command(document: PlacementReport) -> str:
     return "explain" if is_explained else "place"
 
 
-VIEW = View(_command, _answer, _body, _cases, _names)
+VIEW = View(_command, _answer, _body, _cases, _names, opening=_opening)

@@ -38,7 +38,6 @@ _WORDS: Mapping[Change, str] = {
 }
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _MOST_STEPS = 200
-_MOST_LUCKY = 3
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
@@ -98,23 +97,6 @@ def beside_text(document: PlanReport) -> str:
     actions = Counter(change.action for change in document.changes if change.caused_by == "waiting")
     ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
     return f"; pods that waited before: {', '.join(ends)}" if ends else ""
-
-
-def luck_blocks(document: PlanReport) -> Iterator[Block]:
-    """Yield what depends on draws among equals, with the share of draws in which it happens."""
-    luck = document.luck
-    if not luck:
-        return
-    ends = [
-        f"{name} {words} in {number}"
-        for pods, words in ((luck.pending, "stays pending"), (luck.evicted, "makes room for another pod"))
-        for name, number in list(pods.items())[:_MOST_LUCKY]
-    ]
-    left = len(luck.pending) + len(luck.evicted) - len(ends)
-    ends += [f"and {left} more"] if left > 0 else []
-    ends += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []
-    draws = f"of {luck.runs} draws among equal nodes and pods"
-    yield line(Span("Depends on luck", "warn"), f": {draws}, {'; '.join(ends)} (--runs shows more)")
 
 
 def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:

@@ -58,16 +58,13 @@ class Plan(AboutPods, frozen=True):
         change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline, queue=queue)
         if change is not None:
             return change
+        from kplan.effects.queue_course import WorkedOff
         from kplan.effects.queue_plan import MOST_TIES
         from kplan.effects.queued import work_off
+        from kplan.odds.luck import with_luck_in_queue
 
-        plan = work_off(
-            subject.base,
-            subject.pods,
-            with_pending=not self.only_these,
-            recreate=self.recreate,
-            max_rounds=self.max_rounds,
-        )
+        worked_off = WorkedOff(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)
+        plan = with_luck_in_queue(subject.base, work_off(subject.base, worked_off), worked_off)
         return plan.report(
             fail_on=showing.fail_on,
             nodes_of=nodes_to_show(plan, showing),

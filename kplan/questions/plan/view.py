@@ -15,7 +15,6 @@ from kplan.questions.plan.effects_view import (
     change_cases,
     change_sentence,
     is_change,
-    luck_blocks,
     obstacles_blocks,
     step_blocks,
     workloads_blocks,
@@ -28,6 +27,7 @@ from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_headi
 from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
+from kplan.report.luck import luck_blocks
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
@@ -43,7 +43,7 @@ _MOST_DAEMONS = 200
 
 
 def _opening(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    yield from luck_blocks(document)
+    yield from luck_blocks(document.luck)
     yield from opening_blocks(document, options)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,7 +14,7 @@ from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
-from kplan.cluster.base import Base, PodLike
+from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Context
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges
@@ -23,8 +23,7 @@ from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
-from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import plan_queue
+from kplan.effects.queue_plan import QueuePlan
 from kplan.preemption import PreemptionResult
 from kplan.simulation.turns import in_turn
 
@@ -130,8 +129,8 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     )
 
 
-def follow_victims(base: Base, pods: Iterable[PodLike], *, with_map: bool = False) -> Followed:
-    """Let pods preempt in queue order and return where each victim goes, in the order of eviction.
+def follow_victims(plan: QueuePlan, *, with_map: bool = False) -> Followed:
+    """Return where each victim goes when pods preempt in queue order, in the order of eviction.
 
     A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
 
@@ -139,7 +138,6 @@ def follow_victims(base: Base, pods: Iterable[PodLike], *, with_map: bool = Fals
     ----------
     with_map : return every node before and after, too
     """
-    plan = plan_queue(base, WorkedOff(tuple(pods)))
     course, infos = plan.course, plan.after.pods.infos
     replaced_by, unreplaced = course.simulation.replaced_by, course.simulation.unreplaced
     last = dict(zip(course.attempts, plan.placements, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.questions.base import PLAIN, AboutPods, Showing
 
@@ -32,14 +33,19 @@ class Preempt(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         """Return the PreemptionReport."""
         from kplan.cluster.in_order import place_in_order
+        from kplan.effects.queue_course import WorkedOff
+        from kplan.effects.queue_plan import plan_queue
+        from kplan.odds.luck import luck_of_queue
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 
         is_all = subject.is_choice or not (subject.pods or subject.manifests)
         pods = subject.pods if subject.is_choice or not is_all else pending_in_turn(subject.base)
         plan = place_in_order(subject.base, pods, settle_preemption=self.settle_preemption)
         placements = without_room(plan.placements) if is_all else plan.placements
-        followed = follow_victims(subject.base, pods, with_map=showing.with_map) if self.follow else None
-        return preemption_report(
+        queue = WorkedOff(tuple(pods))
+        course = plan_queue(subject.base, queue) if self.follow else None
+        followed = None if course is None else follow_victims(course, with_map=showing.with_map)
+        report = preemption_report(
             plan.context,
             placements,
             followed,
@@ -49,3 +55,6 @@ class Preempt(AboutPods, frozen=True):
             nodes=plan.nodes,
             groups=plan.groups,
         )
+        if course is None:
+            return report
+        return replace(report, luck=luck_of_queue(subject.base, course, queue, report.verdict.fail_on))

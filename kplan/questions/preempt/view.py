@@ -17,6 +17,8 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
+from kplan.report.head import opening_blocks
+from kplan.report.luck import luck_blocks
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
@@ -58,6 +60,11 @@ def _answer_about_pods(document: PreemptionReport) -> Cell | Heading:
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
     return replace(_heading(document.placements[0]), level=0)
+
+
+def _opening(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
+    yield from luck_blocks(document.luck, more="")
+    yield from opening_blocks(document, options)
 
 
 def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
@@ -369,5 +376,6 @@ VIEW = View(
     _cases,
     _names,
     summary=_sentence,
+    opening=_opening,
     moments={"before": "Before", "after": "When all these pods are scheduled, in queue order"},
 )
