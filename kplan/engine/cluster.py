@@ -40,11 +40,6 @@ class Change(NamedTuple):
     is_trial: bool = False  #: the pod only counts as gone for a while, or never ran: it keeps what it holds
 
 
-class _LeastFree(msgspec.Struct):
-    amount: int
-    position: int
-
-
 class _Counts(msgspec.Struct):
     per_node: Int64Array
     position: int
@@ -75,7 +70,7 @@ class Cluster:
         #: how many pods have begun to terminate; a reader that leaves such pods out counts again when it rises
         self.n_terminations = 0
         self._requested: dict[str, Int64Array] = {}
-        self._least_free: dict[str, _LeastFree] = {}
+        self._least_free: dict[str, int] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
         self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
 
@@ -219,25 +214,20 @@ class Cluster:
 
         Filters that compare with it first need not look at all nodes of a cluster that has room everywhere.
         """
-        bound = self._least_free.get(resource)
-        position = len(self.log)
-        if bound is None or position - bound.position > MAX_FOLLOWED:
-            free = self._free(resource)
-            bound = self._least_free[resource] = _LeastFree(min(free.tolist(), default=0), position)
-        elif bound.position < position:
-            has = self.nodes.allowed_pods if resource == PODS else self.nodes.allocatable(resource)
-            used = self.pod_count if resource == PODS else self.requested(resource)
-            # Where a pod left, the node may have been the fullest: the amount stays true.
-            bound.amount = min(
-                bound.amount, *(has.item(change.row) - used.item(change.row) for change in self.log[bound.position :])
-            )
-            bound.position = position
-        return bound.amount
+        least = self._least_free.get(resource)
+        if least is None:
+            if resource == PODS:
+                free = self.nodes.allowed_pods - self.pod_count
+            else:
+                free = self.nodes.allocatable(resource) - self.requested(resource)
+            least = self._least_free[resource] = int(free.min()) if len(free) else 0
+        return least
 
-    def _free(self, resource: str) -> Int64Array:
-        if resource == PODS:
-            return self.nodes.allowed_pods - self.pod_count
-        return self.nodes.allocatable(resource) - self.requested(resource)
+    def _note_free(self, resource: str, free: int) -> None:
+        """Note what a node has free now. Where a pod left, it may have been the fullest node: the least stays true."""
+        least = self._least_free.get(resource)
+        if least is not None and free < least:
+            self._least_free[resource] = free
 
     def add_pod(self, info: PodInfo) -> int:
         """Add a pod that runs on no node, and return its row."""
@@ -261,6 +251,7 @@ class Cluster:
             if amount:
                 self.requested(name)[rows] += amount
         self.pod_count[rows] += 1
+        self._least_free.clear()
         self.nonzero_cpu[rows] += resources.nonzero_cpu
         self.nonzero_memory[rows] += resources.nonzero_memory
         for pod, row in enumerate(replica_rows, first):
@@ -316,8 +307,13 @@ class Cluster:
         resources = info.resources
         for name, amount in resources.requests.items():
             if amount:
-                self.requested(name)[row] += sign * amount
+                requested = self.requested(name)
+                requested[row] += sign * amount
+                if name in self._least_free:
+                    self._note_free(name, self.nodes.allocatable(name).item(row) - requested.item(row))
         self.pod_count[row] += sign
+        if PODS in self._least_free:
+            self._note_free(PODS, self.nodes.allowed_pods.item(row) - self.pod_count.item(row))
         self.nonzero_cpu[row] += sign * resources.nonzero_cpu
         self.nonzero_memory[row] += sign * resources.nonzero_memory
         if info.host_ports:

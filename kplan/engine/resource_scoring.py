@@ -15,10 +15,15 @@ import msgspec
 import numpy as np
 
 from kplan.config.args import ResourceSpec
+from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import MAX_EXACT_DIVIDEND, FloatArray, Int64Array
+from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
 from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
+
+MAX_SETS = 16
+"""How many sets of resources have columns of all nodes cached: eight bytes a node and resource each."""
 
 DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
 """Extended resource -> devices of its class on each node, and how many of them are allocated; both (n_nodes,)."""
@@ -142,6 +147,17 @@ class ScoredRequest(msgspec.Struct, frozen=True):
             if with_pod:
                 allocated += self.requests
         return Allocation(capacities, allocated)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every node lists every resource, in amounts that float64 holds exactly."""
+        return self.capacities.is_exact and not self.devices
+
+    def as_floats(self, cluster: Cluster, *, unused_scale: int | None = None) -> AllocatedFloats:
+        """Return the allocation on all nodes as float64, of a plain request; see there."""
+        everywhere = NodeView(cluster)
+        columns = [self._allocated(everywhere, name) for name in self.names]
+        return AllocatedFloats(cluster, columns, self.capacities.allocatable, unused_scale)
 
     def _allocated(self, nodes: NodeView, name: str) -> Int64Array:
         if not self.use_requested and name == CPU:

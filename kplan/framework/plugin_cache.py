@@ -88,7 +88,8 @@ class PluginCache:
         self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
         keyed = plugins_with(KeyedPlugin, plugins.values())
-        self._readers: list[Callable[[PodInfo], Hashable]] = [plugin.reads for plugin in keyed]
+        #: what some of the plugins read, each once
+        self._readers: list[Callable[[PodInfo], Hashable]] = list(dict.fromkeys(plugin.reads for plugin in keyed))
         self._is_keyed = frozenset(plugin.name for plugin in keyed)
         lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
         self._filters = filters
@@ -124,7 +125,7 @@ class PluginCache:
         return self._shapes.get(shape, lambda: ShapeEntry(common))
 
     def _common(self, pod: PodInfo) -> CommonEntry:
-        return self._commons.get(tuple(reads(pod) for reads in self._readers), CommonEntry)
+        return self._commons.get(tuple([reads(pod) for reads in self._readers]), CommonEntry)
 
     def cached_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
         """Return the outcome of PreFilter from the cache, running only the plugins whose result is not cached.

@@ -25,11 +25,11 @@ REASON_NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-stat
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
-    return any(
-        rule.action == "RestartAllContainers"
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for rule in container.restart_policy_rules
-    )
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        for rule in container.restart_policy_rules:
+            if rule.action == "RestartAllContainers":
+                return True
+    return False
 
 
 def _has_users_on_host_network(pod: Pod) -> bool:
@@ -44,6 +44,9 @@ FEATURES: dict[str, Callable[[Pod], bool] | None] = {
     "UserNamespacesHostNetworkSupport": _has_users_on_host_network,
 }
 """The features that nodes can declare, and which pods need each of them to be scheduled (None: no pod does)."""
+
+
+_NEEDED = tuple((feature, is_needed) for feature, is_needed in FEATURES.items() if is_needed is not None)
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
@@ -90,7 +93,7 @@ class NodeDeclaredFeatures:
 
 def needed_features(pod: Pod) -> tuple[str, ...]:
     """Return the features that a pod needs."""
-    return tuple(feature for feature, is_needed in FEATURES.items() if is_needed and is_needed(pod))
+    return tuple([feature for feature, is_needed in _NEEDED if is_needed(pod)])
 
 
 def declares(nodes: NodeTable, feature: str) -> BoolArray:

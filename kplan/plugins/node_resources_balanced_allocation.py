@@ -12,19 +12,16 @@ import numpy as np
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
+from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.recent import Recent
-from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.resource_scoring import MAX_SETS, Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult, Scope
 from kplan.rules.resources import quantity_text
 
 _HALF = MAX_NODE_SCORE // 2
-
-MAX_CACHED = 16
-"""How many sets of resources have the balance of all nodes cached: eight bytes a node each."""
-
 
 class _PreScoreState(msgspec.Struct, frozen=True):
     request: ScoredRequest
@@ -51,7 +48,8 @@ class NodeResourcesBalancedAllocation:
         if devices:
             # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
-        self._before: Recent[_Balance] = Recent(MAX_CACHED)
+        self._before: Recent[_Balance] = Recent(MAX_SETS)
+        self._allocated: Recent[AllocatedFloats] = Recent(MAX_SETS)
         self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
@@ -86,16 +84,29 @@ class NodeResourcesBalancedAllocation:
                 return np.asarray([(balances[1] - balances[0] + _HALF) // 2 + _HALF], np.int64)
         if nodes.rows is None and not request.devices:
             # For all nodes the balance without the pod is cached: it changes little from pod to pod.
-            score = self._balance(request, nodes, with_pod=True)
+            score = self._balance_of_all(request, nodes)
             before = self._balance_before(request, nodes.cluster)
         else:
             score, before = self._both_balances(request, nodes)
         # In place: new arrays of this size cost more than the arithmetic.
         score -= before
-        score += _HALF
+        score += 3 * _HALF  # half of them now, and all of the others after halving
         score >>= 1
-        score += _HALF
         return score
+
+    def _balance_of_all(self, request: ScoredRequest, nodes: NodeView) -> Int64Array:
+        """Return how evenly all nodes are used with the pod."""
+        amounts = None
+        if request.is_plain and len(request.names) == 2:
+            cluster = nodes.cluster
+            amounts = self._allocated.get(request.names, lambda: request.as_floats(cluster)).with_pod(request.requests)
+        if amounts is None:
+            return self._balance(request, nodes, with_pod=True)
+        shares = amounts.amounts
+        shares /= request.capacities.divisor
+        if not amounts.fits:
+            np.minimum(shares, 1.0, out=shares)
+        return _evenness_of_pairs(shares[0], shares[1])
 
     def _balance(self, request: ScoredRequest, nodes: NodeView, *, with_pod: bool) -> Int64Array:
         """Return how evenly the nodes are used, with the pod or without."""
@@ -187,15 +198,27 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     if not shares.max(initial=0.0) <= 1.0:
         np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
-        deviation = shares[0]
-        deviation -= shares[1]
-        deviation *= 0.5
-        np.abs(deviation, out=deviation)
-    else:
-        deviation = _deviation(shares, capacities)
+        return _evenness_of_pairs(shares[0], shares[1])
+    deviation = _deviation(shares, capacities)
     np.subtract(1, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
     score: Int64Array = deviation.astype(np.int64)
+    return score
+
+
+def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> Int64Array:
+    """Return the `evenness` of two resources, of the shape of their shares; overwrites `shares`.
+
+    Notes
+    -----
+    The deviation is half the difference. It is halved last, with the percentage: halving is exact, so that all other
+    operations round as they do upstream.
+    """
+    shares -= others
+    np.abs(shares, out=shares)
+    np.subtract(2, shares, out=shares)
+    shares *= _HALF
+    score: Int64Array = shares.astype(np.int64)
     return score
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
 from kplan.documents.details import Detail, InsufficientResource
+from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import (
     MAX_EXACT_DIVIDEND,
     MAX_NODE_SCORE,
@@ -26,7 +27,8 @@ from kplan.engine.arrays import (
     round_half_away,
 )
 from kplan.engine.cluster import Cluster
-from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.recent import Recent
+from kplan.engine.resource_scoring import MAX_SETS, Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.utilization import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -80,6 +82,7 @@ class NodeResourcesFit:
             self.scope = Scope.CLUSTER
         self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
         self._combine = _score_function(strategy)
+        self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the pod's requests."""
@@ -139,8 +142,26 @@ class NodeResourcesFit:
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return the score of each node with the pod on it."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
+        if nodes.rows is None and self._combine is least_allocated_score:
+            scores = self._least_allocated_of_all(state.request, nodes.cluster)
+            if scores is not None:
+                return scores
         capacities, requested = state.request.on(nodes, self._handle.device_totals, with_pod=True)
         return self._combine(requested, capacities)
+
+    def _least_allocated_of_all(self, request: ScoredRequest, cluster: Cluster) -> Int64Array | None:
+        """Return what `least_allocated_score` does, for all nodes and in fewer passes; None where it is not exact."""
+        if not request.names or not request.is_plain:
+            return None
+        floats = self._unused.get(request.names, lambda: request.as_floats(cluster, unused_scale=MAX_NODE_SCORE))
+        hundredfold = floats.with_pod(request.requests)
+        if hundredfold is None:
+            return None
+        percent = hundredfold.amounts
+        if not hundredfold.fits:
+            np.maximum(percent, 0, out=percent)
+        percent /= request.capacities.divisor
+        return _average_of_percentages(np.trunc(percent, out=percent), request.capacities)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return how much of each resource would be requested with the pod, a line each."""
@@ -265,8 +286,11 @@ def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
 
 
 def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:
+    return _average_of_percentages(_percent_as_float(part, capacities), capacities)
+
+
+def _average_of_percentages(percent: FloatArray, capacities: Capacities) -> Int64Array:
     # Percentages times weights are small whole numbers, so that this, too, is exact.
-    percent = _percent_as_float(part, capacities)
     if capacities.is_weighted:
         percent *= capacities.weights
     total: FloatArray = percent[0]

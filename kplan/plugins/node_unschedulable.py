@@ -5,7 +5,6 @@ Upstream: plugins/nodeunschedulable/node_unschedulable.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from kplan.documents.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_taint_plugins
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
@@ -29,13 +28,10 @@ class NodeUnschedulable:
 
     name: ClassVar[str] = "NodeUnschedulable"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    reads = staticmethod(read_by_taint_plugins)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._compares = handle.release.is_on(COMPARISON_GATE)
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return the pod's tolerations."""
-        return pod.pod.spec.tolerations
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject cordoned nodes, unless the pod tolerates their taint."""

@@ -6,7 +6,6 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
 from typing import ClassVar
 
 import msgspec
@@ -24,7 +23,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.framework.outcomes import PluginError
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_taint_plugins
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
@@ -38,14 +37,11 @@ class TaintToleration:
 
     name: ClassVar[str] = "TaintToleration"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    reads = staticmethod(read_by_taint_plugins)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._reason = handle.release.texts.untolerated_taint
         self._compares = handle.release.is_on(COMPARISON_GATE)
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return the pod's tolerations."""
-        return pod.pod.spec.tolerations
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""

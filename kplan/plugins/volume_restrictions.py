@@ -6,7 +6,7 @@ Upstream: plugins/volumerestrictions/volume_restrictions.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, cached_property, partial
 from typing import ClassVar, NamedTuple
 
@@ -21,7 +21,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volume_claims import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -79,15 +79,12 @@ class VolumeRestrictions:
 
     name: ClassVar[str] = "VolumeRestrictions"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    reads = staticmethod(read_by_volume_plugins)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
         self._conflict = handle.release.texts.read_write_once_pod
         self.uses = VolumeUses(handle.cluster)
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return None for pods without volumes, and the shape of others."""
-        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""

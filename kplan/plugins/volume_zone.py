@@ -5,7 +5,6 @@ Upstream: plugins/volumezone/volume_zone.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -22,7 +21,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.csi_translation import ZONE_DELIMITER
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
@@ -52,14 +51,11 @@ class VolumeZone:
 
     name: ClassVar[str] = "VolumeZone"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    reads = staticmethod(read_by_volume_plugins)
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return None for pods without volumes, and the shape of others."""
-        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""

@@ -164,3 +164,13 @@ def distinct_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], li
 def is_unique(pod: Pod) -> bool:
     """Whether plugins read the pod's own name or UID, so that no other pod has its shape: resource claims need them."""
     return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
+
+
+def read_by_volume_plugins(pod: PodInfo) -> Hashable:
+    """Return what plugins read of a pod that look at its volumes: None without volumes, and the shape of others."""
+    return pod.shape if pod.pod.spec.volumes else None
+
+
+def read_by_taint_plugins(pod: PodInfo) -> Hashable:
+    """Return what plugins read of a pod that look at taints: its tolerations."""
+    return pod.pod.spec.tolerations

@@ -69,8 +69,13 @@ def is_counted(name: str) -> bool:
 
 def resource_order(names: Iterable[str]) -> list[str]:
     """Sort resources as reasons name them: cpu, memory, ephemeral-storage, then the others by name."""
+    return list(_in_order(tuple(names)))
+
+
+@lru_cache(maxsize=1024)
+def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
     first = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
-    return sorted(names, key=lambda name: (first.get(name, 3), name))
+    return tuple(sorted(names, key=lambda name: (first.get(name, 3), name)))
 
 
 def rounded(name: str, amount_nano: int) -> int:

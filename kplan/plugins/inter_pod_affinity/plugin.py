@@ -54,6 +54,8 @@ class InterPodAffinity:
         required: RequiredTerms | None = None
         if pod.affinity.required_affinity or pod.affinity.required_anti_affinity:
             required = self._required.get(self._key(pod), lambda: RequiredTerms(self._cluster, pod, self._listers))
+        elif not self._cluster.terms.groups:
+            return SKIP
         running = self._running_terms(pod)
         if required is None and not running.n_rejecting:
             return SKIP
@@ -78,7 +80,7 @@ class InterPodAffinity:
             return PreScoreResult.SKIP_SHAPE
         if pod.affinity_error:
             return Status.error(f"failed to parse pod: {pod.affinity_error}")
-        contributions = list(self._running_terms(pod).contributions())
+        contributions = list(self._running_terms(pod).contributions()) if self._cluster.terms.groups else []
         if prefers:
             own = self._preferred.get(self._key(pod), lambda: PreferredTerms(self._cluster, pod, self._listers))
             contributions += own.contributions()

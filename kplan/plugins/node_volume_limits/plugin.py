@@ -7,7 +7,6 @@ which it is not installed; without it such a driver sets no limit there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -21,7 +20,7 @@ from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterR
 from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
 from kplan.plugins.node_volume_limits.limits import LimitCatalogue
 from kplan.plugins.node_volume_limits.resolving import PodVolumes, concerns_limits
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_volume_plugins
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 REASON_NOT_INSTALLED = "{} CSI driver is not installed on the node"
@@ -56,6 +55,7 @@ class NodeVolumeLimits:
 
     name: ClassVar[str] = "NodeVolumeLimits"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    reads = staticmethod(read_by_volume_plugins)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
@@ -71,10 +71,6 @@ class NodeVolumeLimits:
     def attached(self) -> AttachedVolumes:
         """Attached volumes of all nodes; counted when the first pod with volumes comes."""
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return None for pods without volumes, and the shape of others."""
-        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without claims and without inline volumes of migrated types."""

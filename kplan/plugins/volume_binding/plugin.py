@@ -6,7 +6,6 @@ so Score is always skipped; with it every pod is scored, 0 where it has no claim
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
 import msgspec
@@ -44,7 +43,7 @@ from kplan.plugins.volume_binding.finding import (
 )
 from kplan.plugins.volume_binding.scoring import storage_scores
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -83,6 +82,7 @@ class VolumeBinding:
 
     name: ClassVar[str] = "VolumeBinding"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    reads = staticmethod(read_by_volume_plugins)
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
@@ -96,10 +96,6 @@ class VolumeBinding:
         if handle.release.is_on(STORAGE_SCORING_GATE):
             shape = with_default_shape(args or VolumeBindingArgs(), handle.release).shape
             self._by_utilization = utilization_table(shape or ())
-
-    def reads(self, pod: PodInfo) -> Hashable:
-        """Return None for pods without volumes, and the shape of others."""
-        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""
