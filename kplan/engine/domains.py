@@ -12,7 +12,9 @@ from kplan.engine.pod_matching import PodMatch
 class DomainCounts:
     """How many matching pods run in each domain of a topology key."""
 
-    def __init__(self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray) -> None:
+    def __init__(
+        self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray | None = None
+    ) -> None:
         """Count the matching pods of each domain.
 
         Parameters
@@ -20,7 +22,7 @@ class DomainCounts:
         match : which pods count
         slots : intp array of shape (n_nodes,), the domain of each node, for example `LabelColumn.slots`
         n_slots : number of domains
-        counted : bool array of shape (n_nodes,), nodes whose pods count
+        counted : bool array of shape (n_nodes,), nodes whose pods count; None for all
         """
         self._cluster = cluster
         self._match = match
@@ -33,8 +35,9 @@ class DomainCounts:
 
     def _count(self) -> Int64Array:
         rows = self._cluster.rows_with(self._match)
-        slots = self._slots[rows[self._counted[rows]]]
-        return np.bincount(slots, minlength=self._n_slots).astype(np.int64, copy=False)
+        if self._counted is not None:
+            rows = rows[self._counted[rows]]
+        return np.bincount(self._slots[rows], minlength=self._n_slots).astype(np.int64, copy=False)
 
     @property
     def counts(self) -> Int64Array:
@@ -47,8 +50,9 @@ class DomainCounts:
                 self._counts = self._count()
             else:
                 is_match = self._cluster.pods.mask(self._match).column
+                counted = self._counted
                 for change in log[self._position :]:
-                    if is_match[change.pod] and self._counted[change.row]:
+                    if is_match[change.pod] and (counted is None or counted[change.row]):
                         self._counts[self._slots[change.row]] += change.sign
             self._position = len(log)
         self._n_terminations = n_terminations

@@ -17,6 +17,9 @@ from kplan.engine.recent import Recent
 MAX_MASKS = 256
 """How many selectors' masks are cached: a byte a set each."""
 
+_MAX_LOOKED_UP = 64
+"""Up to so many values, and sets with one of them, are looked at one by one."""
+
 _MAX_MATCHED_SINGLY = 8
 """Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
 
@@ -67,6 +70,21 @@ class LabelSets:
             more = np.asarray([selector.matches(labels) for labels in self.sets[known:]], np.bool_)
             cached.column = np.concatenate((cached.column, more))
         return cached.column
+
+    def codes(self, selector: Selector) -> list[int]:
+        """Return the sets that a selector matches, in no particular order; without a column where few can match."""
+        if selector.is_nothing:
+            return []
+        listed = next((one for one in selector.requirements if one.operator == "In"), None)
+        if listed is None or len(listed.values) > _MAX_LOOKED_UP:
+            return np.flatnonzero(self.mask(selector)).tolist()
+        by_value = self._posted().get(listed.key, {})
+        codes = [code for value in listed.values for code in by_value.get(value, ())]
+        if len(selector.requirements) == 1:
+            return codes
+        if len(codes) > _MAX_LOOKED_UP:
+            return np.flatnonzero(self.mask(selector)).tolist()
+        return [code for code in codes if selector.matches(self.sets[code])]
 
     def _select(self, selector: Selector) -> BoolArray:
         selected = np.full(len(self.sets), not selector.is_nothing)

@@ -48,6 +48,11 @@ class LabelColumn:
         return present
 
     @cached_property
+    def is_everywhere(self) -> bool:
+        """Whether all nodes have the label."""
+        return bool(self.present.all())
+
+    @cached_property
     def slots(self) -> RowArray:
         """The code of each node's value, or len(values) without the label: indices into len(values) + 1 counters."""
         return np.where(self.codes == ABSENT, len(self.values), self.codes).astype(np.intp)

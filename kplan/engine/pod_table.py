@@ -347,14 +347,15 @@ class PodTable:
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
             self._by_labels = ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
             n_sorted = n_pods
-        selected = self._label_sets.mask(selector)
-        codes = np.flatnonzero(selected).tolist()
+        codes = self._label_sets.codes(selector)
         if len(codes) * _PODS_A_SET > n_sorted:
-            return np.flatnonzero(selected[self._label_codes[:n_pods]])
+            return np.flatnonzero(self._label_sets.mask(selector)[self._label_codes[:n_pods]])
         order, bounds = self._by_labels.order, self._by_labels.bounds
         parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
-        parts.append(np.flatnonzero(selected[self._label_codes[n_sorted:n_pods]]) + n_sorted)
-        return np.concatenate(parts)
+        if n_sorted < n_pods:
+            unsorted = self._label_sets.mask(selector)[self._label_codes[n_sorted:n_pods]]
+            parts.append(np.flatnonzero(unsorted) + n_sorted)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
 
     def _in_namespaces(self, namespaces: Iterable[str], codes: CodeArray) -> BoolArray:
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]

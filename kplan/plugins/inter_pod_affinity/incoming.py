@@ -57,9 +57,8 @@ class TermCounts:
         self.weight = weight  #: of a preferred term, negative for anti-affinity; 0 for required terms
         self.topology_key = topology_key
         self.column = cluster.nodes.label(topology_key)
-        self._domains = DomainCounts(
-            cluster, match, self.column.slots, len(self.column.values) + 1, self.column.present
-        )
+        counted = None if self.column.is_everywhere else self.column.present
+        self._domains = DomainCounts(cluster, match, self.column.slots, len(self.column.values) + 1, counted)
 
     @property
     def counts(self) -> Int64Array:

@@ -87,26 +87,35 @@ def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]
     )
 
 
-def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> BoolArray:
-    """Return which nodes have the topology labels of all constraints, bool of shape (n_nodes,); do not write to it."""
-    keys = frozenset(constraint.topology_key for constraint in constraints)
+def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> BoolArray | None:
+    """Return which nodes have the topology labels of all constraints, bool of shape (n_nodes,); None for all nodes.
 
-    def labelled() -> BoolArray:
+    Do not write to it.
+    """
+    keys = frozenset([constraint.topology_key for constraint in constraints])
+
+    def labelled() -> tuple[BoolArray | None]:
         all_present = np.ones(len(nodes), np.bool_)
         for key in keys:
             all_present &= nodes.label(key).present
-        return all_present
+        return (None if all_present.all() else all_present,)
 
-    return nodes.derived(("with all labels", keys), labelled)
+    return nodes.derived(("with all labels", keys), labelled)[0]
 
 
-def included_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint) -> BoolArray:
-    """Return the nodes that the constraint's inclusion policies include, bool of shape (n_nodes,); a new array."""
-    included = np.ones(len(nodes), np.bool_)
+def counted_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint, labelled: BoolArray | None) -> BoolArray | None:
+    """Return the nodes that a constraint's inclusion policies include, bool of shape (n_nodes,); None for all nodes.
+
+    Parameters
+    ----------
+    labelled : the only nodes that may be included, None for all
+    """
+    counted = labelled
     if constraint.honors_affinity:
         matches = match_required_affinity(nodes, pod)
         if matches is not None:
-            included &= matches
+            counted = matches if counted is None else counted & matches
     if constraint.honors_taints:
-        included &= ~untolerated_hard_taints(nodes, pod.spec.tolerations, compares=constraint.compares_taints)
-    return included
+        tolerated = ~untolerated_hard_taints(nodes, pod.spec.tolerations, compares=constraint.compares_taints)
+        counted = tolerated if counted is None else counted & tolerated
+    return counted

@@ -6,18 +6,19 @@ Upstream: plugins/podtopologyspread/filtering.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
 
 from kplan.documents.details import Detail, SpreadLabelMissing, TooMuchSkew
-from kplan.engine.arrays import BitArray, BoolArray, Int64Array
+from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
+from kplan.plugins.pod_topology_spread.constraints import Constraint, counted_nodes, nodes_with_all_keys
 from kplan.rules.pod_info import PodInfo
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
@@ -32,12 +33,12 @@ NO_DOMAIN_COUNT = 2**31 - 1
 class HardConstraint:
     """A constraint, with the number of matching pods in every domain."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray | None) -> None:
         """Count the matching pods.
 
         Parameters
         ----------
-        counted : bool array of shape (n_nodes,), nodes that form domains
+        counted : bool array of shape (n_nodes,), nodes that form domains; None for all
             They have the topology labels of all constraints, and this constraint's policies include them.
         """
         self.constraint = constraint
@@ -48,17 +49,24 @@ class HardConstraint:
         self._pods = DomainCounts(cluster, constraint.base_match(pod.namespace), self.column.slots, n_slots, counted)
         self._change_match = constraint.change_match(pod.namespace)
         self.self_match = int(constraint.selector.matches(pod.labels))
-        self._is_domain: BoolArray = np.zeros(n_slots, np.bool_)
-        if counted.all():
-            self._is_domain[:-1] = True  # every value is that of some node
+
+    @cached_property
+    def _is_domain(self) -> BoolArray:
+        is_domain: BoolArray = np.zeros(self._absent + 1, np.bool_)
+        if self._counted is None:
+            is_domain[:-1] = True  # every value is that of some node
         else:
-            self._is_domain[self.column.slots[counted]] = True
-        self._domains = np.flatnonzero(self._is_domain)
+            is_domain[self.column.slots[self._counted]] = True
+        return is_domain
+
+    @cached_property
+    def _domains(self) -> RowArray:
+        return np.flatnonzero(self._is_domain)
 
     @property
     def n_domains(self) -> int:
         """Number of domains."""
-        return len(self._domains)
+        return self._absent if self._counted is None else len(self._domains)
 
     @property
     def lacks_domains(self) -> bool:
@@ -101,7 +109,8 @@ class HardConstraint:
         """
         counts = self._pods.counts
         slots = nodes.take(self.column.slots)
-        pods = counts[slots] + nodes.delta_matches(self._change_match) * nodes.take(self._counted)
+        changes = nodes.delta_matches(self._change_match)
+        pods = counts[slots] + (changes if self._counted is None else changes * nodes.take(self._counted))
         if self.lacks_domains:
             return pods, np.zeros(len(nodes), np.int64)
         # A change affects the count of its own domain only. So the minimum of the other domains is the global minimum,
@@ -156,10 +165,10 @@ def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, 
     """Count the matching pods of each constraint on the nodes that it includes."""
     labelled = nodes_with_all_keys(cluster.nodes, constraints)
     if cluster.nodes.absent is not None:
-        labelled = labelled & ~cluster.nodes.absent
+        labelled = ~cluster.nodes.absent if labelled is None else labelled & ~cluster.nodes.absent
     return FilterState(
         tuple(
-            HardConstraint(cluster, pod, constraint, labelled & included_nodes(cluster.nodes, pod.pod, constraint))
+            HardConstraint(cluster, pod, constraint, counted_nodes(cluster.nodes, pod.pod, constraint, labelled))
             for constraint in constraints
         )
     )

@@ -32,7 +32,7 @@ class _Counts:
         self.counts_self = constraint.counts_pod(pod)
         self.labelled: list[bool] = constraint.column.present.tolist()
         self.slots: list[int] = constraint.slots.tolist()
-        self.counted: list[bool] = constraint.counted.tolist()
+        self.counted: list[bool] | None = None if constraint.counted is None else constraint.counted.tolist()
         self.per_slot: list[int] = [] if self.is_per_node else constraint.domain_counts.tolist()
         self.per_node: list[int] = constraint.counts(nodes).tolist() if self.is_per_node else []
 
@@ -54,7 +54,7 @@ class _Counts:
             return
         if self.is_per_node:
             self.per_node[row] += 1
-        elif self.counted[row]:
+        elif self.counted is None or self.counted[row]:
             self.per_slot[self.slots[row]] += 1
 
 

@@ -17,19 +17,19 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.view import NodeView
-from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
+from kplan.plugins.pod_topology_spread.constraints import Constraint, counted_nodes, nodes_with_all_keys
 from kplan.rules.pod_info import PodInfo
 
 
 class SoftConstraint:
     """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray | None) -> None:
         """Count the matching pods.
 
         Parameters
         ----------
-        labelled : bool array of shape (n_nodes,), nodes that may form domains
+        labelled : bool array of shape (n_nodes,), nodes that may form domains; None for all
         """
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
@@ -37,12 +37,12 @@ class SoftConstraint:
         self.is_per_node = constraint.topology_key == HOSTNAME
         self._cluster = cluster
         self.slots, self._n_slots = _slots(self.column)  #: `slots`: the domain of each node
-        #: bool array of shape (n_nodes,), nodes whose pods count in their domain
-        self.counted: BoolArray = np.ones(len(cluster), np.bool_)
-        self._is_everywhere = bool(self.column.present.all())
+        #: bool array of shape (n_nodes,), nodes whose pods count in their domain; None for all
+        self.counted: BoolArray | None = None
+        self._is_everywhere = self.column.is_everywhere
         self._domains: DomainCounts | None = None
         if not self.is_per_node:
-            self.counted = labelled & included_nodes(cluster.nodes, pod.pod, constraint)
+            self.counted = counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
             self._domains = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
 
     @property
@@ -125,11 +125,10 @@ def score_state(
     requires_all_keys : ignore nodes without the topology labels of all constraints
         False for the system defaults, which spread over hosts also where nodes have no zones.
     """
-    everywhere = np.ones(len(cluster), np.bool_)
-    labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else everywhere
+    labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else None
     return ScoreState(
         tuple(SoftConstraint(cluster, pod, constraint, labelled) for constraint in constraints),
-        None if labelled.all() else ~labelled,
+        None if labelled is None else ~labelled,
     )
 
 
