@@ -23,6 +23,7 @@ from kplan.rules.resources import quantity_text
 
 _HALF = MAX_NODE_SCORE // 2
 
+
 class _PreScoreState(msgspec.Struct, frozen=True):
     request: ScoredRequest
 

@@ -67,6 +67,17 @@ SELECTORS = st.one_of(
             selector_from(LabelSelector()),
             selector_from_map({"app": "web", "tier": "db"}),
             selector_from(
+                convert(
+                    {
+                        "matchExpressions": [
+                            {"key": "app", "operator": "In", "values": ["cache", "nobody", "web"]},
+                            {"key": "tier", "operator": "Exists"},
+                        ]
+                    },
+                    LabelSelector,
+                )
+            ),
+            selector_from(
                 convert({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, LabelSelector)
             ),
             selector_from(convert({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, LabelSelector)),
