@@ -1,13 +1,14 @@
 """A plain answer tells what depends on draws, and pays nothing where none can matter."""
 
 import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 import kplan
 import kplan.odds.luck
+from kplan.odds.tally import PENDING
 from kplan.questions.preempt.question import Preempt
 from tests.preemption.scenes import node, pod
-from tests.scenarios import planner as of_scenario
-from tests.scenarios import scenarios
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -71,14 +72,22 @@ def test_a_long_answer_gets_fewer_draws() -> None:
     assert luck["runs"] == 800 // 92
 
 
-@pytest.mark.parametrize("area", ["resources", "taints", "ports", "mixed"])
-def test_where_nothing_is_drawn_no_draw_changes_who_waits(area: str) -> None:
-    roomy = 0
-    for scenario in scenarios(area)[:60]:
-        asked = of_scenario(scenario)
-        plan = asked.plan(scenario["pods"])
-        if plan.is_roomy and len(scenario["pods"]) > 1:
-            roomy += 1
-            odds = asked.odds(scenario["pods"], runs=30)
-            assert not any("pending" in counts for counts in odds.counts.values())
-    assert roomy
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 6), min_size=3, max_size=8),
+    st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.booleans()), min_size=2, max_size=4),
+)
+def test_where_nothing_is_drawn_no_draw_changes_who_waits(
+    sizes: list[int], wishes: list[tuple[int, bool, bool]]
+) -> None:
+    nodes = [node(f"n{at}", cpu=str(cpu), labels={"half": str(at % 2)}) for at, cpu in enumerate(sizes)]
+    pods = [
+        pod(f"p{at}", cpu=str(cpu), ports=[80] * has_port, nodeSelector={"half": "0"} if is_picky else {})
+        for at, (cpu, has_port, is_picky) in enumerate(wishes)
+    ]
+    asked = planner(*nodes, *pods)
+    keys = [f"default/p{at}" for at in range(len(pods))]
+    if asked.plan(keys).is_roomy:
+        event("roomy")
+        assert not any(PENDING in counts for counts in asked.odds(keys, runs=30).counts.values())
+        assert not any(PENDING in counts for counts in asked.odds_of_queue(keys, runs=30).counts.values())
