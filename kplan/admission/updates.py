@@ -1,26 +1,33 @@
 """What the API server forbids to change in objects other than workloads.
 
 Upstream: pkg/apis/scheduling/validation ValidatePriorityClassUpdate; pkg/apis/core/validation
-ValidateResourceQuotaUpdate, ValidatePersistentVolumeClaimUpdate; pkg/apis/storage/validation
-ValidateStorageClassUpdate, ValidateCSIDriverUpdate. Budgets, autoscalers and limit ranges may change in every field; of
-services only fields that the snapshot does not hold may not: their addresses, and the class of a load balancer. Claims
-for devices, whose spec may not change either, are not compared.
+ValidateResourceQuotaUpdate, ValidatePersistentVolumeClaimUpdate, ValidatePersistentVolumeUpdate;
+pkg/apis/storage/validation ValidateStorageClassUpdate, ValidateCSIDriverUpdate, ValidateCSIStorageCapacityUpdate;
+pkg/apis/node/validation ValidateRuntimeClassUpdate; pkg/apis/resource/validation ValidateResourceClaimUpdate,
+ValidateResourceClaimTemplateUpdate, ValidateResourceSliceUpdate. Budgets, autoscalers and limit ranges may change in
+every field; services are in `kplan.admission.service_updates`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, FieldError, forbidden, invalid
-from kplan.api.core import PersistentVolumeClaim, ResourceQuota
+from kplan.admission.validation.errors import OMITTED, Errors, FieldError, forbidden, invalid
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
+from kplan.api.node import RuntimeClass
 from kplan.api.quantity import parse
+from kplan.api.resource import ResourceClaim, ResourceClaimTemplate
+from kplan.api.resource_slice import ResourceSlice
 from kplan.api.scheduling import PriorityClass
-from kplan.api.storage import CSIDriver, StorageClass
+from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
+from kplan.api.volumes import VolumeSources
 from kplan.rules.volume_claims import STORAGE
 
 _IMMUTABLE = "field is immutable"
 _NEVER = "Never"
-_BLOCK = "Block"
+_BLOCK, _FILESYSTEM = "Block", "Filesystem"
+_VOLUME_SOURCES = (*VolumeSources.__struct_fields__, "csi", "local")
 _CLAIM_FIELDS = ("selector", "volume_name", "storage_class_name", "data_source", "data_source_ref")
 """Fields of a claim's spec, besides lists and amounts, that stay as they are where a manifest does not name them."""
 
@@ -34,23 +41,65 @@ def update_errors(before: Any, after: Any) -> list[FieldError]:
     ----------
     before, after : objects of the same kind and name
     """
-    return list(_errors(before, after))
+    check = _CHECKS.get(type(before))
+    fixed = (
+        invalid(field, new, _IMMUTABLE)
+        for field, old, new in _fixed(before, after)
+        if new not in (None, "", old) and old not in (None, "")
+    )
+    return [*(check(before, after) if check is not None else ()), *fixed]
 
 
-def _errors(before: Any, after: Any) -> Errors:
-    if isinstance(before, PriorityClass):
-        if before.value != after.value:
-            yield forbidden("value", "may not be changed in an update.")
-        if after.preemption_policy == _NEVER != before.preemption_policy:
-            yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
-    if isinstance(before, ResourceQuota) and set(before.spec.scopes) != set(after.spec.scopes):
+def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
+    if before.value != after.value:
+        yield forbidden("value", "may not be changed in an update.")
+    if after.preemption_policy == _NEVER != before.preemption_policy:
+        yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
+
+
+def _quota(before: ResourceQuota, after: ResourceQuota) -> Errors:
+    if set(before.spec.scopes) != set(after.spec.scopes):
         yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
-    if isinstance(before, PersistentVolumeClaim):
-        yield from _claim(before, after)
-    if isinstance(before, StorageClass):
-        yield from _storage_class(before, after)
-    if isinstance(before, CSIDriver) and before.spec.attach_required and after.spec.attach_required is False:
+
+
+def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
+    if before.spec.attach_required and after.spec.attach_required is False:
         yield invalid("spec.attachedRequired", value=False, detail=_IMMUTABLE)
+
+
+def _devices(before: Any, after: Any) -> Errors:
+    """Check a claim for devices, or a template; the words leave out the spec, which the API server shows as in Go."""
+    if before.spec != after.spec:
+        yield invalid("spec", OMITTED, _IMMUTABLE)
+
+
+def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
+    if before.node_topology != after.node_topology is not None:
+        yield invalid("nodeTopology", OMITTED, _IMMUTABLE)
+
+
+def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield fields that stay as they are, with what they hold before and after."""
+    if isinstance(before, RuntimeClass):
+        yield "handler", before.handler, after.handler
+    if isinstance(before, CSIStorageCapacity):
+        yield "storageClassName", before.storage_class_name, after.storage_class_name
+    if isinstance(before, ResourceSlice):
+        yield "spec.pool.name", before.spec.pool.name, after.spec.pool.name
+        yield "spec.driver", before.spec.driver, after.spec.driver
+        yield "spec.nodeName", before.spec.node_name, after.spec.node_name
+
+
+def _volume(before: PersistentVolume, after: PersistentVolume) -> Errors:
+    """Check a volume; the words leave out the difference that the API server appends."""
+    old, new = before.spec, after.spec
+    sources = ((getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES)
+    if any(wanted not in (None, source) for source, wanted in sources):
+        yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+    if new.volume_mode and new.volume_mode != (old.volume_mode or _FILESYSTEM):
+        yield invalid("volumeMode", new.volume_mode, _IMMUTABLE)
+    if old.node_affinity is not None and new.node_affinity not in (None, old.node_affinity):
+        yield invalid("nodeAffinity", OMITTED, f"{_IMMUTABLE}, except for updating from beta label to GA")
 
 
 def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
@@ -82,3 +131,16 @@ def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Error
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if is_block:
         yield invalid("volumeMode", _BLOCK, _IMMUTABLE)
+
+
+_CHECKS: dict[type, Callable[[Any, Any], Errors]] = {
+    PriorityClass: _priority_class,
+    ResourceQuota: _quota,
+    PersistentVolumeClaim: _claim,
+    PersistentVolume: _volume,
+    StorageClass: _storage_class,
+    CSIDriver: _driver,
+    CSIStorageCapacity: _capacity,
+    ResourceClaim: _devices,
+    ResourceClaimTemplate: _devices,
+}

@@ -116,22 +116,6 @@ class Namespace(ApiObject, frozen=True):
     status: NamespaceStatus = NamespaceStatus()
 
 
-class ServiceSpec(KubeStruct, frozen=True):
-    """Which pods a service selects."""
-
-    selector: dict[str, str] = {}
-    type: str = ""
-
-
-class Service(ApiObject, frozen=True):
-    """A service; default topology spreading uses its selector."""
-
-    api_version: ClassVar[str] = "v1"
-
-    metadata: PlainMeta = PlainMeta()
-    spec: ServiceSpec = ServiceSpec()
-
-
 class ReplicationControllerSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 

@@ -24,6 +24,7 @@ from kplan.api import (
     resource,
     resource_slice,
     scheduling,
+    service,
     storage,
 )
 from kplan.api.base import ApiObject
@@ -84,7 +85,7 @@ KINDS: tuple[Kind, ...] = (
     _read(core.Pod),
     _read(core.Namespace, is_namespaced=False),
     _read(core.ConfigMap, names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")),
-    _read(core.Service),
+    _read(service.Service),
     _read(core.ReplicationController),
     _read(apps.ReplicaSet),
     _read(apps.StatefulSet),

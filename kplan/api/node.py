@@ -28,5 +28,6 @@ class RuntimeClass(ApiObject, frozen=True):
     api_version: ClassVar[str] = "node.k8s.io/v1"
 
     metadata: PlainMeta = PlainMeta()
+    handler: str = ""  #: of the container runtime; it may not change
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None

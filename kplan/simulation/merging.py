@@ -26,9 +26,9 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "volumeDevices": ("devicePath",),
     "hostAliases": ("ip",),
     "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "ports": ("containerPort", "protocol"),
+    "ports": ("containerPort", "port", "protocol"),
 }
-"""Lists that are merged, with the fields that tell their elements apart."""
+"""Lists that are merged, with the fields that tell their elements apart; ports of containers and of services alike."""
 
 _DEFAULTS = {"protocol": "TCP", "request": ""}
 """Defaults of merge keys that are not written."""

@@ -102,7 +102,7 @@ def update_of(
             warnings=warnings,
         )
     whole = whole_object(snapshot, key)
-    last: Mapping[str, Any] = {} if whole is None else _last_applied(whole)
+    last: Mapping[str, Any] = {} if whole is None else last_applied(whole)
     if whole is None:
         before, after, unseen = _lean_specs(target, content, live)
     else:
@@ -188,8 +188,8 @@ def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
     return specs
 
 
-def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the ``spec`` that kubectl applied last, as it notes it on the object."""
+def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ``spec`` that kubectl applied last, as it notes it on the object; empty where it does not."""
     annotations = (whole.get("metadata") or {}).get("annotations") or {}
     text = annotations.get(LAST_APPLIED)
     if not isinstance(text, str):

@@ -139,7 +139,7 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
     return loader.loaded()
 
 
-WORKLOADS = frozenset({*POD_MAKERS, "ControllerRevision"} - {"CronJob"})
+_WHOLE = frozenset({*POD_MAKERS, "ControllerRevision", "Service"} - {"CronJob"})
 """Kinds whose objects a snapshot holds with all fields while it is in memory."""
 
 
@@ -182,7 +182,7 @@ class _Loader:
             self._note(error, place, kind)
         else:
             self._add(obj, kind, place)
-            if kind.name in WORKLOADS:
+            if kind.name in _WHOLE:
                 self._keep_whole(obj, kind, item.content)
 
     def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
@@ -202,11 +202,11 @@ class _Loader:
             self._note(error, place, kind)
         else:
             self._add(converted, kind, place)
-            if kind.name in WORKLOADS:
+            if kind.name in _WHOLE:
                 self._keep_whole(converted, kind, obj)
 
     def _keep_whole(self, obj: Any, kind: Kind, content: msgspec.Raw | dict[str, Any]) -> None:
-        """Store a workload with all its fields: a manifest may change any of them."""
+        """Store an object with all its fields: a manifest may change any of them."""
         key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
         self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
 

@@ -22,6 +22,7 @@ from kplan.api import (
     resource,
     resource_slice,
     scheduling,
+    service,
     storage,
 )
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
@@ -52,7 +53,7 @@ class Snapshot:
     pods: tuple[core.Pod, ...] = ()
     namespaces: tuple[core.Namespace, ...] = ()
     config_maps: tuple[core.ConfigMap, ...] = ()
-    services: tuple[core.Service, ...] = ()
+    services: tuple[service.Service, ...] = ()
     replication_controllers: tuple[core.ReplicationController, ...] = ()
     replica_sets: tuple[apps.ReplicaSet, ...] = ()
     stateful_sets: tuple[apps.StatefulSet, ...] = ()

@@ -7,7 +7,7 @@ no new field leaks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kplan.api import (
     cluster_api,
@@ -23,17 +23,12 @@ from kplan.api import (
     volumes,
 )
 from kplan.api import node as node_api
-from kplan.api.affinity import (
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinityTerm,
-    TopologySelectorLabelRequirement,
-)
+from kplan.api.affinity import PodAffinityTerm
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.autoscaling import ContainerResourcePolicy, CrossVersionObjectReference, RecommendedContainerResources
+from kplan.api.autoscaling import ContainerResourcePolicy, RecommendedContainerResources
 from kplan.api.batch import JobTemplateSpec, OnExitCodes
 from kplan.api.pod import PodAnnotations
-from kplan.api.tolerations import Taint, Toleration
+from kplan.api.service import HEADLESS, ServicePort, ServiceSpec
 from kplan.snapshot.redact_words import Words
 
 
@@ -48,16 +43,17 @@ KEPT_FIELDS = _words(
     binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
     concurrency_policy consolidate_after consolidation_policy counter_set cpu creation_timestamp daemon_set_pod
     declared_features deletion_cost deletion_timestamp desired_replicas distinct_attribute do_not_disrupt driver
-    duration effect ephemeral_disk expire_after extended_resource_name failed_indexes fs_type gpu_count gpu_type
-    group job_completion_index job_index_failure_count job_index_ignored_failure_count key kind kubelet_version
-    last_pod_event_time last_transition_time managed_by match_attribute match_label_keys max_pods max_replicas
-    max_size max_surge max_unavailable medium memory min_available min_size mirror mismatch_label_keys
-    node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy phase
-    pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
-    qos_class reason reasons reclaim_policy resource resource_name resource_version restart_policy safe_to_evict
-    scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes start_time status
-    succeeded_indexes termination_grace_period time_added time_zone topology_key topology_keys type
-    unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
+    duration effect ephemeral_disk expire_after extended_resource_name external_traffic_policy failed_indexes
+    fs_type gpu_count gpu_type group internal_traffic_policy ip_families ip_family_policy job_completion_index
+    job_index_failure_count job_index_ignored_failure_count key kind kubelet_version last_pod_event_time
+    last_transition_time managed_by match_attribute match_label_keys max_pods max_replicas max_size max_surge
+    max_unavailable medium memory min_available min_size mirror mismatch_label_keys node_affinity_policy
+    node_taints_policy nodes operator persistent_volume_reclaim_policy phase pod_management_policy
+    pod_replacement_policy preemption_policy price price_adjustment protocol provisioner qos_class reason reasons
+    reclaim_policy resource resource_name resource_version restart_policy safe_to_evict scale_down_disabled
+    scale_up_delay schedule scheduler_name scope_name scopes session_affinity start_time status succeeded_indexes
+    termination_grace_period time_added time_zone topology_key topology_keys type unhealthy_pod_eviction_policy
+    volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
 )
 
@@ -84,6 +80,11 @@ def _container_or_any(words: Words, value: Any) -> Any:
 def _drop(_words: Words, value: Any) -> Any:
     """Return nothing: for free text and addresses of machines that scheduling does not read."""
     return "" if isinstance(value, str) else type(value)()
+
+
+def _address(_words: Words, address: str) -> str:
+    """Return the address of a service that has none on purpose; others are removed."""
+    return address if address == HEADLESS else ""
 
 
 def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
@@ -150,100 +151,6 @@ def metadata_rule(kind: str) -> Rule:
     return rule
 
 
-def _owner(words: Words, owner: meta.OwnerReference) -> dict[str, Any]:
-    return {"name": words.name(owner.kind, owner.name), "uid": words.uid(owner.uid)}
-
-
-def _node_class(words: Words, reference: karpenter.NodeClassReference) -> dict[str, Any]:
-    return {"name": words.name(reference.kind, reference.name)}
-
-
-def _scaled(words: Words, target: CrossVersionObjectReference) -> dict[str, Any]:
-    return {"name": words.name(target.kind, target.name)}
-
-
-def _reference(words: Words, reference: meta.TypedObjectReference) -> dict[str, Any]:
-    # A volume's claimRef may leave its kind out.
-    kind = reference.kind or "PersistentVolumeClaim"
-    return {
-        "name": words.name(kind, reference.name),
-        "namespace": words.name("Namespace", reference.namespace),
-        "uid": words.uid(reference.uid),
-    }
-
-
-def _consumer(words: Words, consumer: resource.ResourceClaimConsumerReference) -> dict[str, Any]:
-    kind = "Pod" if consumer.resource == "pods" else consumer.resource
-    return {"name": words.name(kind, consumer.name), "uid": words.uid(consumer.uid)}
-
-
-def _keyed_values(words: Words, requirement: Any) -> dict[str, Any]:
-    if requirement.operator in {"Gt", "Lt", "Gte", "Lte"}:
-        words.note_comparison(requirement.key)
-    return {"values": tuple(words.value(requirement.key, value) for value in requirement.values)}
-
-
-def _topology_values(words: Words, requirement: TopologySelectorLabelRequirement) -> dict[str, Any]:
-    return {"values": tuple(words.value(requirement.key, value) for value in requirement.values)}
-
-
-def _keyed_value(words: Words, holder: Any) -> dict[str, Any]:
-    if getattr(holder, "operator", "") in {"Gt", "Lt"}:
-        words.note_comparison(holder.key)
-    return {"value": words.value(holder.key, holder.value)}
-
-
-def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
-    """Redact matchFields, which are names of nodes; expressions over labels have their own rule."""
-    return {
-        "match_fields": tuple(
-            NodeSelectorRequirement(
-                key=field.key,
-                operator=field.operator,
-                values=tuple(words.name("Node", value) for value in field.values),
-            )
-            for field in term.match_fields
-        )
-    }
-
-
-def _scoped_values(words: Words, requirement: core.ScopedResourceSelectorRequirement) -> dict[str, Any]:
-    """Redact the values of a scope: classes by name; other scopes have none, so that theirs may be anything."""
-    scope = requirement.scope_name
-    if scope in {"PriorityClass", "VolumeAttributesClass"}:
-        return {"values": tuple(words.name(scope, value) for value in requirement.values)}
-    return {"values": tuple(words.value(scope, value) for value in requirement.values)}
-
-
-class StructRule(NamedTuple):
-    """The rule for fields that depend on each other: `change` returns the new contents of some of `fields`."""
-
-    fields: frozenset[str]
-    change: Callable[[Words, Any], dict[str, Any]]
-
-
-_VALUE = frozenset({"value"})
-_VALUES = frozenset({"values"})
-_IDENTITY = frozenset({"name", "namespace", "uid"})
-
-STRUCT_RULES: dict[type, StructRule] = {
-    meta.OwnerReference: StructRule(_IDENTITY, _owner),
-    CrossVersionObjectReference: StructRule(frozenset({"name"}), _scaled),
-    meta.TypedObjectReference: StructRule(_IDENTITY, _reference),
-    meta.LabelSelectorRequirement: StructRule(_VALUES, _keyed_values),
-    resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
-    NodeSelectorRequirement: StructRule(_VALUES, _keyed_values),
-    karpenter.NodeRequirement: StructRule(_VALUES, _keyed_values),
-    karpenter.NodeClassReference: StructRule(frozenset({"name"}), _node_class),
-    NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
-    TopologySelectorLabelRequirement: StructRule(_VALUES, _topology_values),
-    Taint: StructRule(_VALUE, _keyed_value),
-    Toleration: StructRule(_VALUE, _keyed_value),
-    resource_slice.DeviceTaint: StructRule(_VALUE, _keyed_value),
-    resource.DeviceToleration: StructRule(_VALUE, _keyed_value),
-    core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
-}
-
 #: Fields of metadata that :func:`metadata_rule` covers.
 METADATA_FIELDS = frozenset({"name", "generate_name", "namespace", "uid", "labels", "annotations"})
 
@@ -306,7 +213,16 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.ConfigMapData, "status"): _drop,
     (core.ConfigMapData, "priorities"): _drop,
     # Workloads and services
-    (core.ServiceSpec, "selector"): _labels,
+    (ServiceSpec, "selector"): _labels,
+    (ServiceSpec, "cluster_ip"): _address,
+    (ServiceSpec, "cluster_ips"): lambda words, addresses: tuple(
+        filter(None, (_address(words, one) for one in addresses))
+    ),
+    (ServiceSpec, "external_ips"): _drop,
+    (ServiceSpec, "external_name"): _drop,
+    (ServiceSpec, "load_balancer_class"): _named("LoadBalancerClass"),
+    (ServiceSpec, "load_balancer_source_ranges"): _drop,
+    (ServicePort, "name"): _named("serviceport"),
     (core.ReplicationControllerSpec, "selector"): _labels,
     (StatefulSetSpec, "service_name"): _named("Service"),
     (StatefulSetStatus, "current_revision"): _revision,
@@ -367,6 +283,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (scheduling.PodGroupResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     # Runtime classes
     (node_api.Scheduling, "node_selector"): _labels,
+    (node_api.RuntimeClass, "handler"): _named("handler"),
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # pseudonym preserves: they stay.
     (resource.DeviceRequest, "name"): lambda words, request: words.request(request),

@@ -15,9 +15,10 @@ from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.kinds import Kind, by_kind_and_name, type_of
+from kplan.api.kinds import by_kind_and_name, type_of
 from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass
+from kplan.api.service import Service
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.snapshot.defaults import complete
@@ -25,6 +26,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.subjects.admitting import Admitting
+from kplan.subjects.services import Services
 from kplan.workloads.claims import generated_claims
 from kplan.workloads.manifests import Manifests, ManifestWorkload
 
@@ -110,6 +112,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
     classes = with_objects(snapshot, completed).storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
+    services: Services | None = None
     applied: list[msgspec.Struct] = []
     refused: list[InputWarning] = []
     for obj in completed:
@@ -119,8 +122,13 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
             known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
-        words = _update_words(type_of(obj), metadata.name, older, obj) if older is not None else ""
-        if words:
+        if isinstance(obj, Service):
+            services = services or Services(snapshot)
+            obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
+        else:
+            errors = [] if older is None else update_errors(older, obj)
+        if errors:
+            words = invalid_words(type_of(obj).name, type_of(obj).group, metadata.name, errors)
             name = object_name(type_of(obj).name, metadata.namespace, metadata.name)
             refused.append(InputWarning("Refused", name, words))
         elif older is not None and isinstance(obj, PriorityClass):
@@ -134,12 +142,6 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         else:
             applied.append(obj)
     return applied, refused
-
-
-def _update_words(kind: Kind, name: str, before: Any, after: Any) -> str:
-    """Return why the API server refuses to change an object; empty where it accepts that."""
-    errors = update_errors(before, after)
-    return invalid_words(kind.name, kind.group, name, errors) if errors else ""
 
 
 def with_uid(pod: Pod) -> Pod:

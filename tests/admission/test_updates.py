@@ -6,6 +6,7 @@ import pytest
 import kplan
 from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolumeClaim, ResourceQuota
+from kplan.api.kinds import KINDS
 from kplan.api.storage import CSIDriver, StorageClass
 from tests.objects import head
 
@@ -90,3 +91,48 @@ def test_a_priority_class_keeps_its_value_for_the_pods_of_the_same_manifests() -
     words = 'PriorityClass.scheduling.k8s.io "high" is invalid: value: Forbidden: may not be changed in an update.'
     assert stored(priority_class(9)) == (7, "Never", [words])
     assert stored(priority_class(7)) == (7, "Never", [])
+
+
+def request(count: int) -> dict[str, Any]:
+    return {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": count}}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "words"),
+    [
+        ("ResourceClaim", {"spec": request(1)}, {"spec": request(2)}, "spec: Invalid value: field is immutable"),
+        (
+            "ResourceClaimTemplate",
+            {"spec": {"spec": request(1)}},
+            {"spec": {"spec": request(2)}},
+            "spec: Invalid value: field is immutable",
+        ),
+        ("RuntimeClass", {"handler": "a"}, {"handler": "b"}, 'handler: Invalid value: "b": field is immutable'),
+        (
+            "ResourceSlice",
+            {"spec": {"driver": "d", "nodeName": "n"}},
+            {"spec": {"driver": "d", "nodeName": "m"}},
+            'spec.nodeName: Invalid value: "m": field is immutable',
+        ),
+        (
+            "CSIStorageCapacity",
+            {"storageClassName": "fast"},
+            {"storageClassName": "slow"},
+            'storageClassName: Invalid value: "slow": field is immutable',
+        ),
+        (
+            "PersistentVolume",
+            {"spec": {"csi": {"driver": "d", "volumeHandle": "a"}}},
+            {"spec": {"csi": {"driver": "d", "volumeHandle": "b"}}},
+            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
+        ),
+    ],
+)
+def test_other_kinds_keep_what_their_users_rely_on(
+    kind: str, before: dict[str, Any], after: dict[str, Any], words: str
+) -> None:
+    known = next(entry for entry in KINDS if entry.name == kind).type
+    old, new = (msgspec.convert(content, known) for content in (before, after))
+
+    assert said(old, new) == [words]
+    assert said(old, old) == said(new, new) == []

@@ -6,8 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kplan.api.apps import ReplicaSet, StatefulSet
-from kplan.api.core import Namespace, Node, ReplicationController, Service
+from kplan.api.core import Namespace, Node, ReplicationController
 from kplan.api.decode import convert
+from kplan.api.service import Service
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.interface import Handle, PreScoreResult

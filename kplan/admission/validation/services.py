@@ -8,13 +8,15 @@ from __future__ import annotations
 from kplan.admission.validation.checks import Object, field, items, needed, one_of, rules, unique
 from kplan.admission.validation.errors import Errors, GoStruct, duplicate, forbidden, invalid, not_supported, required
 from kplan.admission.validation.metadata import label_errors, metadata
+from kplan.admission.validation.service_addresses import (
+    EXTERNAL_NAME,
+    address_errors,
+    is_headless,
+    settle_families,
+)
 from kplan.admission.validation.texts import KEY, LABEL, PORT, PORT_NUMBER, SUBDOMAIN, dns_label, ip_errors
 
 _MOST_AFFINITY = 86_400
-
-
-def _addresses(spec: Object) -> list[str]:
-    return spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
 
 
 def _kind(spec: Object) -> str:
@@ -22,13 +24,12 @@ def _kind(spec: Object) -> str:
 
 
 def _kind_errors(spec: Object, path: str) -> Errors:
-    kind, addresses = _kind(spec), _addresses(spec)
-    is_headless = addresses[:1] == ["None"]
-    if not spec.get("ports") and not is_headless and kind != "ExternalName":
+    kind, addresses = _kind(spec), spec.get("clusterIPs", [])
+    if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
         yield required(f"{path}.ports")
-    if kind in ("LoadBalancer", "NodePort") and is_headless:
+    if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
         yield invalid(f"{path}.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
-    if kind == "ExternalName":
+    if kind == EXTERNAL_NAME:
         stated = {
             "clusterIPs": addresses,
             "ipFamilies": spec.get("ipFamilies"),
@@ -71,28 +72,6 @@ def _affinity_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.sessionAffinityConfig.clientIP.timeoutSeconds", timeout, words)
 
 
-def _address_errors(spec: Object, path: str) -> Errors:
-    addresses, at = _addresses(spec), f"{path}.clusterIPs"
-    if _kind(spec) == "ExternalName":
-        return
-    first, listed = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
-    if first and listed and listed[0] != first:
-        yield invalid(at, listed, "first value must match `clusterIP`")
-    is_new = unique()
-    yield from items("ipFamilies", one_of("IPv4", "IPv6"), is_new)(spec, path)
-    yield from _family_policy(spec, path)
-    for index, address in enumerate(addresses):
-        if index or address != "None":
-            yield from ip_errors(address, f"{at}[{index}]")
-        elif len(addresses) > 1:
-            yield invalid(at, addresses, "'None' must be the first and only value")
-    if len(addresses) > 2:
-        yield invalid(at, addresses, "may only hold up to 2 values")
-
-
-_family_policy = field("ipFamilyPolicy", one_of("PreferDualStack", "RequireDualStack", "SingleStack"))
-
-
 def _unique_port_errors(spec: Object, path: str) -> Errors:
     ports = spec.get("ports", [])
     for index, port in enumerate(ports):
@@ -112,10 +91,12 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
 
 def _traffic_errors(spec: Object, path: str) -> Errors:
     kind, policy = _kind(spec), spec.get("externalTrafficPolicy", "")
-    for key in ("loadBalancerSourceRanges", "loadBalancerClass", "allocateLoadBalancerNodePorts"):
+    for key in ("loadBalancerSourceRanges", "allocateLoadBalancerNodePorts", "loadBalancerClass"):
         if kind != "LoadBalancer" and spec.get(key) not in (None, []):
             called = "LoadBalancerSourceRanges" if key == "loadBalancerSourceRanges" else key
             yield forbidden(f"{path}.{called}", "may only be used when `type` is 'LoadBalancer'")
+    if kind == "LoadBalancer" and spec.get("loadBalancerClass") is not None:
+        yield from KEY(spec["loadBalancerClass"], f"{path}.loadBalancerClass")
     is_outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
     if policy and not is_outside:
         words = "may only be set for externally-accessible services"
@@ -127,23 +108,30 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.healthCheckNodePort", spec["healthCheckNodePort"], words)
 
 
-service_errors = rules(
-    metadata(dns_label),
-    field(
-        "spec",
-        _kind_errors,
-        field("ports", _ports_errors),
-        field("selector", label_errors),
-        field("sessionAffinity", one_of("ClientIP", "None")),
-        _affinity_errors,
-        _address_errors,
-        items("externalIPs", ip_errors),
-        field("type", one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
-        _unique_port_errors,
-        _traffic_errors,
-        field("internalTrafficPolicy", one_of("Cluster", "Local")),
-        field("trafficDistribution", one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
-        absent={},
-    ),
+spec_errors = rules(
+    _kind_errors,
+    field("ports", _ports_errors),
+    field("selector", label_errors),
+    field("sessionAffinity", one_of("ClientIP", "None")),
+    _affinity_errors,
+    address_errors,
+    items("externalIPs", ip_errors),
+    field("type", one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
+    _unique_port_errors,
+    _traffic_errors,
+    field("internalTrafficPolicy", one_of("Cluster", "Local")),
+    field("trafficDistribution", one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
 )
-"""The check of a Service."""
+"""The check of the ``spec`` of a service, its defaults filled in."""
+
+_service_errors = rules(metadata(dns_label), field("spec", spec_errors))
+
+
+def service_errors(obj: Object, path: str) -> Errors:
+    """Return what is wrong with a new Service; wrong families are told before anything else is checked."""
+    spec = dict(obj.get("spec", {}))
+    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    if errors := settle_families(None, spec):
+        return errors
+    return _service_errors({**obj, "spec": spec}, path)

@@ -1,0 +1,111 @@
+from typing import Any
+
+import pytest
+
+from kplan.admission.service_updates import updated_service
+
+Object = dict[str, Any]
+
+PLAIN: Object = {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"]} | {
+    "ipFamilyPolicy": "SingleStack",
+    "ports": [{"port": 80}],
+}
+HEADLESS = {**PLAIN, "clusterIP": "None", "clusterIPs": ["None"]}
+DUAL = {
+    **PLAIN,
+    "clusterIPs": ["10.0.0.1", "fd00::1"],
+    "ipFamilies": ["IPv4", "IPv6"],
+    "ipFamilyPolicy": "RequireDualStack",
+}
+BALANCED: Object = {**PLAIN, "type": "LoadBalancer", "loadBalancerClass": "example.com/lb"} | {
+    "externalTrafficPolicy": "Local",
+    "healthCheckNodePort": 31000,
+    "ports": [{"port": 80, "nodePort": 30080}],
+}
+ELSEWHERE = {"type": "ExternalName", "externalName": "db.example.com"}
+ONCE = "may not change once set"
+
+
+def said(before: Object, **changes: Any) -> list[str]:
+    return list(map(str, updated_service(before, before | changes)[1]))
+
+
+@pytest.mark.parametrize("service", [PLAIN, HEADLESS, DUAL, BALANCED, ELSEWHERE])
+def test_a_service_may_stay_as_it_is(service: Object) -> None:
+    assert said(service) == []
+
+
+def test_an_address_stays_unless_the_service_becomes_an_external_name() -> None:
+    assert said(PLAIN, clusterIP="10.0.0.2") == [f'spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: {ONCE}']
+    assert said(PLAIN, clusterIP="None") == [f'spec.clusterIPs[0]: Invalid value: ["None"]: {ONCE}']
+    assert said(HEADLESS, clusterIP="10.0.0.2") == [f'spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: {ONCE}']
+    assert said(PLAIN, clusterIP="", clusterIPs=[]) == []  # as where a manifest names none
+    assert said(PLAIN, **ELSEWHERE) == []
+    assert said(ELSEWHERE, type="ClusterIP", clusterIP="10.0.0.9", ports=[{"port": 80}]) == []
+
+
+def test_an_external_name_has_no_address_and_needs_a_name() -> None:
+    stored, errors = updated_service(PLAIN, PLAIN | ELSEWHERE)
+
+    assert errors == []
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & stored.keys()
+    assert said(PLAIN, type="ExternalName") == ["spec.externalName: Required value"]
+    assert said(PLAIN, **ELSEWHERE, clusterIP="10.0.0.2") == [
+        "spec.clusterIPs: Forbidden: may not be set for ExternalName services"
+    ]
+
+
+def test_the_second_family_comes_and_goes_with_the_policy() -> None:
+    keep = "must be 'SingleStack' to release the secondary"
+    several = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+    policy = "spec.ipFamilyPolicy: Invalid value:"
+
+    assert said(DUAL, ipFamilyPolicy="SingleStack") == []
+    assert said(DUAL, clusterIPs=["10.0.0.1"]) == [f'{policy} "RequireDualStack": {keep} cluster IP']
+    assert said(DUAL, ipFamilies=["IPv4"]) == [f'{policy} "RequireDualStack": {keep} IP family']
+    assert said(PLAIN, ipFamilies=["IPv4", "IPv6"]) == [f'{policy} "SingleStack": {several}']
+    assert said(PLAIN, ipFamilies=["IPv4", "IPv6"], ipFamilyPolicy="PreferDualStack") == []
+    assert said(PLAIN, ipFamilyPolicy="RequireDualStack") == []
+
+
+def test_the_first_family_stays() -> None:
+    turned = {"ipFamilies": ["IPv6", "IPv4"], "clusterIPs": ["fd00::1", "10.0.0.1"], "clusterIP": "fd00::1"}
+
+    errors = said(DUAL, **turned)
+
+    assert f'spec.ipFamilies[0]: Invalid value: ["IPv6","IPv4"]: {ONCE}' in errors
+    assert f'spec.clusterIPs[1]: Invalid value: ["fd00::1","10.0.0.1"]: {ONCE}' in errors
+    assert said(PLAIN, ipFamilies=["IPv6"]) == [
+        'spec.clusterIPs[0]: Invalid value: "10.0.0.1": expected an IPv6 value as indicated by `ipFamilies[0]`'
+    ]
+    assert said(HEADLESS, ipFamilies=["IPv6"]) == []
+
+
+def test_a_load_balancer_keeps_its_class_and_the_port_of_its_health_check() -> None:
+    assert said(BALANCED, loadBalancerClass=None) == [f"spec.loadBalancerClass: Invalid value: null: {ONCE}"]
+    assert said(BALANCED, loadBalancerClass="b") == [f'spec.loadBalancerClass: Invalid value: "b": {ONCE}']
+    assert said(BALANCED, healthCheckNodePort=31001) == ["spec.healthCheckNodePort: Forbidden: field is immutable"]
+    assert said(BALANCED, healthCheckNodePort=0) == []
+
+
+def test_what_another_type_lacks_is_wiped_unless_the_manifest_changes_it() -> None:
+    stored, errors = updated_service(BALANCED, BALANCED | {"type": "ClusterIP"})
+
+    assert errors == []
+    assert stored["ports"] == [{"port": 80, "protocol": "TCP"}]
+    assert not {"loadBalancerClass", "healthCheckNodePort", "externalTrafficPolicy"} & stored.keys()
+    assert said(BALANCED, type="ClusterIP", externalTrafficPolicy="Cluster") == [
+        'spec.externalTrafficPolicy: Invalid value: "Cluster": may only be set for externally-accessible services'
+    ]
+    assert said(HEADLESS, type="NodePort") == [
+        "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"
+    ]
+
+
+def test_node_ports_stay_with_the_names_of_their_ports() -> None:
+    before = {**PLAIN, "type": "NodePort", "ports": [{"name": "http", "port": 80, "nodePort": 30080}]}
+
+    stored, errors = updated_service(before, before | {"ports": [{"name": "http", "port": 8080}]})
+
+    assert errors == []
+    assert stored["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP", "nodePort": 30080}]
