@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 _PANEL = "Autoscaler"
 
 
-class AutoscalerChoice(StrEnum):
-    """Which autoscaler is followed."""
-
-    AUTO = "auto"
-    KARPENTER = "karpenter"
-    CLUSTER_AUTOSCALER = "cluster-autoscaler"
-    NONE = "none"
+AutoscalerChoice = StrEnum(
+    "AutoscalerChoice",
+    {"AUTO": "auto", "KARPENTER": "karpenter", "CLUSTER_AUTOSCALER": "cluster-autoscaler", "NONE": "none"},
+)
+"""Which autoscaler is followed."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
 
+from kplan.cli.help import MORE
 from kplan.cli.options import option
 from kplan.report.options import OutputFormat
 
@@ -21,13 +22,20 @@ _MANIFESTS_PANEL = "Manifests"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000
 
+SamplingMode = StrEnum("SamplingMode", {"ALL": "all", "AS_CONFIGURED": "as-configured"})
+"""How many nodes are evaluated."""
 
-class SamplingMode(StrEnum):
-    """How many nodes are evaluated."""
+TieRule = StrEnum("TieRule", {"SCHEDULER": "scheduler", "NAME": "name", "EVEN": "even"})
+"""Which of equal best nodes is chosen."""
 
-    ALL = "all"
-    AS_CONFIGURED = "as-configured"
+ExtenderMode = StrEnum("ExtenderMode", {"IGNORE": "ignore", "CALL": "call"})
+"""Whether the extenders of a configuration are called."""
 
+ValidateMode = StrEnum("ValidateMode", {"STRICT": "strict", "WARN": "warn", "IGNORE": "ignore"})
+"""How unknown and duplicate fields are treated."""
+
+RolloutMode = StrEnum("RolloutMode", {"AUTO": "auto", "ALWAYS": "always", "NEVER": "never"})
+"""When a workload that runs already rolls out."""
 
 RunCronJobsOption = Annotated[
     bool,
@@ -49,28 +57,14 @@ RunsOption = Annotated[
     ),
 ]
 
-
-class TieRule(StrEnum):
-    """Which of equal best nodes is chosen."""
-
-    SCHEDULER = "scheduler"
-    NAME = "name"
-    EVEN = "even"
-
-
-class ExtenderMode(StrEnum):
-    """Whether the extenders of a configuration are called."""
-
-    IGNORE = "ignore"
-    CALL = "call"
-
-
-class ValidateMode(StrEnum):
-    """How unknown and duplicate fields are treated."""
-
-    STRICT = "strict"
-    WARN = "warn"
-    IGNORE = "ignore"
+RolloutOption = Annotated[
+    RolloutMode,
+    option(
+        "--rollout",
+        "Replace the pods of a workload that runs already: if its template changes, always, or never.",
+        panel=MORE,
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,19 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
-class NameKind(StrEnum):
-    """Kinds of names for completion."""
-
-    CONTEXTS = "contexts"
-    NAMESPACES = "namespaces"
-    PODS = "pods"
-    WORKLOADS = "workloads"
-    NODES = "nodes"
-    ZONES = "zones"
-    POOLS = "pools"
+NameKind = StrEnum(
+    "NameKind",
+    {
+        "CONTEXTS": "contexts",
+        "NAMESPACES": "namespaces",
+        "PODS": "pods",
+        "WORKLOADS": "workloads",
+        "NODES": "nodes",
+        "ZONES": "zones",
+        "POOLS": "pools",
+    },
+)
+"""Kinds of names for completion."""
 
 
 #: Words before the last one in a name: the namespace, and before it the kind.

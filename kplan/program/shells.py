@@ -9,13 +9,8 @@ import typer
 
 from kplan.cli.options import argument
 
-
-class Shell(StrEnum):
-    """Shells with a completion script."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})
+"""Shells with a completion script."""
 
 
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}

@@ -11,13 +11,8 @@ from kplan.cli.options import option
 from kplan.cli.timeline import seconds_of
 from kplan.questions.drain.upgrades import MOST_SURGE
 
-
-class Profile(StrEnum):
-    """How the node pools of a cloud are upgraded by default."""
-
-    GKE = "gke"
-    EKS = "eks"
-    AKS = "aks"
+Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
+"""How the node pools of a cloud are upgraded by default."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
-from kplan.cli.flags import ManifestFlags, RunCronJobsOption, RunsOption, with_flags
+from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.options import argument
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
-from kplan.cli.updates import RolloutMode, RolloutOption
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.running import reply_with_odds
 
