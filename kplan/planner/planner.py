@@ -16,8 +16,7 @@ from kplan.cluster.base import PodLike
 from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.errors import UsageError
-from kplan.planner.odds_questions import BoundAskAll, OddsQuestions, for_any_base
-from kplan.planner.room import RoomQuestions
+from kplan.planner.counting import BoundAskAll, CountingQuestions, for_any_base
 from kplan.reading.several import listed
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from kplan.workloads.sources import Source
 
 
-class Planner(RoomQuestions, OddsQuestions):
+class Planner(CountingQuestions):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
     No answer depends on earlier questions.
@@ -108,16 +107,11 @@ class Planner(RoomQuestions, OddsQuestions):
         return list(stored_pods(loaded, self.objects, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
-        """Place pods in the given order on a private copy of the cluster.
+        """Place pods in the given order on a private copy of the cluster; errors as for `place`.
 
         Parameters
         ----------
         settle_preemption : evict the victims of preemption at once, and try the pod again right after
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            As for `place`.
         """
         several = tuple(pods)
         plan = place_in_order(self, several, settle_preemption=settle_preemption)
@@ -135,7 +129,7 @@ class Planner(RoomQuestions, OddsQuestions):
         recreate: bool = True,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
     ) -> QueuePlan:
-        """Work off the scheduling queue to the end, with preemption, on a private copy of the cluster.
+        """Work off the scheduling queue to the end, with preemption, on a private copy; errors as for `place`.
 
         Parameters
         ----------
@@ -143,11 +137,6 @@ class Planner(RoomQuestions, OddsQuestions):
         with_pending : add every pending pod of the snapshot
         recreate : controllers create evicted pods again, which are then queued
         max_rounds : the run ends after this many rounds over the remaining pods
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            As for `place`.
         """
         from kplan.effects.queue_course import WorkedOff
         from kplan.effects.queued import work_off
