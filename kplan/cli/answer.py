@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -193,7 +193,8 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
         return
     say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
     if snapshot.skipped:
-        say(f"snapshot: left out, because scheduling does not use them: {_counted(snapshot.skipped)}")
+        kinds = ", ".join(f"{kind} {number}" for kind, number in snapshot.skipped.items())
+        say(f"snapshot: left out, because scheduling does not use them: {kinds}")
 
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
@@ -359,7 +360,3 @@ def _tell_warnings(document: Report) -> None:
 
     for text in warning_texts(document):
         say(f"warning: {text}")
-
-
-def _counted(kinds: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} {number}" for kind, number in kinds.items())

@@ -126,15 +126,13 @@ def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
 
         stack.enter_context(noted_when_interrupted("logging in to the cluster"))
         progress = stack.enter_context(_progress_bar(shown=_watched(quiet=quiet)))
-        return collect_snapshot(live, progress, warn=None if quiet else _warn, begin=begin)
+        return collect_snapshot(
+            live, progress, warn=None if quiet else lambda text: say(f"warning: {text}"), begin=begin
+        )
 
 
 def _watched(*, quiet: bool) -> bool:
     return not quiet and sys.stderr.isatty()
-
-
-def _warn(text: str) -> None:
-    say(f"warning: {text}")
 
 
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:

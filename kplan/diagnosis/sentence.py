@@ -263,14 +263,15 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.UnmetAffinity():
             return f"{have} no pod that it must run next to ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
-            where = _domains(group, detail.topology_key)
+            where = f"{group.domains} {'domain' if group.domains == 1 else 'domains'} of {detail.topology_key}"
             return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}; {where})"
         case d.ForeignAntiAffinity():
             return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
         case d.OtherVolumeZone():
             return f"{are} not in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
         case d.UnreachableVolume():
-            return f"cannot attach {_attachable(detail)}"
+            only = f"only nodes with {_names(detail.requires)} can"
+            return f"cannot attach volume {detail.volume} of claim {detail.claim} ({only})"
         case d.LostVolume():
             return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
@@ -292,10 +293,6 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
 
 
-def _attachable(detail: d.UnreachableVolume) -> str:
-    return f"volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)} can)"
-
-
 def _no_volume(detail: d.UnboundClaim) -> str:
     storage_class = detail.storage_class or "none"
     largest = f"; the largest has {detail.largest_volume}" if detail.largest_volume else ""
@@ -315,7 +312,8 @@ def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     if group.runs_in:
         searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
         where = f"such pods run in namespace {group.runs_in}, and the rule searches only {_names(searched)}"
-    return f"{_terms(detail.terms)} per {detail.topology_key}; {where}{meant}"
+    terms = " and ".join(term.label_selector or "any labels" for term in detail.terms)
+    return f"{terms} per {detail.topology_key}; {where}{meant}"
 
 
 def _key(taint: str) -> str:
@@ -332,10 +330,6 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 
-def _domains(group: c.NodesOut, key: str) -> str:
-    return f"1 domain of {key}" if group.domains == 1 else f"{group.domains} domains of {key}"
-
-
 def _skew(detail: d.TooMuchSkew) -> str:
     if detail.min_domains:
         why = f"only {detail.domains} of at least {detail.min_domains} domains exist"
@@ -350,7 +344,3 @@ def _skew(detail: d.TooMuchSkew) -> str:
 
 def _in_way(detail: d.AntiAffinity) -> str:
     return f"{_names(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"
-
-
-def _terms(terms: Sequence[d.PodTerm]) -> str:
-    return " and ".join(term.label_selector or "any labels" for term in terms)

@@ -106,12 +106,11 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
     constraints = pod.spec.topology_spread_constraints
     for constraint in constraints:
         if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
-            relaxed = tuple(_soft(other) if other is constraint else other for other in constraints)
+            relaxed = tuple(
+                replace(other, when_unsatisfiable=_ANYWAY, min_domains=None) if other is constraint else other
+                for other in constraints
+            )
             yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=relaxed))
-
-
-def _soft(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
-    return replace(constraint, when_unsatisfiable=_ANYWAY, min_domains=None)
 
 
 def relaxed_apart(pod: Pod) -> Iterator[tuple[str, Pod]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kplan.program.completion import CommandWords, OptionWords, read_command
+from kplan.program.completion import OptionWords, read_command
 from kplan.program.names import known_names
 
 _FILES, _NO_FILES = 0, 4
@@ -55,15 +55,11 @@ def _completions(program: Any, before: Sequence[str], current: str) -> tuple[lis
         if equals and name in options:
             return [(f"{name}={value}", text) for value, text in _values(options[name], before)], _NO_FILES
         return [(name, option.text) for name, option in options.items()], _NO_FILES
-    return list(_arguments(known, before)), _FILES
+    return [(word, "") for word in (*known.words, *_names(known.names, before))], _FILES
 
 
 def _values(option: OptionWords, before: Sequence[str]) -> list[tuple[str, str]]:
     return [(word, "") for word in (*option.choices, *_names(option.objects, before))]
-
-
-def _arguments(command: CommandWords, before: Sequence[str]) -> Iterator[tuple[str, str]]:
-    yield from ((word, "") for word in (*command.words, *_names(command.names, before)))
 
 
 def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:

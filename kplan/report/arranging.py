@@ -75,7 +75,7 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
             index += 1
             continue
-        about = _about(block) if block.level == 1 else about
+        about = (block.about or plain(block.spans)) if block.level == 1 else about
         end = end_of_section(blocks, index)
         body = tuple(blocks[index + 1 : end])
         if len(body) < _LEAST_SAID_ELSEWHERE:
@@ -102,10 +102,6 @@ def end_of_section(blocks: Sequence[Block], start: int) -> int:
         if isinstance(block, Heading) and block.level <= level:
             return index
     return len(blocks)
-
-
-def _about(heading: Heading) -> str:
-    return heading.about or plain(heading.spans)
 
 
 def _columns_once(block: Block) -> Iterator[Block]:

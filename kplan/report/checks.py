@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -102,12 +102,11 @@ def configuration_cases(
         title=f"kplan config check: {name}: ok",
         generated_at=now(),
         source=where.file(name) or name,
-        cases=[*_accepted(name, where), *(_warning(shown(warning)) for warning in warnings)],
+        cases=[
+            Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name)),
+            *(_warning(shown(warning)) for warning in warnings),
+        ],
     )
-
-
-def _accepted(name: str, where: Repository) -> Iterator[Case]:
-    yield Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name))
 
 
 def _warning(warning: InputWarning) -> Case:

@@ -6,7 +6,7 @@ the cases of that view is one function, and an entry in `_WRITERS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -62,7 +62,7 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
         options = replace(options, top=None)
     as_it_is, document = document, shown(document)
     if output == "name":
-        return _lines(view.names(document))
+        return "".join(f"{name}\n" for name in view.names(document))
     if output in _WRITERS:
         return _for_programs(document, output, view, options)
     return _for_people(document, as_it_is, output, view, options)
@@ -124,7 +124,3 @@ def _facts(document: Report) -> list[tuple[str, str]]:
         ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
         ("failOn", ",".join(document.verdict.fail_on)),
     ]
-
-
-def _lines(texts: Sequence[str] | Iterable[str]) -> str:
-    return "".join(f"{text}\n" for text in texts)

@@ -125,7 +125,9 @@ def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str
 def _overview(report: SnapshotOverview) -> Iterator[Block]:
     facts = report.snapshot
     yield Heading((f"Snapshot {facts.source}",), 0)
-    yield line(f"Taken at {facts.taken_at or 'an unknown time'}; server {_server(facts.server_version)}")
+    version = facts.server_version
+    server = f"server {version or 'unknown version'} (kplan decides as v{nearest(version).version})"
+    yield line(f"Taken at {facts.taken_at or 'an unknown time'}; {server}")
     yield line(facts.digest)
     yield from _on_paper(facts)
     yield Heading((f"Nodes: {_nodes(report.nodes)}",))
@@ -202,10 +204,6 @@ def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
         yield Heading((title,))
     for finding in findings:
         yield line(f"{finding.object}: {finding.message} [{finding.code}]", is_item=True)
-
-
-def _server(version: str | None) -> str:
-    return f"{version or 'unknown version'} (kplan decides as v{nearest(version).version})"
 
 
 def _nodes(nodes: NodeOverview) -> str:

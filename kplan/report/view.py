@@ -110,14 +110,6 @@ def failure_text(verdict: Verdict, reasons: str) -> str:
     return f" (exit code {verdict.exit_code}, --fail-on {','.join(verdict.fail_on)}). {reasons}{more}"
 
 
-def _reasons(document: Report) -> str:
-    return reasons_of(document.verdict)
-
-
-def _no_marks(_document: Report) -> Mapping[str, Span]:
-    return {}
-
-
 class View(msgspec.Struct, Generic[R], frozen=True):
     """How a kind of document is told: what all formats are made of."""
 
@@ -128,9 +120,9 @@ class View(msgspec.Struct, Generic[R], frozen=True):
     names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts
     summary: Callable[[R], str] | None = None  #: the answer for titles, where that differs
     opening: Callable[[R, ReportOptions], Iterable[Block]] = opening_blocks  #: what the answer is about
-    reasons: Callable[[R], str] = _reasons  #: why the verdict is a failure
+    reasons: Callable[[R], str] = lambda document: reasons_of(document.verdict)  #: why the verdict is a failure
     moments: Mapping[Moment, str] = {}  #: pictures of the cluster, and their captions; if empty, the usual ones
-    marks: Callable[[R], Mapping[str, Span]] = _no_marks  #: node -> what the picture says about it
+    marks: Callable[[R], Mapping[str, Span]] = lambda _document: {}  #: node -> what the picture says about it
     has_bars: bool = False  #: pages draw the numbers of tables as bars
 
     def title(self, document: R) -> str:

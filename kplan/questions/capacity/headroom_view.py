@@ -66,14 +66,10 @@ def _sentence(document: HeadroomReport) -> str:
     return f"{count(len(workloads), 'workload')}: {full} without room for one more replica"
 
 
-def _fits(workload: WorkloadHeadroom) -> str:
-    return f"{workload.fits}{'' if workload.stop is not None else '+'}"
-
-
 def _row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
     is_short = not workload.fits if document.wanted is None else workload.fits < document.wanted
     asks = (", ".join(f"{amount} {name}" for name, amount in workload.requests.items()) or "-",) if is_wide else ()
-    fits = Span(_fits(workload), "bad" if is_short else "strong")
+    fits = Span(f"{workload.fits}{'' if workload.stop is not None else '+'}", "bad" if is_short else "strong")
     pool = f"pool {workload.pool}: " if isinstance(workload.pool, str) else ""
     return (
         f"{pool}{workload.workload}",

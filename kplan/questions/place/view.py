@@ -232,12 +232,9 @@ def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions)
             ends.setdefault((member.outcome, member.message), []).append(member)
     for alike in ends.values():
         if len(ends) > 1:
-            yield line(Span(_names_of(alike), "strong"), f": {outcome_text(alike[0])}")
+            names = name_ranges([member.pod.name for member in alike])
+            yield line(Span(f"{alike[0].pod.namespace}/{names}", "strong"), f": {outcome_text(alike[0])}")
         yield from decision_blocks(alike[0], n_nodes, options, is_brief=True)
-
-
-def _names_of(members: Sequence[PodPlacement]) -> str:
-    return f"{members[0].pod.namespace}/{name_ranges([member.pod.name for member in members])}"
 
 
 def _names(document: PlacementReport) -> list[str]:

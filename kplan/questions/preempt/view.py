@@ -147,7 +147,8 @@ def _pod_blocks(
         return
     if preemption.nominated_node is None:
         yield from diagnosis_blocks(placement, options)
-        yield line(f"{_capitalized(why_no_eviction(preemption))}.")
+        why = why_no_eviction(preemption)
+        yield line(f"{why[:1].upper()}{why[1:]}.")
     else:
         victims = preemption.victims
         yield from diagnosis_blocks(placement, options)
@@ -329,10 +330,6 @@ def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
         return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {victim.recreated_as}"
     why = "" if is_brief else f": {placement.message}"
     return Span("stays pending", "bad"), f", recreated as {victim.recreated_as}{why}"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _names(document: PreemptionReport) -> Iterator[str]:
