@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.documents import remedy as r
 from kplan.documents.remedies import Kind
 from kplan.errors import UsageError
@@ -60,7 +61,13 @@ class Patch(msgspec.Struct, frozen=True):
         return change
 
 
-Act = UncordonNode | NewNodes | Move | Fewer | Patch
+class Widen(msgspec.Struct, frozen=True):
+    """Change what an autoscaler may add."""
+
+    change: PoolChange
+
+
+Act = UncordonNode | NewNodes | Widen | Move | Fewer | Patch
 Acts = tuple[Act, ...]
 
 _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
@@ -73,7 +80,7 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.CorrectName: "names",
 }
 _PATCHED: Mapping[Kind, int] = {"names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
-_UNCORDONED, _MOVED, _ADDED, _SCALED = 1, 2, 5, 8
+_UNCORDONED, _MOVED, _WIDENED, _ADDED, _SCALED = 1, 2, 5, 5, 8
 
 
 def kind_of(act: Act) -> Kind:
@@ -83,6 +90,8 @@ def kind_of(act: Act) -> Kind:
             return "uncordon"
         case NewNodes():
             return "nodes"
+        case Widen():
+            return "pools"
         case Move():
             return "moves"
         case Fewer():
@@ -100,7 +109,7 @@ def disturbance(acts: Iterable[Act]) -> int:
     """Return how much actions disturb, summed; only the order of these numbers matters.
 
     A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4, a
-    new node 5, and a workload that runs fewer replicas 8.
+    new node 5, a pool or group that may grow 5, and a workload that runs fewer replicas 8.
     """
     return sum(map(_disturbance, acts))
 
@@ -111,6 +120,8 @@ def _disturbance(act: Act) -> int:
             return _UNCORDONED
         case NewNodes(nodes=nodes):
             return _ADDED * nodes
+        case Widen():
+            return _WIDENED
         case Move():
             return _MOVED
         case Fewer():
@@ -126,8 +137,48 @@ def new_nodes(acts: Iterable[Act]) -> int:
 
 def in_order(acts: Iterable[Act]) -> Acts:
     """Return actions in the order in which they are carried out: nodes, changes, moves; moves in their own order."""
-    ranks: dict[type[Act], int] = {NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
+    ranks: dict[type[Act], int] = {Widen: 0, NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
     return tuple(sorted(acts, key=lambda act: ranks[type(act)]))
+
+
+def extended(acts: Acts, more: Acts) -> Acts:
+    """Return actions with further ones in their order; of one pool or group the changes become one."""
+    joined = list(acts)
+    for act in more:
+        before = next((other for other in joined if _are_joined(other, act)), None)
+        if before is not None:
+            joined.remove(before)
+        joined.append(act if before is None else _joined(before, act))
+    return in_order(joined)
+
+
+def _are_joined(act: Act, other: Act) -> bool:
+    return isinstance(act, Widen) and isinstance(other, Widen) and _what(act.change) == _what(other.change)
+
+
+def _what(change: PoolChange) -> tuple[str, str, int]:
+    match change:
+        case LargerGroup(group=group):
+            return "group", group, 0
+        case HigherLimits(pool=pool):
+            return "limits", pool, 0
+        case WiderRequirement(pool=pool, index=index):
+            return "requirement", pool, index
+
+
+def _joined(before: Act, act: Act) -> Act:
+    """Return two changes of a pool or group as one, the second of which was made after the first."""
+    match before, act:
+        case Widen(LargerGroup(old=old)), Widen(LargerGroup() as then):
+            return Widen(msgspec.structs.replace(then, old=old))
+        case Widen(HigherLimits() as first), Widen(HigherLimits() as then):
+            olds = {resource: old for resource, old, _ in first.limits}
+            limits = {resource: (old, to) for resource, old, to in first.limits}
+            limits |= {resource: (olds.get(resource, old), to) for resource, old, to in then.limits}
+            return Widen(HigherLimits(first.pool, tuple((name, *texts) for name, texts in limits.items())))
+        case Widen(WiderRequirement(operator="In") as first), Widen(WiderRequirement() as then):
+            return Widen(msgspec.structs.replace(first, values=(*first.values, *then.values)))
+    return act
 
 
 def allowed_kinds(only: Collection[str], without: Collection[str]) -> tuple[Kind, ...]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, in_order
+from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen, in_order
 from kplan.actions.patches import Deleted, delete_spreads, without_deletions
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
+from kplan.autoscaling.changed_pools import with_change
+from kplan.autoscaling.seam import PoolChange, PreparedCluster
 from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth
 from kplan.documents.change import StepEvent
 from kplan.effects.change import begin
+from kplan.effects.provisioning import Growing
 from kplan.simulation.applying import Applying
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import is_cordoned
@@ -46,6 +51,12 @@ class Played(msgspec.Struct, frozen=True):
     moved_to: Mapping[str, str]  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
     disturbed: tuple[str, ...]  #: NAMESPACE/NAME of pods that ran and were deleted, in order
     refused: str = ""  #: why an action cannot be carried out; empty where all were
+
+    @property
+    def growth(self) -> Growth | None:
+        """The nodes that the autoscaler adds; None where none is followed."""
+        provisioner = self.simulation.provisioner
+        return provisioner.growth if isinstance(provisioner, Growing) else None
 
 
 class Goal:
@@ -103,6 +114,41 @@ class Playing:
         self._progress = progress
         self._bases: dict[Acts, Base] = {(): base}
         self._last: tuple[Acts, Played] | None = None
+        self._widening: dict[
+            tuple[Acts, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[PoolChange, ...], ...]
+        ] = {}
+
+    @cached_property
+    def prices(self) -> Mapping[str, float]:
+        """The prices of the cluster's nodes, by name, where the autoscaler knows them."""
+        base = self.base
+        followed = base.followed
+        return {} if followed is None else followed.prices(PreparedCluster(base.objects, base.session, base.now))
+
+    def price(self, acts: Acts, played: Played | None = None) -> float | None:
+        """Return the price of the nodes that actions add; None if it is unknown.
+
+        Parameters
+        ----------
+        played : the end of the actions, for the nodes that the autoscaler adds; None leaves those out
+        """
+        growth = None if played is None else played.growth
+        prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
+        prices += [self.prices.get(act.like) for act in acts if isinstance(act, NewNodes) for _ in range(act.nodes)]
+        known = [price for price in prices if price is not None]
+        return None if len(known) < len(prices) else sum(known)
+
+    def widening(self, played: Played, acts: Acts) -> tuple[tuple[PoolChange, ...], ...]:
+        """Return changes of what the autoscaler may add with which it would help pods that wait after some actions."""
+        provisioner = played.simulation.provisioner
+        if not isinstance(provisioner, Growing) or not played.waiting:
+            return ()
+        pools = tuple(act for act in acts if isinstance(act, Widen))
+        wanted = pools, frozenset(played.waiting.items())
+        if wanted not in self._widening:
+            cluster = provisioner.sight(played.simulation)
+            self._widening[wanted] = tuple(provisioner.growth.autoscaler.widening(cluster))
+        return self._widening[wanted]
 
     def play(self, acts: Acts) -> Played:
         """Carry out actions in their order; between two of them the cluster comes to rest."""
@@ -135,7 +181,7 @@ class Playing:
     def _base_of(self, acts: Acts) -> Base:
         if acts not in self._bases:
             before = self._base_of(acts[:-1])
-            self._bases[acts] = before.with_snapshot(_changed(before.snapshot, acts[-1]))
+            self._bases[acts] = _changed_base(before, acts[-1])
         return self._bases[acts]
 
 
@@ -163,6 +209,8 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
         reference = controller_of(infos[row].pod.metadata)
         if not pod.node or pod.is_new or pod.is_terminating or owner is None or reference is None:
             continue
+        if not infos[row].pod.spec.node_name:
+            continue  # it waited before
         if isinstance(owner, DaemonSetState) or reference.kind in ("DaemonSet", "Node"):
             continue
         if infos[row].pod.metadata.annotations.mirror is None:
@@ -172,7 +220,9 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_cluster(act: Act) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, NewNodes) or (isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD)
+    return isinstance(act, NewNodes | Widen) or (
+        isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD
+    )
 
 
 def _node_of_move(act: Act) -> str:
@@ -250,6 +300,15 @@ def _disturbed(base: Base, simulation: Simulation) -> tuple[str, ...]:
     pods = base.objects.pod_by_key
     gone = (step.pod for step in simulation.steps if step.event in _GONE and step.pod)
     return tuple(dict.fromkeys(key for key in gone if key in pods and pods[key].spec.node_name))
+
+
+def _changed_base(base: Base, act: Act) -> Base:
+    if not isinstance(act, Widen):
+        return base.with_snapshot(_changed(base.snapshot, act))
+    settings, snapshot = with_change(base.autoscaler, base.snapshot, act.change)
+    other = base.with_snapshot(snapshot)
+    other.autoscaler = settings
+    return other
 
 
 def _changed(snapshot: Snapshot, act: Act) -> Snapshot:

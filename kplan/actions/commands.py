@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from kplan.actions.actions import Act, Fewer, Move, NewNodes, Patch, UncordonNode
-from kplan.api.references import PodKey, WorkloadRef
+import msgspec
 
+from kplan.actions.actions import Act, Fewer, Move, NewNodes, Patch, UncordonNode, Widen
+from kplan.api.references import PodKey, WorkloadRef
+from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
+
+_MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
 
 
-def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
+def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:  # noqa: PLR0911 - one case a kind, in one place
     """Return the commands of an action, or of moves from one node.
 
     Parameters
@@ -24,6 +28,8 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
             return (f"kubectl uncordon {quote(node)}",)
         case NewNodes(nodes=nodes, like=like):
             return (f"# add {nodes} {'node' if nodes == 1 else 'nodes'} like {quote(like)}",)
+        case Widen(change=change):
+            return _widen(change)
         case Fewer(workload=workload, to=to):
             return (f"kubectl scale {_object(workload)} --replicas={to}",)
         case Patch():
@@ -33,6 +39,43 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
             if not uncordons:
                 return tuple(deleted)
             return f"kubectl cordon {quote(node)}", *deleted, f"kubectl uncordon {quote(node)}"
+
+
+def _widen(change: PoolChange) -> tuple[str, ...]:
+    match change:
+        case LargerGroup(group=group, to=to, cloud="clusterapi"):
+            kind, namespace, name = group.split("/", 2)
+            target = f"{quote(kind.lower())}.cluster.x-k8s.io {quote(name)} -n {quote(namespace)}"
+            return (f"kubectl annotate {target} {_MAX_SIZE}={to} --overwrite",)
+        case LargerGroup(group=group, to=to, cloud="aws"):
+            return (
+                f"aws autoscaling update-auto-scaling-group --auto-scaling-group-name {quote(group)} --max-size {to}",
+            )
+        case LargerGroup(group=group, old=old, to=to):
+            return (f"# set the most size of node group {quote(group)} to {to} (now {old})",)
+        case HigherLimits(pool=pool, limits=limits):
+            patch = {"spec": {"limits": {resource: to for resource, _, to in limits}}}
+            return (f"kubectl patch nodepool {quote(pool)} --type merge -p {_json(patch)}",)
+        case WiderRequirement(pool=pool):
+            return (f"kubectl patch nodepool {quote(pool)} --type json -p {_json(_steps(change))}",)
+
+
+def _steps(change: WiderRequirement) -> list[dict[str, str]]:
+    """Return a JSON patch, which fails where the pool has become another one meanwhile."""
+    path = f"/spec/template/spec/requirements/{change.index}"
+    steps = [{"op": "test", "path": f"{path}/key", "value": change.key}]
+    if change.operator == "In":
+        return steps + [{"op": "add", "path": f"{path}/values/-", "value": value} for value in change.values]
+    for at, value in sorted(zip(change.at, change.values, strict=True), reverse=True):
+        steps += [
+            {"op": "test", "path": f"{path}/values/{at}", "value": value},
+            {"op": "remove", "path": f"{path}/values/{at}"},
+        ]
+    return steps
+
+
+def _json(patch: object) -> str:
+    return quote(msgspec.json.encode(patch).decode())
 
 
 def _patch(act: Patch) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -91,6 +91,36 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     detail: Mapping[str, Any] = {}  #: the whole decision in the autoscaler's own terms; empty unless wanted
 
 
+class HigherLimits(msgspec.Struct, frozen=True):
+    """Higher limits of a NodePool."""
+
+    pool: str
+    limits: tuple[tuple[str, str, str], ...]  #: resource, the limit now, and the least one that helps
+
+
+class WiderRequirement(msgspec.Struct, frozen=True):
+    """A requirement of a NodePool that lets its nodes have further values of a label."""
+
+    pool: str
+    index: int  #: of the requirement in the pool's template
+    key: str
+    operator: str  #: In, whose list is to have the values, or NotIn, whose list is not to have them
+    values: tuple[str, ...]  #: that become possible
+    at: tuple[int, ...] = ()  #: for NotIn: where the values stand in its list
+
+
+class LargerGroup(msgspec.Struct, frozen=True):
+    """A larger most size of a node group."""
+
+    group: str
+    old: int
+    to: int
+    cloud: str = ""  #: whose group it is, where its name is the cloud's own: aws, or clusterapi; empty for others
+
+
+PoolChange: TypeAlias = HigherLimits | WiderRequirement | LargerGroup
+
+
 class Autoscaler(Protocol):
     """An autoscaler that is set up for a cluster."""
 
@@ -119,6 +149,15 @@ class Autoscaler(Protocol):
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the autoscaler of the cluster to which these nodes were added."""
+
+    def widening(self, cluster: PreparedCluster) -> Iterable[tuple[PoolChange, ...]]:
+        """Return changes of its pools or groups with which it would help more pods: one, or several together."""
+
+    def manages(self, node: Node) -> bool:
+        """Tell whether a node belongs to one of its pools or groups."""
+
+    def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
+        """Return the prices of the cluster's nodes, by name, where they are known."""
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
         """Return all that is done.

@@ -23,11 +23,13 @@ class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     options : command-line flags of the cluster-autoscaler, without their dashes
     prices : for its price expander: ``instanceTypes`` (instance type -> price of a node), and ``cpu``, ``memoryGiB``
         and ``gpu`` (price of one) for other nodes and for pods; None if unknown
+    max_sizes : group -> its most size, in place of what the groups say
     """
 
     node_groups: str | Path | Sequence[Mapping[str, Any]] | None = None
     options: Mapping[str, Any] = {}
     prices: Mapping[str, Any] | None = None
+    max_sizes: Mapping[str, int] = {}
 
 
 class Karpenter(msgspec.Struct, frozen=True, kw_only=True):

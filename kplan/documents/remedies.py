@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.nodes import NodeChanges
 from kplan.documents.remedy import Remedy
 
-Kind = Literal["uncordon", "moves", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"]
-"""What may be done: uncordon nodes, move running pods, add nodes, scale pending workloads down, and change what pods
-say: requests, conditions on node labels, tolerations, rules about other pods, and names that are misspelt."""
+Kind = Literal["uncordon", "moves", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"]
+"""What may be done: uncordon nodes, move running pods, let an autoscaler add more, add nodes by hand, scale pending
+workloads down, and change what pods say: requests, conditions on node labels, tolerations, rules about other pods, and
+names that are misspelt."""
 
 
 class ActionBase(Document, frozen=True, kw_only=True, tag_field="kind"):
@@ -39,6 +43,44 @@ class AddNodes(ActionBase, frozen=True, kw_only=True, tag="add-nodes"):
 
     nodes: Positive
     like: str
+
+
+class LimitChange(Document, frozen=True, kw_only=True):
+    """A limit of a NodePool, and the higher one."""
+
+    resource: str
+    old: str
+    to: str
+
+
+class RaiseLimits(ActionBase, frozen=True, kw_only=True, tag="raise-limits"):
+    """Raise limits of a NodePool, so that Karpenter adds nodes."""
+
+    pool: str
+    limits: tuple[LimitChange, ...]
+
+
+class AdmitValues(ActionBase, frozen=True, kw_only=True, tag="admit-values"):
+    """Let the nodes of a NodePool have further values of a label, such as an instance type or a zone.
+
+    Attributes
+    ----------
+    key : of the requirement in the pool's template
+    operator : In, whose list is to have the values, or NotIn, whose list is not to have them
+    """
+
+    pool: str
+    key: str
+    operator: Literal["In", "NotIn"]
+    values: tuple[str, ...]
+
+
+class EnlargeGroup(ActionBase, frozen=True, kw_only=True, tag="enlarge-group"):
+    """Raise the most size of a node group, so that the cluster-autoscaler adds nodes."""
+
+    group: str
+    old: Count
+    to: Count
 
 
 class Place(Document, frozen=True, kw_only=True):
@@ -94,7 +136,7 @@ class Change(ActionBase, frozen=True, kw_only=True, tag="change"):
     patch: str
 
 
-Action = Uncordon | AddNodes | MovePods | Scale | Change
+Action = Uncordon | AddNodes | RaiseLimits | AdmitValues | EnlargeGroup | MovePods | Scale | Change
 
 
 class RemedySet(Document, frozen=True, kw_only=True):
@@ -104,7 +146,10 @@ class RemedySet(Document, frozen=True, kw_only=True):
     ----------
     runs, of : how many of the pods run at the end
     disturbance : the sum over the actions; the least set is the one with the smallest
-    new_nodes : how many nodes are added
+    new_nodes : how many nodes are added by hand
+    price : of the nodes that are added by hand and by the autoscaler, beyond those that it adds without the actions, in
+        the unit in which prices are given (Karpenter: an hour); negative where they cost less; null if unknown
+    autoscaling : what the autoscaler adds with the actions; absent where none is followed
     left : pods that stay pending, as NAMESPACE/NAME
     is_least : all smaller sets of these kinds of actions were tried, or are too small for certain
     """
@@ -115,6 +160,8 @@ class RemedySet(Document, frozen=True, kw_only=True):
     of: Count
     disturbance: Count
     new_nodes: Count
+    price: float | None = None
+    autoscaling: NodeChanges | UnsetType = UNSET
     left: tuple[str, ...] = ()
     is_least: bool
 
@@ -127,6 +174,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     pods : the pods that are to run
     remedy : the least set of actions that was found; without actions where nothing helps, or nothing is needed
     alternatives : sets of other kinds of actions
+    autoscaling : what the autoscaler adds by itself, without any action; absent where none is followed
     tried : how many sets were carried out, each as a whole
     checked : the whole set was carried out in a simulation, and has this result
     """
@@ -135,5 +183,6 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     pods: tuple[str, ...]
     remedy: RemedySet
     alternatives: tuple[RemedySet, ...]
+    autoscaling: NodeChanges | UnsetType = UNSET
     tried: Count
     checked: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from kplan.autoscaling.seam import NewNode
+from kplan.autoscaling.seam import NewNode, PreparedCluster
 from kplan.cluster.growth import Growth, as_waiting, with_new
 from kplan.rules.group_names import short_group_name
 from kplan.simulation.durations import Durations
@@ -64,16 +64,20 @@ class Growing:
         if state == self._seen:
             return ()
         self._seen = state
-        from kplan.effects.settle import snapshot_of
-
-        snapshot = snapshot_of(simulation, self._snapshot)
-        nodes = simulation.session.cluster.nodes.nodes
-        snapshot = with_new(as_waiting(snapshot, nodes), self._coming)
-        # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
-        now = max(self._now, int(simulation.now * 1_000_000))
-        adds = self.growth.look(snapshot, simulation.session, now)
+        cluster = self.sight(simulation)
+        adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         return adds
+
+    def sight(self, simulation: Simulation) -> PreparedCluster:
+        """Return the cluster as the autoscaler sees it now."""
+        from kplan.effects.settle import snapshot_of
+
+        nodes = simulation.session.cluster.nodes.nodes
+        snapshot = with_new(as_waiting(snapshot_of(simulation, self._snapshot), nodes), self._coming)
+        # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
+        now = max(self._now, int(simulation.now * 1_000_000))
+        return PreparedCluster(snapshot, simulation.session, now)
 
 
 _LOOK = "look of the autoscaler"

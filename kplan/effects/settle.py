@@ -19,6 +19,7 @@ from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.effects.change import add_bounds, begin
+from kplan.effects.provisioning import Growing
 from kplan.errors import UsageError
 from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.rules.volume_claims import claim_name
@@ -114,7 +115,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     simulation.run()
     after = _within_bounds(snapshot_of(simulation, base.snapshot), simulation)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
-    after = _with_reserved(after, simulation)
+    after = _with_new_nodes(_with_reserved(after, simulation), simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return followed(simulation, after, change_of("settle", "", list(moved)))
 
@@ -197,6 +198,14 @@ def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
         for plugin in framework.reserve_plugins:
             if isinstance(plugin, ReservedObjectsPlugin):
                 yield plugin.reserved_objects()
+
+
+def _with_new_nodes(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
+    """Return the snapshot with the nodes that an autoscaler has added, and what came with them."""
+    provisioner = simulation.provisioner
+    if not isinstance(provisioner, Growing):
+        return snapshot
+    return with_objects(snapshot, [obj for new in provisioner.growth.adds for obj in (new.node, *new.objects)])
 
 
 def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:

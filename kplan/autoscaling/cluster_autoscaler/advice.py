@@ -99,11 +99,20 @@ class _Prices:
             return group.price
         return None if self._by_type is None else self._by_type.of_node(node)
 
+    def by_name(self, nodes: Iterable[Node]) -> dict[str, float]:
+        """Return the prices of nodes whose price is known."""
+        prices = {name: self.of(node, self._group_of.get(name)) for node in nodes for name in (node.metadata.name,)}
+        return {name: price for name, price in prices.items() if price is not None}
+
     def of_nodes(self, nodes: Iterable[Node]) -> float | None:
         """Return the price of the nodes whose price is known; None if none is."""
-        prices = [self.of(node, self._group_of.get(node.metadata.name)) for node in nodes]
-        known = [price for price in prices if price is not None]
-        return sum(known) if known else None
+        known = self.by_name(nodes)
+        return sum(known.values()) if known else None
+
+
+def prices_of(nodes: Iterable[Node], setup: Setup) -> dict[str, float]:
+    """Return the prices of nodes whose price is known, by name."""
+    return _Prices(setup).by_name(nodes)
 
 
 class _Adding:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from msgspec.structs import replace
 
-from kplan.autoscaling.cluster_autoscaler.advice import advice_of
+from kplan.api.core import Node
+from kplan.autoscaling.cluster_autoscaler.advice import advice_of, prices_of
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.loop import Loops
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
-from kplan.autoscaling.seam import Advice, NewNode, PreparedCluster
+from kplan.autoscaling.cluster_autoscaler.widening import larger_groups
+from kplan.autoscaling.seam import Advice, NewNode, PoolChange, PreparedCluster
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
 from kplan.snapshot.model import Snapshot
@@ -61,6 +64,24 @@ class ClusterAutoscalerEngine:
             setup = self._setup
             self._remembered = templates_seen(self._first, setup.groups, setup.options, cluster.now)
         return self._looked(cluster, self._remembered, full=False, loops=(0,))
+
+    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
+        """Yield the groups that would help more pods if they could grow further."""
+
+        def ask(groups: Sequence[NodeGroup]) -> Advice:
+            other = type(self)(replace(self._setup, groups=tuple(groups)), self._first, self._remembered)
+            return other.provision(cluster)
+
+        for change in larger_groups(self._setup.groups, cluster.snapshot.nodes, self.provision(cluster), ask):
+            yield (change,)
+
+    def manages(self, node: Node) -> bool:
+        """Tell whether a node belongs to a group."""
+        return any(node.metadata.name in group.nodes for group in self._setup.groups)
+
+    def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
+        """Return the prices of nodes: that of their group, else by their type."""
+        return prices_of(cluster.snapshot.nodes, self._setup)
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the autoscaler of the cluster to which these nodes were added: their groups are larger."""

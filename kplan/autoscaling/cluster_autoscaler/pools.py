@@ -59,6 +59,11 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
     return list(pools.values())
 
 
+def pool_names(node: Node) -> set[str]:
+    """Return the names that labels of a node have for its pool."""
+    return {node.metadata.labels[label] for label, _ in _POOL_LABELS if label in node.metadata.labels}
+
+
 def cloud_of(node: Node) -> str:
     """Return the cloud-provider flag that goes with a node; empty if unknown."""
     scheme = node.spec.provider_id.partition("://")[0]

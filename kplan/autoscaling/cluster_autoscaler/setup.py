@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.autoscaling.cluster_autoscaler.finding import find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
@@ -48,7 +49,8 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
         known = find_groups(snapshot, settings.options)
         warnings = list(known.warnings)
         priorities = priorities_of(snapshot, warnings)
-        return Setup(known.groups, known.options, known.source, prices, priorities, tuple(warnings), known.flags)
+        sized = _with_sizes(known.groups, settings.max_sizes)
+        return Setup(sized, known.options, known.source, prices, priorities, tuple(warnings), known.flags)
     listed, document, source = GroupList(()), None, "a list of node groups"
     if isinstance(settings.node_groups, str | Path):
         listed, document = read_group_file(settings.node_groups)
@@ -63,7 +65,13 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     if problems:
         raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
     priorities = priorities_of(snapshot, warnings)
-    return Setup(tuple(groups), options, source, prices, priorities, tuple(warnings), flags)
+    sized = _with_sizes(groups, settings.max_sizes)
+    return Setup(sized, options, source, prices, priorities, tuple(warnings), flags)
+
+
+def _with_sizes(groups: Iterable[NodeGroup], sizes: Mapping[str, int]) -> tuple[NodeGroup, ...]:
+    """Return groups, some of them with another most size."""
+    return tuple(replace(group, most=sizes.get(group.name, group.most)) for group in groups)
 
 
 def _checked(prices: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from kplan.api.core import Node
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
@@ -18,7 +19,7 @@ from kplan.autoscaling.karpenter.disruption.staying import stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.learned import learned_catalogue
 from kplan.autoscaling.karpenter.machines import new_node
-from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, VERSION
+from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
@@ -26,7 +27,8 @@ from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
 from kplan.autoscaling.karpenter.refusals import Plain
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Texts
-from kplan.autoscaling.seam import Advice, Namer, NewNode, PreparedCluster, Removal
+from kplan.autoscaling.karpenter.widening import Widening
+from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal
 from kplan.autoscaling.settings import Karpenter
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
@@ -77,6 +79,18 @@ class KarpenterAutoscaler:
         prepared = self._prepared(cluster)
         provisioned = provision(prepared)
         return self._provisioned(prepared, provisioned)
+
+    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
+        """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
+        return Widening(self._prepared(cluster), self._entries).changes()
+
+    def manages(self, node: Node) -> bool:
+        """Tell whether a node belongs to a NodePool."""
+        return NODEPOOL in node.metadata.labels
+
+    def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
+        """Return the prices of the nodes that it has made, as the catalogue has them."""
+        return self._prices(self._prepared(cluster))
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
         """Return all that is done; Karpenter does not work in loops of a fixed time."""

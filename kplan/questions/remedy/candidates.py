@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, is_patched, kind_of
-from kplan.actions.carry_out import Goal, Played, movable
+from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen, is_patched, kind_of
+from kplan.actions.carry_out import Goal, Playing, movable
 from kplan.actions.patches import patch_of
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.references import WorkloadRef
+from kplan.autoscaling.seam import WiderRequirement
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import changed_pods
@@ -41,11 +42,13 @@ class Candidates:
 
     Parameters
     ----------
-    played : the end of the actions so far; its session is used, and not to be played on
+    playing : the end of the actions is used, and not to be played on
+    by_hand : nodes are added by hand also where an autoscaler sets their number
     """
 
-    def __init__(self, played: Played, acts: Acts, goal: Goal) -> None:
-        self._played, self._acts, self._goal = played, acts, goal
+    def __init__(self, playing: Playing, acts: Acts, goal: Goal, *, by_hand: bool) -> None:
+        self._playing, self._acts, self._goal, self._by_hand = playing, acts, goal, by_hand
+        self._played = played = playing.play(acts)
         self._simulation = played.simulation
         self.is_complete = True  #: nothing was left out because there is too much
         self._decided: list[tuple[int, CycleResult]] = []
@@ -57,6 +60,8 @@ class Candidates:
             groups += ((act,) for act in self._uncordon())
         if "moves" in kinds:
             groups += self.moves()
+        if "pools" in kinds:
+            groups += self._pools()
         if "nodes" in kinds:
             groups += ((act,) for act in self._nodes())
         if "scale" in kinds:
@@ -103,7 +108,20 @@ class Candidates:
         self.is_complete &= len(names) <= _MOST_CORDONED
         yield from (UncordonNode(name) for name in names[:_MOST_CORDONED])
 
+    def _pools(self) -> Iterator[Acts]:
+        """Yield what lets an autoscaler add more; a list of excluded values is not changed twice."""
+        excluded = {
+            (act.change.pool, act.change.index)
+            for act in self._acts
+            if isinstance(act, Widen) and isinstance(act.change, WiderRequirement) and act.change.operator != "In"
+        }
+        for changes in self._playing.widening(self._played, self._acts):
+            again = [change for change in changes if isinstance(change, WiderRequirement)]
+            if excluded.isdisjoint((change.pool, change.index) for change in again):
+                yield tuple(map(Widen, changes))
+
     def _nodes(self) -> Iterator[Act]:
+        followed = None if self._by_hand else self._played.base.followed
         infos = self._simulation.session.cluster.pods.infos
         nodes = self._played.base.session.cluster.nodes
         waiting = [infos[row].requests for row, _ in self._waiting()]
@@ -115,7 +133,11 @@ class Candidates:
                 for requests in waiting
             )
 
-        shapes = list(filter(is_large_enough, node_shapes(self._played.base.objects)))
+        shapes = [
+            shape
+            for shape in node_shapes(self._played.base.objects)
+            if is_large_enough(shape) and not (followed is not None and followed.manages(shape.like))
+        ]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
         added = {act.like for act in self._acts if isinstance(act, NewNodes)}
         for shape in shapes[:_MOST_SHAPES]:

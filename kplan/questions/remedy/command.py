@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
-from kplan.cli.common import SavingFlags
+from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import with_flags
 from kplan.cli.options import argument, option
 
@@ -35,18 +35,19 @@ def remedy(
         str,
         option(
             "--only KIND,...",
-            "Take only such actions: uncordon, moves, nodes, scale, requests, selectors, tolerations, rules, names; "
-            "changes for the last five.",
+            "Take only such actions: uncordon, moves, pools, nodes, scale, requests, selectors, tolerations, rules, "
+            "names; changes for the last five.",
         ),
     ] = "",
     avoid: Annotated[str, option("--not KIND,...", "Take no such actions.")] = "",
-    flags: SavingFlags,
+    flags: GrowingSavingFlags,
 ) -> None:
     """Find the least that has to be done so that pending pods run.
 
-    Uncordons nodes, moves running pods, adds nodes, scales, and changes what pods ask for. Every set of actions is
-    carried out as a whole in a simulation, within all disruption budgets. Sets of other kinds of actions are shown
-    beside the least one. Exits with 1 if a pod stays pending (--fail-on).
+    Uncordons nodes, moves running pods, lets the autoscaler add more, adds nodes, scales, and changes what pods ask
+    for, beyond what the autoscaler does by itself. Every set of actions is carried out as a whole in a simulation,
+    within all disruption budgets. Sets of other kinds of actions are shown beside the least one. Exits with 1 if a pod
+    stays pending (--fail-on).
     """
     from kplan.questions.remedy.question import Remedy
     from kplan.subjects.names import pods_named

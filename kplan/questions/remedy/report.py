@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.actions import (
-    KINDS,
-    Act,
-    Acts,
-    Fewer,
-    Move,
-    NewNodes,
-    Patch,
-    UncordonNode,
-    disturbance,
-    in_order,
-    kind_of,
-    new_nodes,
-)
-from kplan.actions.carry_out import Goal, Playing, waiting_of
-from kplan.actions.commands import commands
-from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, opening
+from kplan.actions.actions import KINDS, Acts, disturbance, in_order, kind_of, new_nodes
+from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
+from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.choosing import autoscaler_of
 from kplan.autoscaling.settings import Karpenter
 from kplan.cluster.base import Base
+from kplan.cluster.growth import node_changes
 from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.effects.change import begin
 from kplan.framework.session import Session
+from kplan.questions.remedy.described import action_of, grouped
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
@@ -59,40 +48,51 @@ def remedy_report(
     playing = Playing(base, progress)
     simulation = begin(base)
     start = waiting_of(simulation)
-    anyway = playing.play(()).waiting
+    by_itself = playing.play(())
+    anyway = by_itself.waiting
     asleep = _asleep(simulation)
     named = {key for keys in (*start.values(), *anyway.values()) for key in keys} if pods is None else set(pods)
     goal = Goal(start, anyway, named - asleep)
     most = budget(playing)
-    best = Search(playing, goal, kinds, most).run()
+    by_hand = "pools" not in kinds
+    best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
     alternatives = []
     for others in _other_kinds(best.acts, kinds):
         if goal.of and best.acts:
-            other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE).run()
+            other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE, by_hand=by_hand).run()
             if other.acts and other.runs == best.runs and set(other.acts) != set(best.acts):
-                alternatives.append((other, others))
-    alternatives.sort(key=lambda entry: (disturbance(entry[0].acts), new_nodes(entry[0].acts)))
+                alternatives.append(_described(playing, goal, other, others))
+    alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
+    growth = by_itself.growth
     chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
+    if NEW_NODES in chosen and described.autoscaling:
+        counted += [Counted(new.name, "NewNode") for new in described.autoscaling.added]
     context = base.context()
+    warnings = (*context.warnings, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     return d.RemedyReport(
-        **opening(replace(context, warnings=(*context.warnings, *_of_autoscaler(base))), chosen, counted),
+        **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(named)),
         remedy=described,
-        alternatives=tuple(_described(playing, goal, *entry) for entry in alternatives[:MOST_ALTERNATIVES]),
+        alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
+        autoscaling=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
         tried=playing.n_tried,
     )
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
-    """Yield that the nodes which an autoscaler adds by itself are not counted on."""
-    settings = autoscaler_of(base.objects) if base.autoscaler is None else base.autoscaler
+    """Yield that an autoscaler which is not followed may add nodes by itself."""
+    settings = autoscaler_of(base.objects) if base.autoscaler is None else None
     if settings is not None:
         name = "karpenter" if isinstance(settings, Karpenter) else "cluster-autoscaler"
         message = "the nodes that it adds by itself are not counted on; kplan nodes shows for which pods it adds some"
         yield InputWarning("AutoscalerNotFollowed", name, message)
+
+
+def _node_of(played: Played) -> dict[str, str]:
+    return {pod.key: pod.node for pod in played.simulation.pods.values()}
 
 
 def _asleep(simulation: Simulation) -> set[str]:
@@ -109,7 +109,7 @@ def _asleep(simulation: Simulation) -> set[str]:
 def _other_kinds(acts: Acts, kinds: Sequence[d.Kind]) -> Iterator[tuple[d.Kind, ...]]:
     """Yield kinds of actions of which a set is put beside the least one."""
     used = {kind_of(act) for act in acts}
-    groups: list[tuple[d.Kind, ...]] = [("uncordon",), ("moves",), ("nodes",), _PATCHES, ("scale",)]
+    groups: list[tuple[d.Kind, ...]] = [("uncordon",), ("moves",), ("pools",), ("nodes",), _PATCHES, ("scale",)]
     for group in groups:
         allowed = tuple(kind for kind in group if kind in kinds)
         if allowed and not used <= set(allowed):
@@ -120,6 +120,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     """Return a set as a document; it is carried out step by step to tell what each action achieves."""
     acts = in_order(solution.acts)
     before = playing.play(())
+    price = playing.price((), before)
     actions = []
     done: Acts = ()
     for group in grouped(acts):
@@ -128,15 +129,14 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         waited = {key for keys in before.waiting.values() for key in keys}
         waits = {key for keys in after.waiting.values() for key in keys}
         actions.append(
-            _action(
-                playing,
-                group,
-                tuple(sorted(waited - waits)),
-                tuple(key for key in after.disturbed if key not in before.disturbed),
-                after.moved_to,
+            replace(
+                action_of(playing.base, group, done, after.moved_to),
+                achieves=tuple(sorted(waited - waits)),
+                disturbs=tuple(key for key in after.disturbed if key not in before.disturbed),
             )
         )
         before = after
+    after_all = playing.price(acts, before)
     return d.RemedySet(
         kinds=tuple(dict.fromkeys(map(kind_of, acts))) or tuple(kinds),
         actions=tuple(actions),
@@ -144,56 +144,8 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         of=goal.of,
         disturbance=disturbance(acts),
         new_nodes=new_nodes(acts),
+        price=None if after_all is None or price is None else round(after_all - price, 9),
+        autoscaling=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
         left=tuple(goal.left(before)),
         is_least=solution.is_least,
     )
-
-
-def grouped(acts: Acts) -> Iterator[Acts]:
-    """Yield actions in their order, moves from one node that follow each other together."""
-    group: list[Act] = []
-    for act in acts:
-        last = group[-1] if group else None
-        if group and not (isinstance(act, Move) and isinstance(last, Move) and act.node == last.node):
-            yield tuple(group)
-            group = []
-        group.append(act)
-    if group:
-        yield tuple(group)
-
-
-def _action(
-    playing: Playing, group: Acts, achieves: tuple[str, ...], disturbs: tuple[str, ...], moved_to: Mapping[str, str]
-) -> d.Action:
-    act = group[0]
-    match act:
-        case UncordonNode(node=node):
-            return d.Uncordon(node=node, commands=commands(group), achieves=achieves, disturbs=disturbs)
-        case NewNodes(nodes=nodes, like=like):
-            return d.AddNodes(nodes=nodes, like=like, commands=commands(group), achieves=achieves, disturbs=disturbs)
-        case Fewer(workload=workload, old=old, to=to):
-            return d.Scale(
-                workload=workload, old=old, to=to, commands=commands(group), achieves=achieves, disturbs=disturbs
-            )
-        case Patch(target=target, text=text, remedy=remedy):
-            return d.Change(
-                object=target,
-                remedy=remedy,
-                patch=text,
-                commands=commands(group),
-                achieves=achieves,
-                disturbs=disturbs,
-            )
-        case Move(node=node):
-            accepts = not playing.base.objects.node_by_name[node].spec.unschedulable
-            places = tuple(
-                d.Place(pod=move.pod, goes_to=moved_to.get(move.pod, "")) for move in group if isinstance(move, Move)
-            )
-            return d.MovePods(
-                node=node,
-                pods=places,
-                uncordons=accepts,
-                commands=commands(group, uncordons=accepts),
-                achieves=achieves,
-                disturbs=disturbs,
-            )

@@ -13,7 +13,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Acts, NewNodes, disturbance, in_order, new_nodes
+from kplan.actions.actions import Acts, NewNodes, disturbance, extended, new_nodes
 from kplan.actions.carry_out import Goal, Playing
 from kplan.documents.remedies import Kind
 from kplan.questions.remedy.candidates import Candidates
@@ -41,10 +41,11 @@ class Search:
     Parameters
     ----------
     most : how many sets may be tried
+    by_hand : nodes are added by hand also where an autoscaler sets their number
     """
 
-    def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int) -> None:
-        self._playing, self._goal, self._kinds = playing, goal, kinds
+    def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
+        self._playing, self._goal, self._kinds, self._by_hand = playing, goal, kinds, by_hand
         self._end = playing.n_tried + most
         self._known: dict[Acts, int] = {}
 
@@ -72,19 +73,19 @@ class Search:
         for _ in range(_MOST_STEPS):
             if runs >= self._goal.of or not self._may_try:
                 break
-            groups = Candidates(self._playing.play(acts), acts, self._goal).of(self._kinds)
-            best: tuple[float, int, Acts] | None = None
-            for group in groups[:_MOST_PER_STEP] if len(groups) > _MOST_PER_STEP else groups:
-                extended = in_order((*acts, *group))
-                gain = self._runs(extended) - runs
-                rank = (-gain / disturbance(group), disturbance(group), extended)
-                if gain > 0 and (best is None or rank[:2] < best[:2]):
-                    best = rank
+            groups = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand).of(self._kinds)
+            best: tuple[tuple[float, ...], Acts] | None = None
+            for group in groups[:_MOST_PER_STEP]:
+                more = extended(acts, group)
+                gain = self._runs(more) - runs
+                if gain > 0:
+                    rank = (-gain / disturbance(group), *self._rank(more))
+                    best = (rank, more) if best is None or rank < best[0] else best
                 if not self._may_try:
                     break
             if best is None:
                 break
-            acts = self._enough_nodes(best[2], acts)
+            acts = self._enough_nodes(best[1], acts)
             runs = self._runs(acts)
         return acts
 
@@ -122,34 +123,51 @@ class Search:
         return acts
 
     def _smaller(self, acts: Acts, runs: int) -> Solution:
-        """Try smaller sets in the order of what they disturb, then of new nodes; return the first that does as much."""
-        bound = (disturbance(acts), new_nodes(acts)) if acts else (self._least, 0)
+        """Try sets in the order of what they disturb, then of the price; return the first that does as much.
+
+        What an autoscaler adds is known only afterwards: then all that disturb as little as the first are compared.
+        """
+        bound = self._rank(acts) if acts else (self._least, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
-        heap: list[tuple[int, int, int, Acts]] = [(0, 0, 0, ())]
+        heap: list[tuple[int, float, int, int, Acts]] = [(0, 0.0, 0, 0, ())]
         pushed: set[Acts] = {()}
         is_complete = True
         while heap:
-            cost, _, _, tried = heapq.heappop(heap)
-            if not self._may_try:
-                is_complete = cost >= bound[0]
+            cost, *_, tried = heapq.heappop(heap)
+            if cost > bound[0]:
                 break
-            if self._runs(tried) >= goal and tried:
-                return Solution(tried, self._runs(tried), is_least=is_complete)
-            if cost + self._cheapest > bound[0]:
+            if not self._may_try:
+                is_complete = cost >= bound[0] and not self._follows
+                break
+            if tried and self._runs(tried) >= goal:
+                acts, bound = min((acts, bound), (tried, self._rank(tried)), key=lambda known: (not known[0], known[1]))
+                if not self._follows:
+                    break
                 continue
-            played = self._playing.play(tried)
-            if played.refused:
+            if cost + self._cheapest > bound[0] or self._playing.play(tried).refused:
                 continue
-            candidates = Candidates(played, tried, self._goal)
+            candidates = Candidates(self._playing, tried, self._goal, by_hand=self._by_hand)
             for group in candidates.of(self._kinds):
-                extended = in_order((*tried, *group))
-                key = (disturbance(extended), new_nodes(extended))
-                if extended in pushed or key >= bound:
+                more = extended(tried, group)
+                key = (disturbance(more), self._playing.price(more) or 0.0, new_nodes(more))
+                if more in pushed or (key[0] > bound[0] if self._follows else key >= bound):
                     continue
-                pushed.add(extended)
-                heapq.heappush(heap, (*key, len(pushed), extended))
+                pushed.add(more)
+                heapq.heappush(heap, (*key, len(pushed), more))
             is_complete &= candidates.is_complete
-        return Solution(acts, runs, is_least=is_complete)
+        return Solution(acts, self._runs(acts), is_least=is_complete)
+
+    def _rank(self, acts: Acts) -> tuple[int, float, int]:
+        """Return what a set disturbs, the price of all nodes that are added, and their number."""
+        played = self._playing.play(acts) if self._follows else None
+        growth = None if played is None else played.growth
+        n_nodes = new_nodes(acts) + (0 if growth is None else len(growth.adds))
+        return disturbance(acts), self._playing.price(acts, played) or 0.0, n_nodes
+
+    @property
+    def _follows(self) -> bool:
+        """Whether an autoscaler is followed."""
+        return self._playing.base.autoscaler is not None
 
     @property
     def _cheapest(self) -> int:

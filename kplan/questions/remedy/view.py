@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from msgspec import UnsetType
 
 from kplan.documents import remedies as d
+from kplan.documents.nodes import AddedNode, NodeChanges
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
 from kplan.report.details import listing
+from kplan.report.new_nodes import followed_line, new_node_text, price_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
 from kplan.report.words import count
+from kplan.rules.group_names import short_group_name
 
 _MOST_NAMED = 5
+_HOURS = 730
+"""Of a month, as clouds count."""
 
 
 def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
-    yield from _actions(document.remedy)
+    by_itself = document.autoscaling
+    if by_itself and by_itself.added:
+        yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
+    yield from _actions(document.remedy, document)
     if document.verdict.failed:
         left = document.verdict.counted
         if left:
             names = listing([event.object for event in left], most=_MOST_NAMED)
             yield line(f"Stays pending: {names}.")
+        yield from _unhelped(document, options)
     if document.remedy.actions:
         yield line(Span(_certainty(document), "dim"))
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}",))
-        yield from _actions(alternative)
+        yield from _actions(alternative, document)
+    if by_itself:
+        yield followed_line(by_itself.autoscaler)
+
+
+def _unhelped(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield why the autoscaler has no node for the pods that stay pending."""
+    changes = document.remedy.autoscaling
+    if changes:
+        yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=options.top is None or options.is_wide)
 
 
 def _answer(document: d.RemedyReport) -> Cell:
@@ -42,7 +62,9 @@ def _sentence(document: d.RemedyReport) -> str:
         return "No action helps pods that have scheduling gates or another scheduler"
     runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {'runs' if remedy.runs == 1 else 'run'}"
     if not remedy.actions:
-        nothing = "nothing needs to be done" if remedy.runs == remedy.of else "nothing was found that helps"
+        by_itself = document.autoscaling and document.autoscaling.added
+        enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
+        nothing = enough if remedy.runs == remedy.of else "nothing was found that helps"
         return f"{runs}: {nothing}" if remedy.runs else nothing.capitalize()
     return f"{runs} after {count(len(remedy.actions), 'action')}: {_summary(remedy)}"
 
@@ -58,10 +80,40 @@ def _certainty(document: d.RemedyReport) -> str:
     return f"{tried} of actions tried, each as a whole; there may be one that disturbs less."
 
 
-def _actions(remedy: d.RemedySet) -> Iterator[Block]:
+def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     for number, action in enumerate(remedy.actions, 1):
         yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
         yield Preformatted("", "\n".join(action.commands), indent=2)
+    if remedy.actions and remedy.autoscaling:
+        yield from _followed(remedy, remedy.autoscaling, document.autoscaling)
+    elif remedy.price:
+        yield line(_price(remedy.price, ""))
+
+
+def _followed(remedy: d.RemedySet, changes: NodeChanges, by_itself: NodeChanges | UnsetType) -> Iterator[Block]:
+    """Yield what the autoscaler adds with the actions, where that is not the same without them, and the price."""
+    alone = [(new.instance_type, new.zone, new.pool, new.group) for new in by_itself.added] if by_itself else []
+    if [(new.instance_type, new.zone, new.pool, new.group) for new in changes.added] != alone:
+        added = _new_nodes(changes.added) if changes.added else "no node"
+        yield line(f"{changes.autoscaler.name} then adds {added}{' in all' if alone else ''}.")
+    if remedy.price:
+        yield line(_price(remedy.price, changes.autoscaler.name))
+
+
+def _new_nodes(nodes: Sequence[AddedNode]) -> str:
+    kinds: dict[str, int] = {}
+    for node in nodes:
+        kinds[new_node_text(node)] = kinds.get(new_node_text(node), 0) + 1
+    return listing([f"{count(number, 'node')} ({text})" for text, number in kinds.items()], most=_MOST_NAMED)
+
+
+def _price(price: float, autoscaler: str) -> str:
+    """Return what a set costs; only Karpenter's prices are known to be for an hour."""
+    verb, amount = ("Costs", price) if price > 0 else ("Saves", -price)
+    more = " more" if price > 0 else ""
+    if autoscaler == "karpenter":
+        return f"{verb} {price_text(amount)}{more} an hour ({amount * _HOURS:.2f} a month)."
+    return f"{verb} {price_text(amount)}{more}, in the unit of the prices given."
 
 
 def _effects(action: d.Action) -> str:
@@ -82,13 +134,21 @@ def _is_moved(action: d.Action, pod: str) -> bool:
     return isinstance(action, d.MovePods) and any(place.pod == pod for place in action.pods)
 
 
-def action_text(action: d.Action) -> str:
+def action_text(action: d.Action) -> str:  # noqa: PLR0911 - one case a kind, in one place
     """Return an action in words."""
     match action:
         case d.Uncordon(node=node):
             return f"uncordon {node}"
         case d.AddNodes(nodes=nodes, like=like):
             return f"add {count(nodes, 'node')} like {like}"
+        case d.RaiseLimits(pool=pool, limits=limits):
+            raised = " and ".join(f"{limit.resource} from {limit.old} to {limit.to}" for limit in limits)
+            return f"raise the limit of NodePool {pool}: {raised}"
+        case d.AdmitValues(pool=pool, key=key, values=values, operator=operator):
+            verb = "admit" if operator == "In" else "no longer exclude"
+            return f"{verb} {listing(values, most=_MOST_NAMED)} for {key} in NodePool {pool}"
+        case d.EnlargeGroup(group=group, old=old, to=to):
+            return f"raise the most size of node group {short_group_name(group)} from {old} to {to}"
         case d.MovePods(node=node, pods=pods):
             moved = listing([f"{place.pod} to {place.goes_to}" for place in pods], most=_MOST_NAMED)
             return f"move {moved} (away from {node})"

@@ -207,6 +207,24 @@ def test_pods_are_moved_in_a_chain_where_one_needs_the_room_of_the_other() -> No
     assert report.remedy.is_least
 
 
+def test_a_node_that_is_uncordoned_is_cordoned_again_while_its_pods_are_moved() -> None:
+    objects = [
+        node("a", "4", cordoned=True),
+        node("b", "1"),
+        deployment("small", "1", ("a",)),
+        deployment("big", "4", ("",)),
+    ]
+    report = remedy(*objects, only=("moves", "uncordon"))
+
+    assert report.remedy.runs == 1
+    assert [command for action in report.remedy.actions for command in action.commands] == [
+        "kubectl uncordon a",
+        "kubectl cordon a",
+        "kubectl delete pod small-abc-0 -n default --wait",
+        "kubectl uncordon a",
+    ]
+
+
 def test_as_many_nodes_are_added_as_are_needed() -> None:
     report = remedy(node("a"), deployment("web", "3", ("a", *[""] * 5)), only=("nodes",))
 

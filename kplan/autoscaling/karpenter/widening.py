@@ -1,0 +1,156 @@
+"""Changes of node pools with which Karpenter would help more pods: higher limits, and requirements that admit more.
+
+A pool is tried without its limits, or without one of its requirements; what Karpenter would make then says how high the
+limits have to be, and which further values of a label are needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kplan.api.core import Node
+from kplan.api.karpenter import NodePool
+from kplan.autoscaling.karpenter.amounts import Amounts, add, amounts_of, text_of, total_of
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
+from kplan.autoscaling.karpenter.machines import new_node
+from kplan.autoscaling.karpenter.names import NODES
+from kplan.autoscaling.karpenter.planned import Planned
+from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
+from kplan.autoscaling.seam import HigherLimits, PoolChange, WiderRequirement
+
+MOST_TRIED = 40
+"""So many pools without their limits, or without one of their requirements, are tried."""
+
+_LISTS = ("In", "NotIn")
+
+
+class Widening:
+    """Looks for changes of the pools of a cluster.
+
+    Parameters
+    ----------
+    prepared : the cluster; is not changed
+    entries : the catalogue
+    """
+
+    def __init__(self, prepared: Prepared, entries: Sequence[InstanceTypeEntry]) -> None:
+        self._prepared, self._entries = prepared, entries
+        self._left = MOST_TRIED
+        self._n_waiting = _n_waiting(provision(prepared))
+
+    def changes(self) -> Iterator[tuple[PoolChange, ...]]:
+        """Yield changes that help more pods: one by itself, or several of a pool that help only together."""
+        if not self._n_waiting:
+            return
+        for pool in self._prepared.usable_pools:
+            lists = [
+                index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
+            ]
+            alone: list[PoolChange] = [*self._limits(pool), *self._one_by_one(pool, lists)]
+            if alone:
+                for change in alone:
+                    yield (change,)
+                continue
+            planned = self._tried(_without(replace(pool, spec=replace(pool.spec, limits={})), lists))
+            admitted = [change for index in lists for change in _admitted(pool, index, self._made(planned))]
+            limits = next(self._limits_for(pool, planned, at_most=True), None)
+            if planned:
+                yield (*admitted, *(() if limits is None else (limits,)))
+
+    def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[WiderRequirement]:
+        for index in lists:
+            yield from _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
+
+    def _tried(self, pool: NodePool) -> list[Planned]:
+        """Return the nodes of a changed pool with which more pods are helped; none where no more are."""
+        if not self._left:
+            return []
+        self._left -= 1
+        snapshot = self._prepared.snapshot
+        pools = tuple(pool if other.metadata.name == pool.metadata.name else other for other in snapshot.node_pools)
+        other = dataclasses.replace(snapshot, node_pools=pools)
+        provisioned = provision(Prepared(other, self._entries, self._prepared.options, self._prepared.now))
+        if _n_waiting(provisioned) >= self._n_waiting:
+            return []
+        return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]
+
+    def _limits(self, pool: NodePool) -> Iterator[HigherLimits]:
+        """Yield limits that have room for new nodes: as the provider makes them, and at the most."""
+        if pool.spec.limits:
+            planned = self._tried(replace(pool, spec=replace(pool.spec, limits={})))
+            yield from self._limits_for(pool, planned, at_most=False)
+            yield from self._limits_for(pool, planned, at_most=True)
+
+    def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[HigherLimits]:
+        """Yield the limits that planned nodes need, where they are above those of the pool.
+
+        Parameters
+        ----------
+        at_most : count every node as the largest that it may become, as Karpenter does until it is made
+        """
+        capacity = _most_capacity if at_most else self._capacity
+        needed = total_of((self._prepared.state.used_by(pool.metadata.name), *map(capacity, planned)))
+        limits = amounts_of(pool.spec.limits)
+        higher = tuple(
+            (name, str(pool.spec.limits[name]), text_of(name, needed[name]))
+            for name in limits
+            if planned and needed.get(name, 0) > limits[name]
+        )
+        if higher:
+            yield HigherLimits(pool.metadata.name, higher)
+
+    def _made(self, planned: Iterable[Planned]) -> list[Node]:
+        """Return the nodes that become of planned ones."""
+        now = self._prepared.now
+        return [new_node(node, node.template.name, (), has_prices=False, now=now).node for node in planned]
+
+    def _capacity(self, planned: Planned) -> Amounts:
+        """Return the capacity of the machine that becomes of a planned node."""
+        (node,) = self._made([planned])
+        return _as_one(amounts_of(node.status.capacity))
+
+
+def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
+    """Return a pool without some of its requirements."""
+    template = pool.spec.template
+    left = tuple(wanted for index, wanted in enumerate(template.spec.requirements) if index not in indexes)
+    changed = replace(template, spec=replace(template.spec, requirements=left))
+    return replace(pool, spec=replace(pool.spec, template=changed))
+
+
+def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[WiderRequirement]:
+    """Yield the values of a requirement's label that nodes have, as far as it does not admit them."""
+    wanted = pool.spec.template.spec.requirements[index]
+    labels = {node.metadata.labels.get(wanted.key, "") for node in nodes} - {""}
+    if wanted.operator == "In":
+        values = tuple(sorted(labels.difference(wanted.values)))
+        if values:
+            yield WiderRequirement(pool.metadata.name, index, wanted.key, "In", values)
+    else:
+        at = tuple(number for number, value in enumerate(wanted.values) if value in labels)
+        if at and len(at) < len(wanted.values):  # an empty list is refused
+            values = tuple(wanted.values[number] for number in at)
+            yield WiderRequirement(pool.metadata.name, index, wanted.key, "NotIn", values, at)
+
+
+def _n_waiting(provisioned: Provisioned) -> int:
+    return len(provisioned.errors) + len(provisioned.waiting)
+
+
+def _most_capacity(planned: Planned) -> Amounts:
+    """Return the most that a planned node counts until it is made."""
+    highest: Amounts = {}
+    for index in planned.types:
+        for name, amount in planned.template.columns.capacity[index].items():
+            highest[name] = max(highest.get(name, 0), amount)
+    return _as_one(highest)
+
+
+def _as_one(capacity: Amounts) -> Amounts:
+    counted = {name: amount for name, amount in capacity.items() if name != NODES}
+    add(counted, {NODES: 10**9})
+    return counted

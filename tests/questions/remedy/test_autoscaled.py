@@ -1,0 +1,190 @@
+"""Remedies on top of what an autoscaler does by itself, replayed command by command on a copy of the cluster."""
+
+import shlex
+from typing import Any
+
+import msgspec
+
+import kplan
+from kplan.actions.actions import allowed_kinds
+from kplan.documents import remedies as d
+from kplan.effects.settle import settled
+from kplan.effects.what_if import changed
+from kplan.questions.remedy.report import remedy_report
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from kplan.whatif.edits import With
+from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool
+from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
+from tests.questions.remedy.test_report import deployment, node
+from tests.schemas import assert_keeps_to_its_schema
+from tests.whatif.test_node_pools import NOW
+
+Object = dict[str, Any]
+
+
+def with_karpenter(*objects: Object | list[Object]) -> kplan.Planner:
+    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
+    karpenter = kplan.Karpenter(instance_types=TYPES)
+    return kplan.Planner(kplan.load_snapshot(listed), autoscaler=karpenter, now=NOW)
+
+
+def with_groups(groups: list[Object], *objects: Object | list[Object]) -> kplan.Planner:
+    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
+    autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
+    return kplan.Planner(kplan.load_snapshot(listed), autoscaler=autoscaler, now=NOW)
+
+
+def remedy(planner: kplan.Planner, *only: str) -> d.RemedyReport:
+    report = remedy_report(planner, kinds=allowed_kinds(only, ()))
+    assert waiting_after(planner, report.remedy) == report.remedy.of - report.remedy.runs
+    assert_keeps_to_its_schema(report.to_dict())
+    return report
+
+
+def waiting_after(planner: kplan.Planner, remedy: d.RemedySet) -> int:
+    """Carry out the printed commands on a copy of the cluster; return how many pods wait when all is at rest."""
+    for command in [command for action in remedy.actions for command in action.commands]:
+        match shlex.split(command):
+            case ["kubectl", "patch", "nodepool", name, "--type", kind, "-p", patch]:
+                (pool,) = (pool for pool in planner.snapshot.node_pools if pool.metadata.name == name)
+                obj = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", **msgspec.to_builtins(pool)}
+                change = msgspec.json.decode(patch)
+                changed_pool = merged(obj, change) if kind == "merge" else patched(obj, change)
+                planner = changed(planner, [With.of(changed_pool)])
+            case ["#", "set", "the", "most", "size", "of", "node", "group", name, "to", size, "(now", _]:
+                groups = [dict(group) for group in planner.autoscaler.node_groups]
+                (group,) = (group for group in groups if group["name"] == name)
+                group["maxSize"] = int(size)
+                autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
+                planner = kplan.Planner(planner.snapshot, autoscaler=autoscaler, now=NOW)
+            case words:
+                raise AssertionError(words)
+    return sum(not pod.spec.node_name for pod in settled(planner, retries=True).snapshot.pods)
+
+
+def merged(obj: Any, change: Any) -> Any:
+    """Return an object after a merge patch, RFC 7386."""
+    if not isinstance(change, dict):
+        return change
+    held = dict(obj) if isinstance(obj, dict) else {}
+    for key, value in change.items():
+        held[key] = merged(held.get(key), value)
+    return {key: value for key, value in held.items() if value is not None}
+
+
+def patched(obj: Any, steps: list[Object]) -> Any:
+    """Return an object after a JSON patch, RFC 6902."""
+    held = msgspec.json.decode(msgspec.json.encode(obj))
+    for step in steps:
+        *parents, last = step["path"].removeprefix("/").split("/")
+        target = held
+        for part in parents:
+            target = target[int(part)] if isinstance(target, list) else target[part]
+        match step["op"]:
+            case "test":
+                assert (target[int(last)] if isinstance(target, list) else target[last]) == step["value"]
+            case "add":
+                assert last == "-"
+                target.append(step["value"])
+            case "remove":
+                del target[int(last)]
+    return held
+
+
+def limited(**limits: str) -> Object:
+    pool = node_pool()
+    pool["spec"]["limits"] = limits
+    return pool
+
+
+def requiring(key: str, *values: str, operator: str = "In") -> Object:
+    pool = node_pool()
+    wanted = {"key": key, "operator": operator, "values": list(values)}
+    pool["spec"]["template"]["spec"]["requirements"] = [wanted]
+    return pool
+
+
+def test_nothing_is_to_be_done_where_the_autoscaler_does_all() -> None:
+    report = remedy(with_karpenter(node_pool(), waiting_pod("one", "1500m")))
+
+    assert (report.remedy.actions, report.remedy.runs, report.remedy.of) == ((), 1, 1)
+    assert [new.instance_type for new in report.autoscaling.added] == ["m.large"]
+    assert report.verdict.exit_code == 0
+    assert "the autoscaler does all by itself" in render(report, "table", ReportOptions())
+
+
+def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
+    planner = with_karpenter(limited(cpu="5"), machine("n1"), waiting_pod("big", "7"), waiting_pod("old", "3", "n1"))
+    report = remedy(planner)
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.RaiseLimits)
+    assert [(limit.resource, limit.old, limit.to) for limit in action.limits] == [("cpu", "5", "12")]
+    assert report.remedy.price == 0.16
+    assert [new.instance_type for new in report.remedy.autoscaling.added] == ["m.2xlarge"]
+    assert "Costs 0.16 more an hour (116.80 a month)." in render(report, "table", ReportOptions())
+
+
+def test_a_zone_is_admitted_for_a_pod_that_is_bound_to_it() -> None:
+    bound = waiting_pod("bound", "1", nodeSelector={"topology.kubernetes.io/zone": "b"})
+    report = remedy(with_karpenter(requiring("topology.kubernetes.io/zone", "a"), bound))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.AdmitValues)
+    assert (action.key, action.values) == ("topology.kubernetes.io/zone", ("b",))
+
+
+def test_the_cheapest_instance_type_is_admitted() -> None:
+    pool = requiring("node.kubernetes.io/instance-type", "m.large")
+    report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.AdmitValues)
+    assert action.values == ("m.xlarge",)
+    assert report.remedy.is_least
+
+
+def test_an_instance_type_is_no_longer_excluded() -> None:
+    pool = requiring("node.kubernetes.io/instance-type", "m.xlarge", "m.2xlarge", "other", operator="NotIn")
+    report = remedy(with_karpenter(pool, waiting_pod("big", "3")))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.AdmitValues)
+    assert (action.operator, action.values) == ("NotIn", ("m.xlarge",))
+
+
+def test_two_pods_with_different_causes_get_an_action_each() -> None:
+    pool = requiring("topology.kubernetes.io/zone", "a")
+    pool["spec"]["limits"] = {"cpu": "2"}
+    bound = waiting_pod("bound", "1500m", nodeSelector={"topology.kubernetes.io/zone": "b"})
+    report = remedy(with_karpenter(pool, bound, waiting_pod("first", "1500m")), "pools")
+
+    assert {type(action) for action in report.remedy.actions} == {d.AdmitValues, d.RaiseLimits}
+    assert report.remedy.runs == report.remedy.of == 2
+
+
+def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> None:
+    groups: list[Object] = [
+        {"name": "large", "maxSize": 1, "nodes": ["large-1"], "price": 3},
+        {"name": "small", "maxSize": 1, "nodes": ["small-1"], "price": 1},
+    ]
+    full = [deployment("large", "8", ("large-1",)), deployment("small", "4", ("small-1",))]
+    planner = with_groups(groups, node("large-1", "8"), node("small-1", "4"), *full, deployment("web", "3", ("", "")))
+    report = remedy(planner)
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.EnlargeGroup)
+    assert (action.group, action.old, action.to) == ("small", 1, 3)
+    assert report.remedy.price == 2
+    assert not any(isinstance(act, d.AddNodes) for other in report.alternatives for act in other.actions)
+
+
+def test_nodes_are_added_by_hand_where_nobody_asks_for_the_autoscaler() -> None:
+    groups: list[Object] = [{"name": "small", "maxSize": 1, "nodes": ["small-1"], "price": 1}]
+    planner = with_groups(groups, node("small-1", "4"), deployment("web", "3", ("small-1", "")))
+    report = remedy_report(planner, kinds=allowed_kinds(("nodes",), ()))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.AddNodes)
+    assert report.remedy.price == 1
