@@ -20,8 +20,11 @@ NodesOf = Mapping[int, NodesShown]
 """Index of a placement -> the nodes that its explanation covers; a placement without an entry has only an outline."""
 
 
-def summary(placements: Sequence[Placement]) -> Summary:
-    """Count the last outcome of each pod, and each victim once, whichever pods would evict it."""
+def summary(placements: Sequence[Placement], groups: Sequence[GroupPlan] = ()) -> Summary:
+    """Count the last outcome of each pod, and each victim once, whichever pods or groups would evict it.
+
+    Of what a group evicts as a whole, a budget is broken once for each unit, as upstream counts.
+    """
     last = {placement.pod.key: placement for placement in placements}
     outcomes = [placement.outcome for placement in last.values()]
     victims = {(victim.key, victim.pdb_violation) for placement in placements for victim in placement.victims}
@@ -31,8 +34,8 @@ def summary(placements: Sequence[Placement]) -> Summary:
         unschedulable=outcomes.count(Outcome.UNSCHEDULABLE),
         gated=outcomes.count(Outcome.GATED),
         errors=outcomes.count(Outcome.ERROR),
-        victims=len({key for key, _ in victims}),
-        pdb_violations=sum(violates for _, violates in victims),
+        victims=len({*(key for key, _ in victims), *(pod for group in groups for pod in group.evicted)}),
+        pdb_violations=sum(violates for _, violates in victims) + sum(group.pdb_violations for group in groups),
     )
 
 
@@ -66,12 +69,13 @@ def placement_report(
         DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
         new_nodes=() if nodes is None else [node.name for node in nodes.added],
         groups=groups_of_members(groups),
+        group_plans=groups,
     )
     return PlacementReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         verdict=abridged(verdict, placements, more or {}, max_listed),
-        summary=with_more(summary(placements), placements, more or {}),
+        summary=with_more(summary(placements, groups), placements, more or {}),
         warnings=warnings,
         placements=placement_documents(placements[:max_listed], nodes_of),
         max_listed=UNSET if max_listed is None else max_listed,

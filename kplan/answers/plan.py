@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from msgspec import UnsetType
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ class Plan(Answer):
     more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
     adds : the nodes that an autoscaler adds for them
     nodes : the document about these; None where no autoscaler is followed
+    make_groups : called when somebody reads `groups`
     """
 
     placements: tuple[Placement, ...]
@@ -44,7 +46,7 @@ class Plan(Answer):
     more: Mapping[str, int] = field(default_factory=dict)
     adds: Sequence[NewNode] = field(default=(), repr=False)
     nodes: NodeChanges | None = field(default=None, repr=False)
-    groups: tuple[GroupPlan, ...] = field(default=(), repr=False)  #: what becomes of the groups of the pods
+    make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
     #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
     fewest_nodes: int = field(default=0, repr=False)
     #: tells what differs between draws of the same decisions; None if nobody asks
@@ -56,6 +58,11 @@ class Plan(Answer):
         rows = {self.session.find(placement.pod.key) for placement in self.placements}
         infos = self.session.cluster.pods.infos
         return is_roomy(self.fewest_nodes, [infos[row] for row in rows if row is not None])
+
+    @cached_property
+    def groups(self) -> tuple[GroupPlan, ...]:
+        """What becomes of the groups of the pods, and what would help those that wait."""
+        return self.make_groups()
 
     def report(
         self,

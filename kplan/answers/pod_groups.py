@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
-from kplan.answers.placement import Placement
+from kplan.answers.placement import NodesShown, Placement, last_placement, placement_of
 from kplan.api.references import object_name
+from kplan.diagnosis.diagnosis import diagnose
+from kplan.diagnosis.explanation import Explanation, explain
+from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import Outcome
 from kplan.documents.pod_groups import EvictedGroup, GroupPlan, GroupState, TopologyDomain
+from kplan.documents.remedy import Remedy
 from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.framework.status import StatusCode
+
+_REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
+"""How a group may end for which remedies are searched."""
+
+_FEWEST_GROUPS = 4
+MOST_TRIED = 16_000
+"""How many decisions about members may be made to find remedies, for all groups of an answer."""
+
+
+def share_of(n_groups: int) -> int:
+    """Return how many decisions the search for remedies of one group may make."""
+    return MOST_TRIED // max(n_groups, _FEWEST_GROUPS)
 
 
 def group_plan(
@@ -28,6 +45,9 @@ def group_plan(
     messages: Mapping[int, str],
     is_gated: bool,
     victims: Iterable[int],
+    violating: Collection[int],
+    n_violating: int,
+    most_tried: int = 0,
 ) -> GroupPlan:
     """Return what becomes of a group.
 
@@ -38,6 +58,8 @@ def group_plan(
     messages : kube-scheduler's messages about pending pods
     is_gated : all pending members are kept out of the queue
     victims : the pods that leave for it
+    violating, n_violating : those that it evicts as a whole against a budget, and how many units they are
+    most_tried : how many decisions about its members may be made to find remedies
     """
     group, min_count = session.pod_groups.groups.get(key), session.pod_groups.min_count(key)
     infos = session.cluster.pods.infos
@@ -47,6 +69,7 @@ def group_plan(
     topology = None if last is None else last.topology
     victims = tuple(victims)
     evicted_groups = Counter(other for row in victims if (other := group_of(infos[row])) is not None)
+    state = _state(last, is_whole=not pending, is_gated=is_gated)
     return GroupPlan(
         namespace=key[0],
         name=key[1],
@@ -55,15 +78,54 @@ def group_plan(
         members=tuple(sorted(infos[pod].key for pod in members)),
         placed=len(members) - len(pending),
         fit=len(members) - len(pending) + len(fitting),
-        state=_state(last, is_whole=not pending, is_gated=is_gated),
+        state=state,
         topology=UNSET if topology is None else TopologyDomain(key=topology[0], value=topology[1]),
         evicted=tuple(infos[row].key for row in victims),
         evicted_groups=tuple(
             EvictedGroup(namespace=namespace, name=name, pods=n) for (namespace, name), n in evicted_groups.items()
         ),
+        violating=tuple(infos[row].key for row in victims if row in violating),
+        pdb_violations=n_violating,
         message="" if last is None else last.status.message,
         because="" if first is None else messages.get(first, ""),
+        remedies=_remedies(session, key, pending, most_tried) if state in _REMEDIED else (),
     )
+
+
+def _remedies(session: Session, key: Key, pending: Sequence[int], most: int) -> tuple[Remedy, ...]:
+    if not most:
+        return ()
+    # Most questions have no groups that wait, so the modules for it are loaded only here.
+    from kplan.diagnosis.group_remedies import group_remedies
+
+    return group_remedies(session, key, pending, most)
+
+
+def member_placement(session: Session, pod: int, key: Key, pending: Sequence[int], replicas: Replicas) -> Placement:
+    """Return the placement of a pod that waits, in its group's cycle, after which its session never changes.
+
+    Parameters
+    ----------
+    pending : the members of the group without a node
+    replicas : pods like it that wait with it
+    """
+    from kplan.diagnosis.group_trials import GroupTrials
+
+    decisions = GroupTrials(session, key, pending).decisions()
+    live = next(((forked, result) for forked, result in decisions if result.pod == pod), None)
+    if live is not None:
+        # The decision is live as long as somebody holds the iterator.
+        return _live_placement(*live, replicas, decisions)
+    return last_placement(session, schedule_pod(session, pod), replicas=replicas)
+
+
+def _live_placement(session: Session, result: CycleResult, replicas: Replicas, decisions: object) -> Placement:
+    """Return the placement of a live decision, which holds what keeps it so."""
+
+    def explain_nodes(nodes: NodesShown, _live: object = decisions) -> Explanation:
+        return explain(result, session.cluster.nodes.names, nodes)
+
+    return placement_of(session, result, explain_nodes, {}, lambda: diagnose(session, result, replicas=replicas))
 
 
 def groups_of_members(groups: Iterable[GroupPlan]) -> dict[str, str]:
@@ -98,6 +160,9 @@ def plans_in_order(
                 and not tried.fitting
                 and tried.misfit is None,
                 victims=tried.victims,
+                violating=tried.violating,
+                n_violating=tried.n_violating,
+                most_tried=share_of(len(tries)),
             )
         )
     return tuple(plans)

@@ -8,8 +8,10 @@ from typing import Final, TypedDict
 import msgspec
 
 from kplan.answers.placement import Placement
+from kplan.api.references import object_name
 from kplan.documents.base import Condition, Context, Counted, InputWarning, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import Outcome
+from kplan.documents.pod_groups import GroupPlan
 from kplan.errors import UsageError
 
 UNSCHEDULABLE: Final = "unschedulable"
@@ -87,7 +89,7 @@ def judge(
     accepts_preemption: bool = False,
     pending_before: Container[str] = (),
     groups: Mapping[str, str] = NO_GROUPS,
-    preempting: Container[str] = (),
+    group_plans: Sequence[GroupPlan] = (),
     new_nodes: Iterable[str] = (),
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
@@ -97,10 +99,11 @@ def judge(
     accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
     pending_before : pods that were pending before, NAMESPACE/NAME, and what comes in their place
     groups : NAMESPACE/NAME of pending pods -> the group that counts once for all of them
-    preempting : NAMESPACE/NAME of pods whose group evicts others as a whole
+    group_plans : what becomes of groups
     new_nodes : the nodes that an autoscaler adds
     """
-    admitted = preempting if accepts_preemption else ()
+    waiting = (group for group in group_plans if group.state == "Preempts")
+    admitted = {pod for group in waiting for pod in group.members} if accepts_preemption else set()
     outcomes = (
         event
         for event in _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
@@ -118,8 +121,22 @@ def judge(
             for victim in placement.victims
             if victim.pdb_violation
         ]
+    happened += [
+        event
+        for group in group_plans
+        for event in _of_group(group)
+        if event.condition != PREEMPTION or accepts_preemption or UNSCHEDULABLE not in fail_on
+    ]
     happened += [Happened(NEW_NODES, Counted(name, "NewNode")) for name in new_nodes]
     return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
+
+
+def _of_group(group: GroupPlan) -> Iterator[Happened]:
+    """Yield what a group does that evicts others as a whole."""
+    name = object_name("PodGroup", group.namespace, group.name)
+    if group.state == "Preempts":
+        yield Happened(PREEMPTION, Counted(name, "Preemption"))
+    yield from (Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=pod)) for pod in group.violating)
 
 
 class Opening(TypedDict):

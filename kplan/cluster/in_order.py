@@ -40,6 +40,6 @@ def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bo
     plan = decide(base, question, begin)
     return dataclasses.replace(
         plan,
-        groups=plans_in_order(plan.session, runs[0], plan.placements),
+        make_groups=partial(plans_in_order, plan.session, runs[0], plan.placements),
         make_context=partial(in_whole_groups, plan.make_context),
     )

@@ -11,7 +11,7 @@ from kplan.diagnosis.replicas import ALONE, Replicas, replicas_of
 from kplan.documents.placement import Origin
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
-from kplan.framework.pod_groups import group_of
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Replay
@@ -53,7 +53,9 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
     from kplan.diagnosis.sentence import sentence
 
     causes = gather(session, result)
-    helpful = remedies(session, result, causes, replicas) if may_try else ()
+    # What helps one pod of a group is no help for the group, whose remedies are tried as a whole.
+    is_member = key is not None and session.config.release.is_on(WORKLOAD_GATE)
+    helpful = remedies(session, result, causes, replicas) if may_try and not is_member else ()
     pod = session.cluster.pods.infos[result.pod].pod
     return Diagnosis(sentence(causes), helpful, field_of(causes, helpful, pod, session.listers))
 

@@ -20,6 +20,7 @@ from kplan.diagnosis.replicas import Replicas
 from kplan.diagnosis.trials import Trials
 from kplan.documents import remedy as r
 from kplan.documents.details import Detail, InsufficientResource
+from kplan.framework.session import Session
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
 _FIT = "NodeResourcesFit"
@@ -98,7 +99,7 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
         old, to = str(container.resources.requests[resource]), quantity_text(resource, rest)
         lowered.append(r.RequestChange(container=container.name, resource=resource, old=old, to=to))
         pod = variants.with_request(pod, container, resource, to)
-    node = trials.node_for(pod) if lowered and _is_within_limit_ranges(trials, pod) else None
+    node = trials.node_for(pod) if lowered and is_within_limit_ranges(trials.live, trials.pod, pod) else None
     if node is None:
         return None
     return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
@@ -115,7 +116,7 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
     container = next((one for one in trials.pod.spec.containers if one.name == change.container), None)
     if remedy.also or container is None:
         return None
-    unit = _MEBI if change.resource == MEMORY else _MILLI if change.resource == CPU else 1
+    unit = unit_of(change.resource)
     low = -(-_amount(container, change.resource) // 2)
     high = in_units(change.resource, change.to)
     best: r.LowerRequest | None = None
@@ -125,7 +126,8 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
             break
         to = quantity_text(change.resource, amount)
         pod = variants.with_request(trials.pod, container, change.resource, to)
-        all_fit = _is_within_limit_ranges(trials, pod) and trials.placed(pod, pending, trials.fork()) == pending
+        is_allowed = is_within_limit_ranges(trials.live, trials.pod, pod)
+        all_fit = is_allowed and trials.placed(pod, pending, trials.fork()) == pending
         if all_fit:
             low, best = amount, replace(remedy, change=replace(change, to=to), then=None)
         elif best is None:
@@ -138,17 +140,17 @@ def low_enough(trials: Trials, remedy: r.LowerRequest, pending: int) -> tuple[r.
     return None if best is None else (best, pending)
 
 
-def _is_within_limit_ranges(trials: Trials, pod: Pod) -> bool:
+def is_within_limit_ranges(session: Session, pod: Pod, changed: Pod) -> bool:
     """Return whether the limit ranges of the namespace admit the changed pod, or do not even admit the pod as it is.
 
     A pod may be older than they are, and a snapshot may hold none of its limits.
     """
-    return not _is_refused(trials, pod) or _is_refused(trials, trials.pod)
+    return not _is_refused(session, changed) or _is_refused(session, pod)
 
 
-def _is_refused(trials: Trials, pod: Pod) -> bool:
+def _is_refused(session: Session, pod: Pod) -> bool:
     try:
-        limitranger.check(pod, trials.live.listers.snapshot.limit_ranges)
+        limitranger.check(pod, session.listers.snapshot.limit_ranges)
     except Rejection:
         return True
     return False
@@ -163,6 +165,11 @@ def largest_requester(pod: Pod, resource: str) -> Container | None:
 
 def _amount(container: Container, resource: str) -> int:
     return in_units(resource, container.resources.requests[resource])
+
+
+def unit_of(resource: str) -> int:
+    """Return the amount of which a lower request is a multiple, in the scheduler's units."""
+    return _MEBI if resource == MEMORY else _MILLI if resource == CPU else 1
 
 
 def in_units(resource: str, quantity: str | float) -> int:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
+from kplan.api.scheduling import PriorityClass
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.trials import Trials
@@ -42,9 +43,8 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Uncordon a node that is rejected for nothing else."""
     table = trials.live.cluster.nodes
     positions = misses.only(_CORDON, _TAINTS)
-    on_purpose = _cordoned_by_question(trials)
-    rows = [int(row) for row in misses.rows[positions] if table.unschedulable[row]]
-    cordoned = [row for row in rows if table.names[row] not in on_purpose]
+    possible = set(misses.rows[positions].tolist())
+    cordoned = [row for row in cordoned_rows(trials.live) if row in possible]
     for row in cordoned[:_MOST_TRIED]:
         name = table.names[row]
         if trials.node_for(trials.pod, trials.uncordoned(row)) == name:
@@ -54,10 +54,11 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             return
 
 
-def _cordoned_by_question(trials: Trials) -> set[str]:
-    """Return the nodes that are cordoned because the question asks for it: uncordoning them would undo it."""
-    snapshot = trials.live.listers.snapshot
-    return {change.what for change in snapshot.changes if change.change == "cordon"} | trials.live.cordoned
+def cordoned_rows(session: Session) -> tuple[int, ...]:
+    """Return the nodes that may be uncordoned; those that the question cordons stay so: that is what it asks."""
+    table, snapshot = session.cluster.nodes, session.listers.snapshot
+    on_purpose = {change.what for change in snapshot.changes if change.change == "cordon"} | session.cordoned
+    return tuple(row for row, name in enumerate(table.names) if table.unschedulable[row] and name not in on_purpose)
 
 
 def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
@@ -122,7 +123,7 @@ def move(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Move another pod that fits elsewhere, so that this one gets its node."""
     cluster = trials.live.cluster
     budgets = trials.budgets
-    for other in islice(dict.fromkeys(_obstructing(trials, misses)), 2 * _MOST_TRIED):
+    for other in islice(dict.fromkeys(obstructing(trials, misses)), 2 * _MOST_TRIED):
         if budgets.forbids(cluster.pods, other):
             continue
         row = cluster.node_of[other]
@@ -140,7 +141,7 @@ def move(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             return
 
 
-def _obstructing(trials: Trials, misses: NearMisses) -> Iterator[int]:
+def obstructing(trials: Trials, misses: NearMisses) -> Iterator[int]:
     """Yield running pods that alone make a node reject the pod; of those that use resources the smallest first."""
     cluster = trials.live.cluster
     for position, missing in misses.by_single_reason(_FIT):
@@ -179,22 +180,7 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
         return
     owner = controller_of(trials.pod.metadata)
     is_daemon = owner is not None and owner.kind == DAEMON_SET
-    higher = [
-        priority_class
-        for priority_class in trials.live.listers.snapshot.priority_classes
-        if priority_class.value > trials.info.priority
-        and priority_class.preemption_policy != "Never"
-        and (is_daemon or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
-    ]
-    higher.sort(
-        key=lambda priority_class: (
-            # Daemons that every node needs have the class that exists for them.
-            is_daemon and priority_class.metadata.name != _NODE_CRITICAL,
-            priority_class.value,
-            priority_class.metadata.name,
-        )
-    )
-    for priority_class in higher[:_MOST_TRIED]:
+    for priority_class in higher_classes(trials.live, trials.info.priority, is_daemon=is_daemon)[:_MOST_TRIED]:
         name, priority = priority_class.metadata.name, priority_class.value
         raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
         preemption = trials.victims_of(raised)
@@ -209,3 +195,23 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
             node = preemption.node
             yield r.RaisePriority(change=change, then=node)
             return
+
+
+def higher_classes(session: Session, priority: int, *, is_daemon: bool = False) -> list[PriorityClass]:
+    """Return the priority classes above a priority with which a pod may evict others, the lowest first."""
+    higher = [
+        priority_class
+        for priority_class in session.listers.snapshot.priority_classes
+        if priority_class.value > priority
+        and priority_class.preemption_policy != "Never"
+        and (is_daemon or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
+    ]
+    higher.sort(
+        key=lambda priority_class: (
+            # Daemons that every node needs have the class that exists for them.
+            is_daemon and priority_class.metadata.name != _NODE_CRITICAL,
+            priority_class.value,
+            priority_class.metadata.name,
+        )
+    )
+    return higher

@@ -14,8 +14,9 @@ from kplan.documents import remedy as r
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod
 from kplan.framework.listers import Listers
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption.budgets import Budgets
@@ -68,15 +69,14 @@ class Trials:
         """Return a fork of the session, in which the pod is not nominated to a node."""
         session = self.live.fork(listers, nodes)
         session.nominator.drop(self.row)
-        for plugin in _preemptors(session):
+        for plugin in preemptors(session):
             plugin.budgets = self.budgets
         return session
 
     @cached_property
     def budgets(self) -> Budgets:
         """The disruption budgets, with what they allow now."""
-        known = (plugin.budgets for plugin in _preemptors(self.live))
-        return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
+        return budgets_of(self.live)
 
     @cached_property
     def _unchanged(self) -> Session:
@@ -106,7 +106,7 @@ class Trials:
         if self.left <= 0:
             return None
         self.left -= 1
-        result = schedule_pod(session, session.add_pod(PodInfo(pod)), looks_for_victims=looks_for_victims)
+        result = _schedule(session, session.add_pod(PodInfo(pod)), looks_for_victims=looks_for_victims)
         if result.row is not None and result.framework is not None and result.cycle is not None:
             result.framework.run_unreserve(result.cycle, result.row)
         return result
@@ -181,7 +181,21 @@ class Trials:
         return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
 
 
-def _preemptors(session: Session) -> Iterator[DefaultPreemption]:
+def budgets_of(session: Session) -> Budgets:
+    """Return the disruption budgets, with what they allow now."""
+    known = (plugin.budgets for plugin in preemptors(session))
+    return next(known, None) or Budgets(session.listers.pod_disruption_budgets)
+
+
+def _schedule(session: Session, row: int, *, looks_for_victims: bool) -> CycleResult:
+    """Schedule a pod; one of a group as in its group's cycle, in which it does not wait for the others."""
+    if session.config.release.is_on(WORKLOAD_GATE) and group_of(session.cluster.pods.infos[row]) is not None:
+        return schedule_member(session, row, looks_for_victims=looks_for_victims)
+    return schedule_pod(session, row, looks_for_victims=looks_for_victims)
+
+
+def preemptors(session: Session) -> Iterator[DefaultPreemption]:
+    """Yield the plugins that preempt, of all profiles."""
     for framework in session.frameworks.values():
         yield from (plugin for plugin in framework.post_filter_plugins if isinstance(plugin, DefaultPreemption))
 

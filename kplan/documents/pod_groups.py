@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Count, Document
+from kplan.documents.remedy import Remedy
 
 GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 
@@ -47,8 +48,11 @@ class GroupPlan(Document, frozen=True, kw_only=True):
     topology : where all run, for a group with a topology key that is placed in this answer
     evicted : NAMESPACE/NAME of the pods that leave for it, in order
     evicted_groups : how many of these belong to which group
+    violating : those of the evicted pods that the group evicts as a whole against a disruption budget
+    pdb_violations : how many units these are: single pods, or groups that are only evicted whole
     message : of the group's condition PodGroupScheduled; empty where the scheduler has not tried it
     because : kube-scheduler's message about the first member that fits nowhere, or that is kept out of the queue
+    remedies : the least changes that would let the group run, the smallest first; each was tried with the whole group
     """
 
     namespace: str
@@ -62,8 +66,11 @@ class GroupPlan(Document, frozen=True, kw_only=True):
     topology: TopologyDomain | UnsetType = UNSET
     evicted: tuple[str, ...] = ()
     evicted_groups: tuple[EvictedGroup, ...] = ()
+    violating: tuple[str, ...] = ()
+    pdb_violations: Count = 0
     message: str = ""
     because: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""The least changes that would let a pod run; the sentence for each stands in `kplan.report.remedies`.
+"""The least changes that would let a pod, or a pod group, run; the sentence for each stands in `kplan.report.remedies`.
 
 Quantities are strings in Kubernetes form.
 """
@@ -35,12 +35,14 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
     ----------
     then : the node of the pod after the change; null where it is not known, or for many pods
     checked : the decision was made again with the change, and has this result
-    helps : how many pending pods of the workload get a node; absent where only one is pending
+    helps : how many pending pods of the workload, or of the pod group, get a node; absent where only one is pending
+    members : of a pod group: NAMESPACE/NAME of the pods that change, where others wait that do not; absent otherwise
     """
 
     then: str | None
     checked: bool = True
     helps: Helped | UnsetType = UNSET
+    members: tuple[str, ...] | UnsetType = UNSET
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
@@ -184,9 +186,15 @@ class NodeChange(Document, frozen=True, kw_only=True):
 
 
 class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
-    """Uncordon a node."""
+    """Uncordon a node.
+
+    Attributes
+    ----------
+    also : further nodes that must be uncordoned with it; absent for none
+    """
 
     change: NodeChange
+    also: tuple[NodeChange, ...] | UnsetType = UNSET
 
 
 Rule = Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
@@ -234,9 +242,15 @@ class MovedPod(Document, frozen=True, kw_only=True):
 
 
 class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
-    """Move a running pod that fits elsewhere."""
+    """Move a running pod that fits elsewhere.
+
+    Attributes
+    ----------
+    also : further pods that must be moved with it; absent for none
+    """
 
     change: MovedPod
+    also: tuple[MovedPod, ...] | UnsetType = UNSET
 
 
 class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
@@ -253,6 +267,7 @@ class PriorityChange(Document, frozen=True, kw_only=True):
     priority_class : a class that has it
     evicts : pods that would be evicted
     budgets : NAMESPACE/NAME of the disruption budgets that count one of these; all of them allow it
+    group : NAMESPACE/NAME of the PodGroup that has to name the class besides its pods; absent for a pod on its own
     """
 
     old: int = named(name="from")
@@ -260,6 +275,7 @@ class PriorityChange(Document, frozen=True, kw_only=True):
     priority_class: str
     evicts: tuple[str, ...]
     budgets: tuple[str, ...] = ()
+    group: str | UnsetType = UNSET
 
 
 class RaisePriority(RemedyBase, frozen=True, kw_only=True, tag="raise-priority"):
@@ -341,6 +357,62 @@ class AllowUnavailable(RemedyBase, frozen=True, kw_only=True, tag="allow-unavail
     change: RolloutChange
 
 
+class MinCountChange(Document, frozen=True, kw_only=True):
+    """Fewer pods of a gang that must fit at the same time.
+
+    Attributes
+    ----------
+    group : NAMESPACE/NAME of the PodGroup
+    """
+
+    group: str
+    old: Positive = named(name="from")
+    to: Positive
+
+
+class LowerMinCount(RemedyBase, frozen=True, kw_only=True, tag="lower-min-count"):
+    """Create a PodGroup anew with the largest ``minCount`` with which its gang starts; the field is immutable."""
+
+    change: MinCountChange
+
+
+class MemberAddition(Document, frozen=True, kw_only=True):
+    """Further pods of a group, like those that it has.
+
+    Attributes
+    ----------
+    group : NAMESPACE/NAME of the PodGroup
+    """
+
+    group: str
+    pods: Positive
+
+
+class AddMembers(RemedyBase, frozen=True, kw_only=True, tag="add-members"):
+    """Create the pods that are missing in a gang."""
+
+    change: MemberAddition
+
+
+class TopologyRelease(Document, frozen=True, kw_only=True):
+    """A topology constraint of a PodGroup that is left out.
+
+    Attributes
+    ----------
+    group : NAMESPACE/NAME of the PodGroup
+    key : the label that need not have one value any more
+    """
+
+    group: str
+    key: str
+
+
+class DropTopology(RemedyBase, frozen=True, kw_only=True, tag="drop-topology"):
+    """Create a PodGroup anew without its topology constraint, which is immutable."""
+
+    change: TopologyRelease
+
+
 Remedy = (
     LowerRequest
     | SearchNamespace
@@ -360,5 +432,8 @@ Remedy = (
     | MoreReplicas
     | ChangeBudget
     | AllowUnavailable
+    | LowerMinCount
+    | AddMembers
+    | DropTopology
 )
 """Every remedy; the tag ``kind`` tells them apart in JSON."""

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from kplan.answers.placement import Placement, last_placement
+from kplan.answers.placement import Placement
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
+from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.effects.decisions import Decisions
+from kplan.effects.pod_groups import pending_placement
 from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.watching import watched
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
-from kplan.framework.cycle import schedule_pod
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.bounds import bounds_of
 from kplan.simulation.draining import DrainOptions
@@ -129,12 +130,12 @@ class ChangePlan:
 
         Raises NotFoundError if no such pod is pending.
         """
-        session = self.simulation.session
         waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
         if pod not in waiting:
             hint = meant([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
             raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
-        return last_placement(session, schedule_pod(session, waiting[pod]))
+        replicas = owned_replicas(self.simulation.session, waiting[pod])
+        return pending_placement(self.simulation, waiting[pod], replicas)
 
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> PlanReport:
         """Return the report that the command prints; the change is carried out once more, for its decisions.

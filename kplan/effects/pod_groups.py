@@ -6,18 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.answers.pod_groups import group_plan
+from kplan.answers.placement import Placement, last_placement
+from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.references import object_name
+from kplan.diagnosis.replicas import Replicas
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import PodChange
 from kplan.documents.pod_groups import GroupPlan
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 
 
-def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[GroupPlan, ...]:
+def group_plans(
+    simulation: Simulation, changes: Iterable[PodChange], *, with_remedies: bool = True
+) -> tuple[GroupPlan, ...]:
     """Return the groups whose pods are among the changes, in their order."""
     if not simulation.groups.is_on:
         return ()
@@ -27,7 +32,8 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[G
         key = None if row is None else simulation.groups.key_of(row)
         if key is not None:
             keys[key] = None
-    return tuple(_plan(simulation, key, pods) for key, pods in _members(simulation, keys).items())
+    most_tried = share_of(len(keys)) if with_remedies else 0
+    return tuple(_plan(simulation, key, pods, most_tried) for key, pods in _members(simulation, keys).items())
 
 
 def pending_in_groups(simulation: Simulation) -> dict[str, str]:
@@ -36,6 +42,21 @@ def pending_in_groups(simulation: Simulation) -> dict[str, str]:
         return {}
     keys = {pod.key: simulation.groups.key_of(row) for row, pod in simulation.pods.items() if not pod.node}
     return {name: object_name("PodGroup", *key) for name, key in keys.items() if key is not None}
+
+
+def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> Placement:
+    """Return the decision about a pod that stays pending, in the cluster at the end and in its group's cycle.
+
+    Parameters
+    ----------
+    replicas : pods like it that wait with it
+    """
+    session, key = simulation.session, simulation.groups.key_of(row)
+    if key is None:
+        return last_placement(session, schedule_pod(session, row), replicas=replicas)
+    pods, infos = simulation.pods, session.cluster.pods.infos
+    pending = [other for other, pod in pods.items() if not pod.node and group_of(infos[other]) == key]
+    return member_placement(session, row, key, pending, replicas)
 
 
 def held_back(simulation: Simulation, changes: Sequence[PodChange]) -> list[PodChange]:
@@ -61,7 +82,7 @@ def _members(simulation: Simulation, keys: Mapping[Key, None]) -> dict[Key, list
     return members
 
 
-def _plan(simulation: Simulation, key: Key, pods: Sequence[ObservedPod]) -> GroupPlan:
+def _plan(simulation: Simulation, key: Key, pods: Sequence[ObservedPod], most_tried: int) -> GroupPlan:
     pending = [pod.row for pod in pods if not pod.node]
     return group_plan(
         simulation.session,
@@ -71,4 +92,7 @@ def _plan(simulation: Simulation, key: Key, pods: Sequence[ObservedPod]) -> Grou
         messages=simulation.messages,
         is_gated=all(simulation.outcomes.get(row) is Outcome.GATED for row in pending),
         victims=simulation.groups.victims.get(key, ()),
+        violating=simulation.groups.violating.get(key, ()),
+        n_violating=simulation.groups.n_violating[key],
+        most_tried=most_tried,
     )

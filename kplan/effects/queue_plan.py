@@ -181,7 +181,14 @@ class QueuePlan(Answer):
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
         groups = pending_in_groups(self.course.simulation)
-        return judge(counted, self.context.warnings, chosen, pending_before=self._besides(), groups=groups)
+        return judge(
+            counted,
+            self.context.warnings,
+            chosen,
+            pending_before=self._besides(),
+            groups=groups,
+            group_plans=group_plans(self.course.simulation, self.changes, with_remedies=False),
+        )
 
     def _besides(self) -> frozenset[str]:
         """Return the pods that were pending before, beside the question, and the replacements of their victims."""
@@ -224,7 +231,8 @@ class QueuePlan(Answer):
         node_of = {pod.key: pod.node for pod in self.course.simulation.pods.values()}
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
         verdict = self.verdict(fail_on, command)
-        counts = with_more(summary(self.placements), self.placements, self.more)
+        groups = group_plans(self.course.simulation, self.changes)
+        counts = with_more(summary(self.placements, groups), self.placements, self.more)
         return PlanReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
@@ -260,7 +268,7 @@ class QueuePlan(Answer):
             after=pods_at_rest(self.course.simulation),
             workloads=workload_changes(self.course.simulation, ()),
             nodes=UNSET if growth is None else node_changes(growth, node_of),
-            groups=group_plans(self.course.simulation, self.changes) or UNSET,
+            groups=groups or UNSET,
             luck=UNSET if self.luck is None else self.luck(verdict.fail_on),
         )
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.listing import abridged, listed, with_untried
 from kplan.answers.new_nodes import before_growth, with_new_nodes
-from kplan.answers.placement import NodesShown, last_placement
+from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, UNAVAILABLE, counted_warnings
 from kplan.api.references import WorkloadRef
@@ -29,14 +29,13 @@ from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.effects.change import ChangePlan
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
-from kplan.effects.pod_groups import group_plans, held_back
+from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_plan import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.rollouts import rollout_remedies
 from kplan.effects.timeline import TimelinePlan
 from kplan.effects.unblocking import with_remedies
 from kplan.engine.cluster import Cluster
-from kplan.framework.cycle import schedule_pod
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
 from kplan.simulation.turns import in_turn
@@ -248,11 +247,11 @@ class ChangedPods:
             return len(self.placements) - 1
         like = self._end_of(pod)
         if like not in self._decided and len(self._decided) < _MOST_DECIDED:
-            result = schedule_pod(self._simulation.session, pod.row)
-            if result.outcome is not Outcome.SCHEDULED:
-                session = self._simulation.session
-                replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
-                document = last_placement(session, result, replicas=replicas).to_document(self._nodes)
+            session = self._simulation.session
+            replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
+            placement = pending_placement(self._simulation, pod.row, replicas)
+            if placement.outcome is not Outcome.SCHEDULED:
+                document = placement.to_document(self._nodes)
                 owner = self._simulation.owner(pod.row)
                 remedy = None if owner is None else self._rollouts.get(owner.workload.key)
                 if remedy is not None:

@@ -108,13 +108,21 @@ class PostFilterPlugin(Named, Protocol):
         """Return the node to nominate with its victims, or why there is none."""
 
 
+class GroupVictims(msgspec.Struct, frozen=True):
+    """The pods that leave for a group."""
+
+    pods: list[int] = []  #: the most important first
+    violating: list[int] = []  #: those that belong to a unit whose eviction breaks a budget
+    n_violating: int = 0  #: how many units those are. Upstream: numViolatingVictim
+
+
 @runtime_checkable
 class GroupPostFilterPlugin(Named, Protocol):
     """Tries to make room for a group of pods that does not fit."""
 
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
-    ) -> tuple[Status, list[int]]:
+    ) -> tuple[Status, GroupVictims]:
         """Return whether there is room once some pods leave, and these pods.
 
         Parameters

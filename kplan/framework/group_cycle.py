@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.placement import Outcome
 from kplan.engine.arrays import BoolArray
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_member
 from kplan.framework.diagnosis import reserve_error
+from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import Key
 from kplan.framework.placements import Placement, best_placement, placements_of
 from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle
@@ -50,6 +52,8 @@ class GroupResult(msgspec.Struct):
     status: Status
     waits: bool = False  #: the group is feasible once the victims have left
     victims: list[int] = []  #: pods that leave their nodes, whether or not the group fits then
+    violating: list[int] = []  #: those of them that the group evicts as a whole against a budget
+    n_violating: int = 0  #: how many units those are, single pods or groups
     n_effects: int = 0  #: changes of PostFilter plugins that hold whether or not the group fits
     placement: Placement | None = None  #: the nodes that were chosen, where the group has a topology key
 
@@ -96,6 +100,8 @@ class GroupTry(msgspec.Struct, frozen=True):
     misfit: int | None = None  #: the first member that fits nowhere
     topology: tuple[str, str] | None = None  #: the label and the value of the nodes that were chosen
     victims: tuple[int, ...] = ()
+    violating: tuple[int, ...] = ()  #: those of them that the group evicts as a whole against a budget
+    n_violating: int = 0  #: how many units those are, single pods or groups
 
     @staticmethod
     def of(group: GroupResult) -> GroupTry:
@@ -108,6 +114,17 @@ class GroupTry(msgspec.Struct, frozen=True):
             next((member.pod for member in group.members if member.row is None), None),
             None if placement is None or not placement.key else (placement.key, placement.value),
             tuple(dict.fromkeys(group.victims)),
+            tuple(group.violating),
+            group.n_violating,
+        )
+
+    def after(self, before: GroupTry) -> GroupTry:
+        """Return the facts with the victims of an earlier cycle, which have left since."""
+        return replace(
+            self,
+            victims=tuple(dict.fromkeys((*before.victims, *self.victims))),
+            violating=(*before.violating, *self.violating),
+            n_violating=before.n_violating + self.n_violating,
         )
 
 
@@ -188,14 +205,15 @@ def schedule_group(session: Session, key: Key, pods: Sequence[int]) -> GroupResu
 
     Nominations that DefaultPreemption clears are cleared, as they are upstream while the cycle runs.
     """
-    result = _algorithm(session, key, pods, looks_for_victims=True)
+    result = try_group(session, key, pods, looks_for_victims=True)
     release = session.config.release
     if not release.is_on(PREEMPTION_GATE) or result.status.code is not StatusCode.UNSCHEDULABLE:
         return result
     status, victims = _preempt(session, key, pods)
     if status.is_success:
         result.waits = True
-        result.victims += victims
+        result.victims += victims.pods
+        result.violating, result.n_violating = victims.violating, victims.n_violating
     elif status.is_rejected:
         result.status = Status(result.status.code, (*result.status.reasons, status.message))
     else:
@@ -203,26 +221,32 @@ def schedule_group(session: Session, key: Key, pods: Sequence[int]) -> GroupResu
     return result
 
 
-def _preempt(session: Session, key: Key, pods: Sequence[int]) -> tuple[Status, list[int]]:
+def _preempt(session: Session, key: Key, pods: Sequence[int]) -> tuple[Status, GroupVictims]:
     """Look for victims of the whole group. Upstream: runWorkloadAwarePreemption."""
     framework = session.framework_for(session.cluster.pods.infos[pods[0]])
     plugins = [] if framework is None else framework.group_post_filter_plugins
     if not plugins:
-        return Status.unschedulable(_NO_PREEMPTION), []
+        return Status.unschedulable(_NO_PREEMPTION), GroupVictims()
     group = session.pod_groups.groups.get(key)
     if group is None:
-        return Status.error(f'failed to get pod group object: podgroup.scheduling.k8s.io "{key[1]}" not found'), []
+        return Status.error(
+            f'failed to get pod group object: podgroup.scheduling.k8s.io "{key[1]}" not found'
+        ), GroupVictims()
     constraints = group.spec.scheduling_constraints
     if constraints is not None and constraints.topology:
-        return Status.unschedulable(_NOT_WITH_CONSTRAINTS), []
+        return Status.unschedulable(_NOT_WITH_CONSTRAINTS), GroupVictims()
 
     def status_now() -> Status:
-        return _algorithm(session, key, pods, looks_for_victims=False).status
+        return try_group(session, key, pods, looks_for_victims=False).status
 
     return plugins[0].pod_group_post_filter(group, pods, status_now)
 
 
-def _algorithm(session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool) -> GroupResult:
+def try_group(session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool) -> GroupResult:
+    """Try the members of a group, in this order, on all nodes or where its topology key has one value.
+
+    Upstream: podGroupSchedulingAlgorithm.
+    """
     if not session.config.release.is_on(TOPOLOGY_GATE):
         return _try_members(session, key, pods, looks_for_victims=looks_for_victims)
     placements = placements_of(session, key)

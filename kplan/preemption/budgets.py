@@ -5,7 +5,7 @@ Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -74,6 +74,29 @@ class Budgets:
             number_on_node = np.arange(1, len(covered) + 1) - np.searchsorted(covered_positions, covered_positions)
             violating[covered[number_on_node > budget.allowed]] = True
         return violating
+
+    def violating_units(self, pods: PodTable, units: Iterable[Sequence[int]]) -> list[bool]:
+        """Return which units exceed the allowed disruptions of a budget when the pods of all leave in this order.
+
+        The first budget that a pod exceeds settles its unit: later budgets do not count the pod, and none counts the
+        pods of the unit after it. Upstream: filterVictimsWithPDBViolation.
+
+        Parameters
+        ----------
+        units : the pods of each unit, rows of the pod table
+        """
+        allowed = [budget.allowed for budget in self._budgets]
+
+        def exceeds(pod: int) -> bool:
+            info = pods.infos[pod]
+            for index, budget in enumerate(self._budgets):
+                if budget.namespace == info.namespace and pods.matches(budget.match, pod) and budget.covers(info):
+                    allowed[index] -= 1
+                    if allowed[index] < 0:
+                        return True
+            return False
+
+        return [any(exceeds(pod) for pod in unit) for unit in units]
 
     def covering(self, pods: PodTable, pod: int) -> list[str]:
         """Return the budgets (NAMESPACE/NAME) that count a pod."""

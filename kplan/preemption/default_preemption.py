@@ -18,7 +18,16 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
 from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
-from kplan.framework.interface import SUCCESS, CycleState, Handle, PostFilterResult, Scope, Status, StatusCode
+from kplan.framework.interface import (
+    SUCCESS,
+    CycleState,
+    GroupVictims,
+    Handle,
+    PostFilterResult,
+    Scope,
+    Status,
+    StatusCode,
+)
 from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import Candidates, choose
@@ -159,11 +168,11 @@ class DefaultPreemption:
 
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[int], fits: Callable[[], Status]
-    ) -> tuple[Status, list[int]]:
+    ) -> tuple[Status, GroupVictims]:
         """Return whether a group fits once some pods of lower priority than its own leave, and these pods."""
         infos = self._handle.cluster.pods.infos
         if any(infos[pod].pod.spec.preemption_policy == "Never" for pod in pods):
-            return Status.unschedulable(_OBSTACLES["preemption-policy-never"]), []
+            return Status.unschedulable(_OBSTACLES["preemption-policy-never"]), GroupVictims()
         priority = group.spec.priority or 0
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 

@@ -10,10 +10,10 @@ from functools import cmp_to_key
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from kplan.api.scheduling import PodGroup
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
 from kplan.framework.status import Status
@@ -92,7 +92,7 @@ class _Trial:
 
 def victims_of_group(
     cluster: Cluster, budgets: Budgets, groups: Mapping[Key, PodGroup], priority: int, fits: Callable[[], Status]
-) -> tuple[Status, list[int]]:
+) -> tuple[Status, GroupVictims]:
     """Return whether a group of some priority fits once some pods of lower priority leave, and these pods.
 
     All of them leave on trial; then they come back one unit after the other, those first whose eviction would break a
@@ -101,20 +101,27 @@ def victims_of_group(
     """
     units = [unit for unit in units_of(cluster, groups) if unit.priority < priority]
     if not units:
-        return Status.unresolvable(NO_VICTIMS), []
+        return Status.unresolvable(NO_VICTIMS), GroupVictims()
     trial = _Trial(cluster, units)
     victims: list[Unit] = []
+    violating: list[Unit] = []
     status = fits()
     if status.is_success:
         units = _by_importance(units)
-        violating = _violating(cluster, budgets, units)
+        are_violating = budgets.violating_units(cluster.pods, [unit.pods for unit in units])
+        violating = [unit for unit, is_violating in zip(units, are_violating, strict=True) if is_violating]
         for unit in (*violating, *(unit for unit in units if unit not in violating)):
             trial.come_back(unit)
             if not fits().is_success:
                 trial.leave(unit)
                 victims.append(unit)
     trial.end()
-    return status, [pod for unit in _by_importance(victims) for pod in unit.pods]
+    broken = [unit for unit in victims if unit in violating]
+    return status, GroupVictims(
+        [pod for unit in _by_importance(victims) for pod in unit.pods],
+        [pod for unit in broken for pod in unit.pods],
+        len(broken),
+    )
 
 
 def _by_importance(units: Sequence[Unit]) -> list[Unit]:
@@ -122,17 +129,3 @@ def _by_importance(units: Sequence[Unit]) -> list[Unit]:
         return -1 if one.is_more_important(other) else 1
 
     return sorted(units, key=cmp_to_key(compare))
-
-
-def _violating(cluster: Cluster, budgets: Budgets, units: Sequence[Unit]) -> list[Unit]:
-    """Return the units whose eviction would break a budget, when all leave in this order."""
-    counted: list[int] = []
-    violating = []
-    for unit in units:
-        for pod in unit.pods:
-            counted.append(pod)
-            tried = np.asarray(counted, np.intp)
-            if budgets.violating(cluster.pods, np.zeros(len(tried), np.intp), tried)[-1]:
-                violating.append(unit)
-                break
-    return violating

@@ -9,6 +9,7 @@ from kplan.documents.base import Verdict
 from kplan.documents.pod_groups import GroupPlan
 from kplan.report.blocks import Block, Preformatted, Span, Style, line
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_blocks, remedy_text
 from kplan.report.view import Case, State
 from kplan.report.words import count
 
@@ -51,6 +52,7 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
         if len(groups) > 1 or (group.because and group.state != "Preempts"):
             text = f": {group.because}" if group.because and group.state != "Preempts" else ""
             yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
+        yield from remedy_blocks(group.remedies)
         if group.message:
             yield Preformatted("kube-scheduler writes into its condition", group.message)
         if options.in_full and group.evicted:
@@ -67,7 +69,8 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
         detail = "\n".join(text for text in (message, group.message, group.because) if text)
         rule = counted[0].rule if counted else "Placed" if whole else "Pending"
         state: State = "failed" if counted else "passed" if whole else "skipped"
-        yield Case(name, state, rule, message, detail, kind="object")
+        would_help = remedy_text(group.remedies[0]) if group.remedies else ""
+        yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
 
 
 def _evicting(group: GroupPlan) -> str:

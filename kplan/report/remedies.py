@@ -33,6 +33,11 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
     yield line(Span(placement.diagnosis, "strong"))
     remedies = placement.remedies or ()
     tells_all = options.explain or placement.current is None
+    yield from remedy_blocks(remedies, tells_all=tells_all)
+
+
+def remedy_blocks(remedies: Sequence[r.Remedy], *, tells_all: bool = True) -> Iterator[Block]:
+    """Yield what would help: all remedies, or the first one."""
     shown = remedies if tells_all else remedies[:1]
     if len(shown) == 1:
         left_out = len(remedies) - 1
@@ -47,9 +52,15 @@ def remedy_text(remedy: r.Remedy) -> str:
     """Return a remedy and its effect as a sentence without a full stop."""
     helps = _helps(remedy.helps)
     if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
-        return f"{'for ' + helps + ': ' if helps else ''}{_change(remedy)}"
+        return f"{'for ' + helps + ': ' if helps else ''}{_of_members(remedy)}{_change(remedy)}"
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{_change(remedy)}{then}{f' ({helps})' if helps else ''}{'' if remedy.checked else ' (not tried)'}"
+    change = f"{_of_members(remedy)}{_change(remedy)}"
+    return f"{change}{then}{f' ({helps})' if helps else ''}{'' if remedy.checked else ' (not tried)'}"
+
+
+def _of_members(remedy: r.Remedy) -> str:
+    """Return which pods of a group change, to go before the change; empty for all."""
+    return f"in {listing(remedy.members)}, " if remedy.members else ""
 
 
 def _helps(helps: r.Helped | UnsetType) -> str:
@@ -67,7 +78,7 @@ def _within(budgets: Sequence[str]) -> str:
 
 def remedy_change(remedy: r.Remedy) -> str:
     """Return a remedy as a sentence without a full stop."""
-    return f"{_change(remedy)}{'' if remedy.checked else ' (not tried)'}"
+    return f"{_of_members(remedy)}{_change(remedy)}{'' if remedy.checked else ' (not tried)'}"
 
 
 def located(case: Case, placement: PodPlacement) -> Case:
@@ -89,6 +100,10 @@ def located(case: Case, placement: PodPlacement) -> Case:
 
 def _added(addition: r.NodeAddition) -> str:
     return f"add {count(addition.nodes, 'node')} like {addition.like}"
+
+
+def _moved(c: r.MovedPod) -> str:
+    return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}"
 
 
 def _lowered(c: r.RequestChange) -> str:
@@ -116,17 +131,18 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.RemoveGates(change=c):
             return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
         case r.Uncordon(change=c):
-            return f"kubectl uncordon {c.node}"
+            return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
         case r.RelaxRule(change=c, with_nodes=nodes):
             besides = f" and {_added(nodes)}" if nodes else ""
             return _RULES[c.rule].format(c.topology_key) + besides
         case r.MovePod(change=c):
-            return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well{_within(c.budgets)}"
+            return " and ".join(_moved(pod) for pod in (c, *(remedy.also or ())))
         case r.AddNodes(change=c):
             return _added(c)
         case r.RaisePriority(change=c):
             evicts = f"{listing(c.evicts)}{_within(c.budgets)}"
-            return f"use priority class {c.priority_class} ({c.to}), which would evict {evicts}"
+            where = f" in PodGroup {c.group} and its pods" if c.group else ""
+            return f"use priority class {c.priority_class} ({c.to}){where}, which would evict {evicts}"
         case r.LowerReplicas(change=c):
             return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
         case r.SplitReplicas(change=c):
@@ -139,5 +155,11 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.AllowUnavailable(change=c):
             meanwhile = f"1 of {count(c.replicas, 'pod')} may be missing meanwhile"
             return f"set {c.to} in the rollout of {c.workload} instead of {c.old} ({meanwhile})"
+        case r.LowerMinCount(change=c):
+            return f"create PodGroup {c.group} anew with minCount {c.to} instead of {c.old}: it starts with fewer pods"
+        case r.AddMembers(change=c):
+            return f"create {count(c.pods, 'more pod', 'more pods')} of PodGroup {c.group}"
+        case r.DropTopology(change=c):
+            return f"create PodGroup {c.group} anew without the topology constraint on {c.key}"
         case _:
             assert_never(remedy)

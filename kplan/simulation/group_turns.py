@@ -8,6 +8,7 @@ Upstream: pkg/scheduler/schedule_one_podgroup.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,7 @@ class GroupTurns:
     ----------
     tries : group -> how its last cycle has ended
     victims : group -> rows of the pods that it has evicted, in order
+    violating, n_violating : group -> those evicted against a budget by the group as a whole; how many units they were
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -52,6 +54,8 @@ class GroupTurns:
         self.is_on = simulation.session.config.release.is_on(WORKLOAD_GATE)
         self.tries: dict[Key, GroupTry] = {}
         self.victims: dict[Key, dict[int, None]] = {}
+        self.violating: dict[Key, list[int]] = {}
+        self.n_violating: Counter[Key] = Counter()
         self._resting: dict[Key, dict[int, None]] = {}  # pods that wait for another turn of their group
         self._tried_at: dict[Key, tuple[object, ...]] = {}
         self._entered: dict[int, int] = {}
@@ -83,8 +87,10 @@ class GroupTurns:
 
     def _state(self) -> tuple[object, ...]:
         """Return what changes whenever something happens that may matter to a group."""
-        nominator = self._simulation.session.nominator
-        return len(self._simulation.steps), tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
+        session = self._simulation.session
+        nominator, nodes = session.nominator, session.cluster.nodes
+        nominated = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
+        return len(self._simulation.steps), nominated, len(nodes.names), nodes.unschedulable.tobytes()
 
     def run(self, key: Key, first: int | None = None) -> Iterator[CycleResult]:
         """Try a group; yield the decision about each member before it is carried out, which makes it live.
@@ -183,6 +189,8 @@ class GroupTurns:
         if not left:
             return
         self.victims.setdefault(group.key, {}).update(left)
+        self.violating.setdefault(group.key, []).extend(group.violating)
+        self.n_violating[group.key] += group.n_violating
         for member in group.members:
             post_filter = member.result.post_filter
             if member.preempts and post_filter is not None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from msgspec.structs import replace
-
 from kplan.documents.placement import Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
@@ -56,13 +54,13 @@ class GroupRun:
             for victim in dict.fromkeys(group.victims):
                 session.evict(victim)
             groups.remove(group.victims)
-            evicted = group.victims
-            yield from self._try([pod for pod in pods if pod in groups.unscheduled(self._key)], tries, evicted)
+            waiting = [pod for pod in pods if pod in groups.unscheduled(self._key)]
+            yield from self._try(waiting, tries, tries[self._key])
 
     def _try(
-        self, pods: Sequence[int], tries: dict[Key, GroupTry], evicted: Sequence[int] = ()
+        self, pods: Sequence[int], tries: dict[Key, GroupTry], before: GroupTry | None = None
     ) -> Generator[CycleResult, None, GroupResult | None]:
-        """Try the group, and bind the members that fit; `evicted` are the pods that have left for it before."""
+        """Try the group, and bind the members that fit; `before` is the try for which pods have left."""
         session, infos = self._session, self._session.cluster.pods.infos
         if not pods:
             return None
@@ -71,7 +69,7 @@ class GroupRun:
             GroupResult(self._key, [], Status.error(text)) if text else schedule_group(session, self._key, list(pods))
         )
         last = GroupTry.of(group)
-        tries[self._key] = replace(last, victims=tuple(dict.fromkeys((*evicted, *last.victims))))
+        tries[self._key] = last if before is None else last.after(before)
         for result in live_decisions(session, group, pods):
             if result.pod in self._members:
                 yield result

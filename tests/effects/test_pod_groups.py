@@ -5,9 +5,13 @@ from typing import Any
 import kplan
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import PlanReport
+from kplan.documents.preemption_report import PreemptionReport
+from kplan.documents.remedies import RemedyReport
 from kplan.questions.place.question import Place
 from kplan.questions.preempt.question import Preempt
+from kplan.questions.remedy.question import Remedy
 from tests.effects.test_queue_plan import node, pod
+from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -163,3 +167,64 @@ def test_manifests_of_a_group_are_placed_as_a_group_only_while_the_gate_is_on() 
     assert whole.summary.scheduled == 0
     assert [one.key for one in whole.groups or ()] == ["default/gang"]
     assert (apart.summary.scheduled, bool(apart.groups)) == (2, False)
+
+
+def test_a_group_is_tried_again_once_a_node_is_uncordoned() -> None:
+    """Moves cordon the node that a pod leaves, and uncordon it afterwards."""
+    web = pod("web", "1", nodeName="a", nodeSelector={"web": "yes"})
+    web["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    ]
+    selector = {"matchLabels": {"app": "web"}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", "1", nodeSelector={"web": "yes"})["spec"]}
+    owner = head("ReplicaSet", name="web", namespace="default", uid="u") | {
+        "spec": {"replicas": 1, "selector": selector, "template": template}
+    }
+    web["metadata"]["labels"] = {"app": "web"}
+    pods = [member(name, "2") for name in ("x", "y")]
+    nodes = (node("a", cpu="2"), node("b", cpu="2"), node("small", cpu="1"))
+    for one in (nodes[0], nodes[2]):
+        one["metadata"]["labels"]["web"] = "yes"
+    report = planner(*nodes, group("gang", 2), web, owner, *pods).ask(Remedy(only=("moves",)))
+
+    assert isinstance(report, RemedyReport)
+    assert report.remedy.runs == 2
+    assert len(report.remedy.actions) == 1
+
+
+BUDGETED = {"app": "guarded"}
+
+
+def guarded(name: str, where: str, of: str) -> dict[str, Any]:
+    made = member(name, "2", of=of, priority=0, nodeName=where)
+    made["metadata"]["labels"] = BUDGETED
+    return made
+
+
+def test_a_group_that_leaves_whole_breaks_a_budget_once() -> None:
+    budget = head("PodDisruptionBudget", name="guard", namespace="default") | {
+        "spec": {"selector": {"matchLabels": BUDGETED}, "maxUnavailable": 0},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2},
+    }
+    old = group("old", 2, priority=0, disruptionMode="PodGroup")
+    running = [guarded("r1", "a", "old"), guarded("r2", "b", "old")]
+    pods = [member(name, "2", priority=10) for name in ("x", "y")]
+    asked = planner(
+        node("a", cpu="2"),
+        node("b", cpu="2"),
+        group("gang", 2, priority=10),
+        old,
+        budget,
+        *running,
+        *pods,
+        WorkloadAwarePreemption=True,
+    )
+    report = asked.ask(Preempt(pods=("default/x", "default/y"), follow=False), fail_on=("pdb-violation",))
+
+    assert isinstance(report, PreemptionReport)
+    (gang,) = report.groups or ()
+    assert (gang.pdb_violations, gang.violating) == (1, ("default/r1", "default/r2"))
+    assert (report.summary.victims, report.summary.pdb_violations) == (2, 1)
+    assert report.verdict.because == tuple(
+        f"PodGroup/default/gang: PdbViolation of {pod}" for pod in ("default/r1", "default/r2")
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec import UNSET
@@ -40,7 +40,8 @@ class Whereabouts(Answer):
     placement: Placement  #: the decision about it, as if it were pending
     adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
     nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
-    groups: tuple[GroupPlan, ...] = ()  #: what becomes of its group, for a pending pod
+    #: returns what becomes of its group, for a pending pod
+    make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
 
     def current(self) -> Current | None:
         """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
@@ -86,7 +87,7 @@ def whereabouts_report(
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
         max_listed=max_listed,
-        groups=tuple({group.key: group for pod in whereabouts for group in pod.groups}.values()),
+        groups=_groups_of(whereabouts),
     )
     listed = zip(report.placements, whereabouts, strict=False)
     placements = [
@@ -96,6 +97,15 @@ def whereabouts_report(
     ]
     changes = [pod.nodes for pod in whereabouts if pod.nodes is not None]
     return replace(report, placements=tuple(placements), nodes=_together(changes) if changes else UNSET)
+
+
+def _groups_of(whereabouts: Sequence[Whereabouts]) -> tuple[GroupPlan, ...]:
+    """Return what becomes of the groups of pods; a group with several of them is asked about once."""
+    groups: dict[str, GroupPlan] = {}
+    for pod in whereabouts:
+        if not any(pod.placement.pod.key in group.members for group in groups.values()):
+            groups |= {group.key: group for group in pod.make_groups()}
+    return tuple(groups.values())
 
 
 def _together(changes: Sequence[NodeChanges]) -> NodeChanges:
@@ -142,7 +152,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=context)
     plan = place_in_order(base, [key])
     return Whereabouts(
-        None, plan.placements[0], plan.adds, plan.nodes, groups=plan.groups, make_context=plan.make_context
+        None, plan.placements[0], plan.adds, plan.nodes, make_groups=lambda: plan.groups, make_context=plan.make_context
     )
 
 

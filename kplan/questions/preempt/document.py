@@ -84,9 +84,9 @@ def preemption_report(
             accepts_preemption=True,
             new_nodes=() if nodes is None else [node.name for node in nodes.added],
             groups=groups_of_members(groups),
-            preempting=groups_of_members(group for group in groups if group.state == "Preempts"),
+            group_plans=groups,
         ),
-        summary=summary(placements),
+        summary=summary(placements, groups),
         warnings=context.warnings,
         placements=tuple(
             _with_costs(placement, document, explain=explain)

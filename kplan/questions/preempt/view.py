@@ -113,10 +113,13 @@ def _sentence(document: PreemptionReport) -> str:
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
     fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
+    waiting = {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
+    with_group = sum(pod.evicts is None and pod.node is None and pod.placement.pod.key in waiting for pod in tries)
     numbers = (
+        (with_group, "once their group has evicted others" if with_group > 1 else "once its group has evicted others"),
         (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
         (fits, "without preemption"),
-        (len(tries) - evicting - fits - summary.gated - summary.errors, "nowhere"),
+        (len(tries) - evicting - fits - with_group - summary.gated - summary.errors, "nowhere"),
     )
     parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
     others = ((summary.gated, "gated"), (summary.errors, "in error"))
