@@ -10,10 +10,11 @@ from kplan.api.references import WorkloadRef
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
 from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import Owner
+from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
 
 
 def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
@@ -76,7 +77,8 @@ def _describe(
     pending = [pod for pod, _ in pods if not pod.node]
     desired = _desired(owner, len(pods))
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
-    is_complete = len(pods) == len(current) == ready == desired and not why_failed
+    n_settled = len(current) + _n_below_partition(owner, pods)
+    is_complete = len(pods) == n_settled == ready == desired and not why_failed
     blocked = simulation.blocked.get(key, {})
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
     if change is Change.NONE and key not in simulation.moved:
@@ -84,7 +86,7 @@ def _describe(
     if blocked and not pending:
         state = WorkloadState.BLOCKED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
-    refusal = why_failed or _refusal(owner)
+    refusal = why_failed or _refusal(owner) or (_waits_for(owner) if state is WorkloadState.STUCK else "")
     missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
     return WorkloadChange(
         kind=ref.kind,
@@ -111,6 +113,23 @@ def _pods(
         return [(pod, owner) for pod in owner.pods.values()]
     pod = simulation.pods.get(row) if row is not None else None
     return [] if pod is None else [(pod, None)]
+
+
+def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> int:
+    """Return how many pods of a former revision a stateful set leaves as they are, below its partition."""
+    if not isinstance(owner, StatefulSetState) or owner.wanted.strategy != ROLLING_UPDATE:
+        return 0
+    end = owner.wanted.start + owner.wanted.partition
+    return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod, _ in pods)
+
+
+def _waits_for(owner: Owner | DeploymentState | None) -> str:
+    """Return what a workload waits for that its own settings hold up; empty where they do not."""
+    if isinstance(owner, DeploymentState) and owner.wanted.paused:
+        return "it is paused"
+    if isinstance(owner, StatefulSetState | DaemonSetState) and owner.wanted.strategy == ON_DELETE:
+        return "its update strategy is OnDelete: pods stay until somebody deletes them"
+    return ""
 
 
 def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:

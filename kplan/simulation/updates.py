@@ -110,14 +110,15 @@ def update_of(
         dropped = {field: item for field, item in last.items() if field != "replicas" or not scaled_by}
         after = merged(without_dropped(before, dropped, wanted), wanted)
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
-    obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
+    status = getattr(live, "status", None)  # nothing reads that of a daemon set
+    obj = msgspec.structs.replace(obj, metadata=live.metadata, **({} if status is None else {"status": status}))
     live_metadata = msgspec.to_builtins(live.metadata)
     known = set(_errors(target, live_metadata, before))
     stored_before, stored_after = (_with_defaults(target, live_metadata, spec) for spec in (before, after))
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
     errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
-    refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, live.status, is_on)])
+    refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
     warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)

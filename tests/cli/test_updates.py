@@ -17,8 +17,9 @@ from tests.simulation import clusters
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 INFERENCE = "Deployment/ml/inference"
-WRITTEN_BY_PEOPLE = sorted(key for key in kplan.load_snapshot("demo").whole if not key.startswith("ReplicaSet/"))
-"""The demo's replica sets belong to deployments, and nobody applies them."""
+_OTHERS = ("ReplicaSet/", "Service/")
+WRITTEN_BY_PEOPLE = sorted(key for key in kplan.load_snapshot("demo").whole if not key.startswith(_OTHERS))
+"""The demo's workloads; its replica sets belong to deployments, and nobody applies them."""
 
 
 def manifest(key: str = "Deployment/shop/storefront", **spec: Any) -> dict[str, Any]:
