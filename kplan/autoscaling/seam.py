@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeAlias
 
 import msgspec
@@ -12,6 +13,7 @@ from kplan.api.core import Node, Pod
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
 from kplan.framework.session import Session
+from kplan.simulation.departing import RemovalTimes
 from kplan.snapshot.model import Snapshot
 
 
@@ -121,6 +123,37 @@ class LargerGroup(msgspec.Struct, frozen=True):
 PoolChange: TypeAlias = HigherLimits | WiderRequirement | LargerGroup
 
 
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """What an autoscaler decides in one look of many, in a cluster in motion."""
+
+    advice: Advice
+    unneeded: frozenset[str] = frozenset()  #: the nodes that it could do without, whether or not they go now
+    again: float = math.inf  #: in how many seconds it may decide otherwise though nothing happens
+
+
+class Watch(Protocol):
+    """An autoscaler that looks at a cluster in motion, again and again."""
+
+    def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
+        """Return what it decides now.
+
+        Parameters
+        ----------
+        cluster : as it is now; nodes that were added come later
+        leaving : the nodes that it has decided to remove, and that are still there
+        removes : look for nodes to remove, too
+        has_changed : something has happened since the last look
+        """
+
+    def keep(self, node: str, now: int) -> None:
+        """Take note that a node could not be emptied, and stays.
+
+        Parameters
+        ----------
+        now : microseconds since 1970
+        """
+
+
 class Autoscaler(Protocol):
     """An autoscaler that is set up for a cluster."""
 
@@ -143,6 +176,13 @@ class Autoscaler(Protocol):
     @property
     def wait(self) -> float:
         """How many seconds pass, by default, from a pod that fits nowhere to the look that finds it."""
+
+    @property
+    def removal(self) -> RemovalTimes:
+        """What it waits for while it removes a node."""
+
+    def watch(self, cluster: PreparedCluster) -> Watch:
+        """Return the autoscaler as it looks at a cluster that is in motion from now on."""
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""

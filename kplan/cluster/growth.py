@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.answers.new_nodes import added_node
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import NO_SCHEDULE, Taint
-from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
+from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
@@ -38,6 +38,7 @@ class Growth(msgspec.Struct):
     warnings: dict[InputWarning, None] = {}
     price_before: float | None = None  #: of the nodes that were there at first; None if none is known
     n_looks: int = 0
+    removes: list[Removal] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
 
     @property
     def price_after(self) -> float | None:
@@ -45,7 +46,9 @@ class Growth(msgspec.Struct):
         prices = [new.price for new in self.adds if new.price is not None]
         if not prices and self.price_before is None:
             return None
-        return round((self.price_before or 0.0) + sum(prices), 9)
+        # What a removal saves is what its nodes cost, less what those that come for them cost.
+        gone = sum((removal.saves or 0.0) + _price(removal.replacements) for removal in self.removes)
+        return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 
     def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
         """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
@@ -56,13 +59,18 @@ class Growth(msgspec.Struct):
         """
         self.n_looks += 1
         waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
-        advice = self.advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
-        if self.n_looks == 1:
-            self.price_before = advice.price_before
-        self.warnings |= dict.fromkeys(advice.warnings)
-        self.adds += advice.adds
+        advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
+        self.note(advice)
         self.autoscaler = self.autoscaler.grown(advice.adds)
         return advice.adds
+
+    def note(self, advice: Advice) -> None:
+        """Note what it has decided in a look."""
+        if self.price_before is None:
+            self.price_before = advice.price_before
+        self.advice = advice
+        self.warnings |= dict.fromkeys(advice.warnings)
+        self.adds += advice.adds
 
     @property
     def is_stopped(self) -> bool:
@@ -76,6 +84,10 @@ class Growth(msgspec.Struct):
         if self.is_stopped:
             message = f"it was still adding nodes after {MOST_LOOKS} looks; what it does then is not followed"
             yield InputWarning("AutoscalerStopped", self.autoscaler.name, message)
+
+
+def _price(nodes: Iterable[NewNode]) -> float:
+    return sum(new.price or 0.0 for new in nodes)
 
 
 def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:

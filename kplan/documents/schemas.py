@@ -22,7 +22,7 @@ REPORTS: Mapping[str, str] = {
     "CapacityReport": "kplan.documents.capacity",
     "HeadroomReport": "kplan.documents.headroom",
     "ShrinkReport": "kplan.documents.shrink",
-    "NodesReport": "kplan.documents.nodes",
+    "NodesReport": "kplan.documents.nodes_report",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
     "RunbookReport": "kplan.documents.runbook",

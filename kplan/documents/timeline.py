@@ -77,6 +77,29 @@ class WorkloadTimeline(Document, frozen=True, kw_only=True):
     durations: PodDurations
 
 
+class NodeTimeline(Document, frozen=True, kw_only=True):
+    """A node that comes, is emptied or goes; times are in seconds since the change, null for what does not happen.
+
+    Attributes
+    ----------
+    requested : when an autoscaler asks for it
+    ready : when it takes pods
+    unneeded : since when an autoscaler finds that it is not needed
+    draining : since when it takes no more pods and is being emptied
+    emptied : when the pods that are to leave it are gone
+    gone : when it is there no more
+    because : why it comes or goes
+    """
+
+    requested: Seconds | None = None
+    ready: Seconds | None = None
+    unneeded: Seconds | None = None
+    draining: Seconds | None = None
+    emptied: Seconds | None = None
+    gone: Seconds | None = None
+    because: str = ""
+
+
 class Timeline(Document, frozen=True, kw_only=True):
     """When a change ends, and what is out of service meanwhile; times are in seconds since the change.
 
@@ -87,6 +110,7 @@ class Timeline(Document, frozen=True, kw_only=True):
     is_over : nothing more is to happen; false where the look ahead ends before
     stuck_at : since when nothing gets on though something is wanting; null where nothing is wanting
     workloads : by KIND/NAMESPACE/NAME, those with pods that come, go or end
+    nodes : by name, those that come, are emptied, or go; in the order in which they first do
     """
 
     end: Seconds
@@ -94,3 +118,4 @@ class Timeline(Document, frozen=True, kw_only=True):
     is_over: bool
     stuck_at: Seconds | None
     workloads: dict[str, WorkloadTimeline]
+    nodes: dict[str, NodeTimeline] = {}

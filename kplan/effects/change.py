@@ -23,6 +23,7 @@ from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.effects.decisions import Decisions
+from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.pod_groups import pending_placement
 from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
@@ -102,7 +103,7 @@ class ChangePlan:
     def growth(self) -> Growth | None:
         """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
         provisioner = self.simulation.provisioner
-        return provisioner.growth if isinstance(provisioner, Growing) else None
+        return provisioner.growth if isinstance(provisioner, Growing | NodesInTime) else None
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.change import StepEvent
-from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
+from kplan.documents.timeline import NodeTimeline, PodDuration, PodDurations, Timeline, WorkloadTimeline
 from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.durations import Duration, PodTimes
 from kplan.simulation.loop import Simulation
@@ -33,7 +35,34 @@ def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, i
         is_over=is_over,
         stuck_at=end if is_over and is_stuck else None,
         workloads=_workloads(simulation),
+        nodes=_nodes(simulation),
     )
+
+
+_OF_NODES: Mapping[StepEvent, str] = {
+    StepEvent.REQUESTED: "requested",
+    StepEvent.ADDED: "ready",
+    StepEvent.UNNEEDED: "unneeded",
+    StepEvent.DRAINING: "draining",
+    StepEvent.EMPTIED: "emptied",
+    StepEvent.REMOVED: "gone",
+}
+
+
+def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
+    """Return the last time of each event of the nodes that come, are emptied or go."""
+    times: dict[str, dict[str, Any]] = {}
+    for step in simulation.steps:
+        if step.pod or step.node is None or isinstance(step.at, UnsetType):
+            continue
+        known = times.setdefault(step.node, {})
+        if step.event is StepEvent.NEEDED:
+            known.update(unneeded=None, draining=None)
+        elif step.event in _OF_NODES:
+            known[_OF_NODES[step.event]] = step.at
+        if step.because:
+            known["because"] = step.because
+    return {name: NodeTimeline(**known) for name, known in times.items() if any(known.values())}
 
 
 def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:

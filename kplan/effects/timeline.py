@@ -21,6 +21,7 @@ from kplan.documents.timeline import Timeline
 from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
 from kplan.effects.drains import check_nodes
+from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.ready_counts import timeline_of
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
@@ -165,6 +166,7 @@ def carry_out_in_time(
     decisions: Decisions | None = None,
     retries_pending: bool = False,
     runs_for: float = 0.0,
+    removes_nodes: bool = False,
 ) -> TimelinePlan:
     """Carry out changes at their times.
 
@@ -174,6 +176,7 @@ def carry_out_in_time(
     runs_for : seconds for which cron jobs run by their schedule; 0 for no runs
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
+    removes_nodes : the autoscaler that is followed removes nodes, too
     """
     for step in steps:
         if isinstance(step, Drained):
@@ -181,6 +184,8 @@ def carry_out_in_time(
     course = _Course(base, steps, durations, rollout, decisions)
     if runs_for:
         course.run_cron_jobs(runs_for)
+    if removes_nodes:
+        course.remove_nodes()
     return course.run(until, retries_pending=retries_pending)
 
 
@@ -235,6 +240,12 @@ class _Course:
         cron_jobs = with_objects(snapshot, applied).cron_jobs
         CronJobs(simulation, cron_jobs, snapshot.jobs, base.as_stored, simulation.now + seconds)
         self._runs_cron_jobs = True
+
+    def remove_nodes(self) -> None:
+        """Have the autoscaler look for nodes to remove, too."""
+        provisioner = self._simulation.provisioner
+        if isinstance(provisioner, NodesInTime):
+            provisioner.remove_too(self._simulation)
 
     def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
         simulation = self._simulation

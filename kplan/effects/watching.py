@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kplan.cluster.base import Base
 from kplan.cluster.growth import growth_of
+from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.provisioning import Growing
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
@@ -18,7 +19,8 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     """
     growth = growth_of(base)
     if growth is not None:
-        simulation.provisioner = Growing(growth, base.objects if snapshot is None else snapshot, base.now)
+        followed = Growing if simulation.durations is None else NodesInTime
+        simulation.provisioner = followed(growth, base.objects if snapshot is None else snapshot, base.now)
     report = base.on_progress
     if report is not None:
         simulation.on_step = lambda done: report(done, None)

@@ -242,6 +242,9 @@ def _find_nodes(
     among: BoolArray | None = None,
 ) -> FilterOutcome:
     n_nodes = len(session.cluster)
+    gone = session.cluster.nodes.absent
+    if gone is not None:
+        among = ~gone if among is None else among & ~gone
     n_counted = None if among is None else int(among.sum())
     if pre_filter.status is not None:
         no_node = np.zeros(n_nodes, np.bool_)

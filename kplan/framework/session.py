@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from kplan.api.core import Node, PersistentVolumeClaim
 from kplan.config.model import Profile, SchedulerConfiguration
@@ -217,6 +218,17 @@ class Session:
         names = {self.cluster.nodes.names[row] for row in rows}
         self.cordoned = self.cordoned - names if schedulable else self.cordoned | names
         self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
+        for framework in self.frameworks.values():
+            framework.forget_shapes()
+
+    def remove_node(self, row: int) -> None:
+        """Take a node away on which no pod runs; it keeps its row, and nominations to it end."""
+        nodes = self.cluster.nodes
+        absent = np.zeros(len(nodes), np.bool_) if nodes.absent is None else nodes.absent.copy()
+        absent[row] = True
+        for pod in tuple(self.nominator.pods_for(row)):
+            self.nominator.drop(pod)
+        self.cluster.nodes = nodes.with_absent(absent)
         for framework in self.frameworks.values():
             framework.forget_shapes()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kplan.capacity.measure import Capacity
     from kplan.cluster.asking import AskAll
     from kplan.documents.headroom import HeadroomReport
-    from kplan.documents.nodes import NodesReport
+    from kplan.documents.nodes_report import NodesReport
     from kplan.documents.shrink import ShrinkReport
     from kplan.odds.report import Odds
     from kplan.questions.many_runs.question import Drawable

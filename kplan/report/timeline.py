@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UnsetType
 
 from kplan.api.references import WorkloadRef
-from kplan.documents.change import StepEvent
+from kplan.documents.change import Step, StepEvent
 from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
@@ -17,6 +17,7 @@ from kplan.report.words import count
 _MINUTE = 60
 _HOUR = 3600
 _MOST_WORKLOADS = 30
+_MOST_NODES = 30
 _LONGEST = 3
 
 
@@ -46,13 +47,19 @@ def end_sentence(timeline: Timeline) -> str:
     return f"done after {seconds_text(timeline.end)}"
 
 
-def timeline_blocks(document: PlanReport, timeline: Timeline) -> Iterator[Block]:
-    """Yield when everything ends and what it waits for, then the lowest number of ready pods of each workload."""
+def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block]:
+    """Yield when everything ends and what it waits for, then the times of nodes, then how many pods are ready.
+
+    Parameters
+    ----------
+    steps : the course with its times
+    """
     style: Style = "bad" if timeline.stuck_at is not None else "warn" if not timeline.is_over else "good"
     yield line("Time: ", Span(end_sentence(timeline), style))
-    waits = _longest_waits(document)
+    waits = _longest_waits(steps)
     if waits:
         yield line(f"It waits longest for {'; '.join(waits)}")
+    yield from _node_blocks(timeline)
     moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
     moving.sort(key=lambda entry: by_drop(*entry))
     if moving:
@@ -82,7 +89,40 @@ def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
     )
 
 
-def _longest_waits(document: PlanReport) -> list[str]:
+_NODE_COLUMNS = {
+    "ASKED FOR": "requested",
+    "READY": "ready",
+    "UNNEEDED": "unneeded",
+    "DRAINING": "draining",
+    "EMPTY": "emptied",
+    "GONE": "gone",
+}
+
+
+def _node_blocks(timeline: Timeline) -> Iterator[Block]:
+    """Yield a table of the nodes that come, are emptied or go; without columns that say nothing."""
+    nodes = timeline.nodes
+    columns = {
+        title: field
+        for title, field in _NODE_COLUMNS.items()
+        if any(getattr(node, field) is not None for node in nodes.values())
+    }
+    if not columns:
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(_time_text(getattr(node, field)) for field in columns.values()))
+        for name, node in list(nodes.items())[:_MOST_NODES]
+    ]
+    n_more = len(nodes) - _MOST_NODES
+    note = f"and {count(n_more, 'more node')} (JSON has all)" if n_more > 0 else ""
+    yield Table(("NODE", *columns), tuple(rows), "<" + ">" * len(columns), note=note)
+
+
+def _time_text(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_text(seconds)
+
+
+def _longest_waits(steps: Sequence[Step]) -> list[str]:
     """Return the longest waits of pods for a node, of pods to be ready, and of evictions for a budget."""
     since: dict[tuple[str, str], tuple[float, str]] = {}
     best: dict[StepEvent, tuple[float, str]] = {}
@@ -92,7 +132,7 @@ def _longest_waits(document: PlanReport) -> list[str]:
         StepEvent.GONE: (StepEvent.TERMINATING, "{} to be gone"),
         StepEvent.EVICTED: (StepEvent.BLOCKED, "a budget to let {} go"),
     }
-    for step in document.steps:
+    for step in steps:
         if isinstance(step.at, UnsetType) or not step.pod:
             continue
         begun, words = ends.get(step.event, (None, ""))

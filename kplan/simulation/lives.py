@@ -279,6 +279,8 @@ class Lives(ClusterState):
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""
+        if row not in self.pods:  # it went with its node
+            return
         pod, owner = self.pods[row], self.owner(row)
         if not isinstance(owner, JobState) or row not in owner.uncounted:
             self.bury(row)
@@ -299,7 +301,9 @@ class Lives(ClusterState):
             self.bury(row)
 
     def bury(self, row: int) -> None:
-        """Remove a terminating pod."""
+        """Remove a terminating pod, unless it is gone with its node."""
+        if row not in self.pods:
+            return
         pod, owner = self.pods[row], self.owner(row)
         self.log(StepEvent.GONE, pod=pod.key, node=pod.node, owner=owner)
         if owner is not None:

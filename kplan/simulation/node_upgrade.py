@@ -54,9 +54,17 @@ class NodeUpgrade:
         simulation.cordon(upgrade.surge)
         ready_at = simulation.now + (upgrade.node_start if upgrade.surge else 0.0)
         for name in upgrade.surge:
-            simulation.timers.post(ready_at, partial(simulation.uncordon, name))
+            self._log(StepEvent.REQUESTED, name, "a further node while others are upgraded")
+            simulation.timers.post(ready_at, partial(self._join, name))
         for _ in range(max(len(upgrade.surge) + upgrade.max_unavailable, 1)):
             simulation.timers.post(ready_at, self._next)
+
+    def _log(self, event: StepEvent, name: str, because: str = "") -> None:
+        self._simulation.log(event, node=name, workload=f"Node/{name}", because=because)
+
+    def _join(self, name: str) -> None:
+        self._simulation.uncordon(name)
+        self._log(StepEvent.ADDED, name)
 
     def _next(self) -> None:
         if self._has_failed or not self._left:
@@ -83,6 +91,7 @@ class NodeUpgrade:
             for pod in Drain(simulation).on([name]):
                 if not pod.is_terminating:
                     simulation.remove(pod, StepEvent.DELETED, "its node is replaced")
+            self._log(StepEvent.REMOVED, name, "an empty node takes its place")
         simulation.timers.post(
             simulation.now + (upgrade.node_start if upgrade.is_replaced else 0.0),
             partial(self._return, name, stays_cordoned=was_cordoned and not upgrade.is_replaced),
@@ -91,5 +100,6 @@ class NodeUpgrade:
     def _return(self, name: str, *, stays_cordoned: bool) -> None:
         if not stays_cordoned:
             self._simulation.uncordon(name)
+            self._log(StepEvent.ADDED, name)
         self._simulation.note_change()
         self._next()

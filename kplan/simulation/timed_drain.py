@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from kplan.documents.change import StepEvent
 from kplan.simulation.disruption import VIOLATED
 from kplan.simulation.draining import Drain, DrainOptions
@@ -28,6 +30,18 @@ REFUSAL_SECONDS = 0.25
 after half a second."""
 
 
+class Patience(msgspec.Struct, frozen=True):
+    """How a client that empties nodes waits; in seconds."""
+
+    first: float = CLIENT_SECONDS  #: before the first eviction
+    retry: float = RETRY_SECONDS  #: after a refused eviction
+    poll: float = POLL_SECONDS  #: between two looks whether an evicted pod is gone
+    evicting: float = math.inf  #: after which refused evictions are not tried again, and the node is given up
+
+
+KUBECTL = Patience()
+
+
 class OnEnd(Protocol):
     """Listens for the end of a node's drain."""
 
@@ -42,6 +56,7 @@ class TimedDrain:
     ----------
     timeout : seconds after which it gives up; infinity for never
     on_end : called when a node is empty, or it gives up on one
+    patience : how it waits; kubectl by default
     """
 
     def __init__(
@@ -52,14 +67,16 @@ class TimedDrain:
         *,
         timeout: float = math.inf,
         on_end: OnEnd | None = None,
+        patience: Patience = KUBECTL,
     ) -> None:
         self._simulation = simulation
         self.work = Drain(simulation, options)
         self._left = list(nodes)
         self._timeout = timeout
         self._on_end = on_end
+        self._patience = patience
         self._node = ""
-        self._gives_up_at = math.inf
+        self._gives_up_at = self._evicts_until = math.inf
         self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
         self._steps_at: dict[int, int] = {}  # row -> how many steps there were when its eviction was refused last
         self.has_failed = False  #: it gave up
@@ -68,8 +85,9 @@ class TimedDrain:
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
         self._gives_up_at = self._simulation.now + self._timeout
+        self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
         self._simulation.cordon(self._left)
-        self._later(CLIENT_SECONDS, self._next_node)
+        self._later(self._patience.first, self._next_node)
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         self._simulation.timers.post(self._simulation.now + seconds, act)
@@ -80,6 +98,7 @@ class TimedDrain:
             self.finished_at = self._simulation.now
             return
         self._node = self._left.pop(0)
+        self._log(StepEvent.DRAINING)
         n_refused = len(self.work.refused)
         pods = self.work.without_refused(self.work.leaving([self._node]))
         self._waiting = {pod.row: "" for pod in pods}
@@ -98,7 +117,7 @@ class TimedDrain:
         if self.has_failed or pod is None:
             self._done(row)
             return
-        if simulation.now >= self._gives_up_at:
+        if simulation.now >= self._evicts_until:
             self._give_up()
             return
         words = "" if pod.is_terminating else self.work.obstacle(pod)
@@ -106,24 +125,24 @@ class TimedDrain:
             self._waiting[row] = ""
             if not pod.is_terminating:
                 self.work.tell_to_go(pod)
-            self._later(POLL_SECONDS, lambda: self._look(row))
+            self._later(self._patience.poll, lambda: self._look(row))
             return
         if self._waiting[row] != words:
             simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=simulation.owner(row), because=words)
-        if self._timeout < math.inf:
+        if self._evicts_until < math.inf:
             simulation.note_change()
         is_first = not self._waiting[row]
         self._waiting[row] = words
         if words == VIOLATED and not self._is_in_vain(row):
-            at = simulation.now + RETRY_SECONDS + (REFUSAL_SECONDS if is_first else 0.0)
-            simulation.timers.post(at, lambda: self._evict(row), is_idle=self._timeout == math.inf)
+            at = simulation.now + self._patience.retry + (REFUSAL_SECONDS if is_first else 0.0)
+            simulation.timers.post(at, lambda: self._evict(row), is_idle=self._evicts_until == math.inf)
 
     def _is_in_vain(self, row: int) -> bool:
         """Tell whether nothing has happened since the last try, and nothing will: kubectl would try for ever."""
         n_steps = len(self._simulation.steps)
         has_changed = self._steps_at.get(row) != n_steps
         self._steps_at[row] = n_steps
-        return not has_changed and self._timeout == math.inf and self._simulation.timers.are_idle
+        return not has_changed and self._evicts_until == math.inf and self._simulation.timers.are_idle
 
     def _look(self, row: int) -> None:
         if row not in self._simulation.pods:
@@ -131,14 +150,17 @@ class TimedDrain:
         elif self._simulation.now >= self._gives_up_at:
             self._give_up()
         else:
-            self._later(POLL_SECONDS, lambda: self._look(row))
+            self._later(self._patience.poll, lambda: self._look(row))
 
     def _done(self, row: int) -> None:
         if self._waiting.pop(row, None) is not None and not self._waiting and not self.has_failed:
             self._emptied()
 
+    def _log(self, event: StepEvent) -> None:
+        self._simulation.log(event, node=self._node, workload=f"Node/{self._node}")
+
     def _emptied(self) -> None:
-        self._simulation.note_change()
+        self._log(StepEvent.EMPTIED)
         if self._on_end is not None:
             self._on_end(self._node, is_empty=True)
         self._later(0.0, self._next_node)

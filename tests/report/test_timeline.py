@@ -41,7 +41,7 @@ def _report() -> PlanReport:
 def test_the_report_says_when_it_ends_and_how_few_pods_are_ready() -> None:
     report = _report()
     assert report.timeline
-    blocks = list(timeline_blocks(report, report.timeline))
+    blocks = list(timeline_blocks(report.steps, report.timeline))
     lines = [plain(block.spans) for block in blocks if isinstance(block, Line)]
     assert lines[0] == "Time: done after 40 s"
     assert "to be ready: 20 s" in lines[1]

@@ -29,7 +29,7 @@ AT_LEAST_SIZE = "NodeGroupMinSizeReached"
 IN_COOLDOWN = "ScaleDownInCooldown"
 NOT_LOOKED_AT = "NotUnneededOtherReason"
 _USED = "NotUnderutilized"
-_NOT_AGAIN = "RecentlyUnremovable"
+NOT_AGAIN = "RecentlyUnremovable"
 
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SPOT = (
@@ -40,10 +40,12 @@ _SPOT = (
 )
 
 
-def advice_of(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], *, full: bool) -> Advice:
-    """Return the advice of some loops."""
+def advice_of(
+    snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], *, full: bool, used_names: Iterable[str] = ()
+) -> Advice:
+    """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
     prices = _Prices(setup)
-    adds = tuple(_Adding(snapshot, prices).nodes(results))
+    adds = tuple(_Adding({*snapshot.node_by_name, *used_names}, prices).nodes(results))
     removes = tuple(
         removal for result in results for removal in _removals(result, groups_by_node(setup.groups), prices, snapshot)
     )
@@ -118,8 +120,8 @@ def prices_of(nodes: Iterable[Node], setup: Setup) -> dict[str, float]:
 class _Adding:
     """Makes up the new nodes."""
 
-    def __init__(self, snapshot: Snapshot, prices: _Prices) -> None:
-        self._namer = Namer(snapshot.node_by_name)
+    def __init__(self, names: Iterable[str], prices: _Prices) -> None:
+        self._namer = Namer(names)
         self._prices = prices
 
     def nodes(self, results: Iterable[LoopResult]) -> Iterator[NewNode]:
@@ -197,7 +199,7 @@ def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone
     for result in results:
         for name, why in result.scale_down.stays.items():
             # A node that was found to stay is not looked at again for some time: the reason is that of the first look.
-            if why.reason != _NOT_AGAIN or name not in reasons:
+            if why.reason != NOT_AGAIN or name not in reasons:
                 reasons[name] = why
     for node in snapshot.nodes:
         name = node.metadata.name

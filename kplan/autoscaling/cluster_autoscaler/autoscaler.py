@@ -13,18 +13,21 @@ from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.loop import Loops
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
+from kplan.autoscaling.cluster_autoscaler.watching import ClusterAutoscalerWatch
 from kplan.autoscaling.cluster_autoscaler.widening import larger_groups
 from kplan.autoscaling.seam import Advice, NewNode, PoolChange, PreparedCluster
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
+from kplan.simulation.departing import RemovalTimes
+from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
 VERSION = "1.36"
 
-_INTERVAL = 10
-"""Seconds from loop to loop, by default."""
-
 _N_LATER = 10
+
+_RETRY, _POLL, _HEADROOM = 10.0, 5.0, 30.0
+"""Seconds from a refused eviction to the next try, between two looks at evicted pods, and beyond their grace period."""
 
 
 class ClusterAutoscalerEngine:
@@ -48,22 +51,41 @@ class ClusterAutoscalerEngine:
         """One loop now, and some when the nodes that are not needed have been so for long enough."""
         options = [self._setup.options, *(group.options for group in self._setup.groups)]
         wait = max(option.scale_down_unneeded_time for option in options) / 1_000_000 + 1
-        return (0, *(wait + number * _INTERVAL for number in range(_N_LATER)))
+        return (0, *(wait + number * self.wait for number in range(_N_LATER)))
 
     @property
     def wait(self) -> float:
         """The time from loop to loop."""
-        return _INTERVAL
+        return self._setup.options.scan_interval / 1_000_000
+
+    @property
+    def removal(self) -> RemovalTimes:
+        """What it waits for while it removes a node. Upstream: core/scaledown/actuation/{actuator,drain}.go."""
+        options = self._setup.options
+        evicting = options.max_pod_eviction_time / 1_000_000
+        return RemovalTimes(
+            poll=self.wait,
+            delay=options.node_delete_delay_after_taint / 1_000_000,
+            patience=Patience(first=0.0, retry=_RETRY, poll=_POLL, evicting=evicting),
+            timeout=evicting + options.max_graceful_termination_sec + _HEADROOM,
+        )
+
+    def watch(self, cluster: PreparedCluster) -> ClusterAutoscalerWatch:
+        """Return the cluster-autoscaler as it looks at a cluster in motion."""
+        return ClusterAutoscalerWatch(self._setup, cluster, self._memory(cluster.now))
+
+    def _memory(self, now: int) -> Remembered:
+        """Return the templates of the groups, as it has run for some time."""
+        if self._remembered is None:
+            self._remembered = templates_seen(self._first, self._setup.groups, self._setup.options, now)
+        return self._remembered
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods, in a single loop.
 
         It has run for some time, and knows what the nodes of a group are like also where all are cordoned or gone.
         """
-        if self._remembered is None:
-            setup = self._setup
-            self._remembered = templates_seen(self._first, setup.groups, setup.options, cluster.now)
-        return self._looked(cluster, self._remembered, full=False, loops=(0,))
+        return self._looked(cluster, self._memory(cluster.now), full=False, loops=(0,))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield the groups that would help more pods if they could grow further."""

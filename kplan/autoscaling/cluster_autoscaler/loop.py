@@ -5,6 +5,7 @@ Upstream: cluster-autoscaler core/static_autoscaler.go RunOnce, core/podlistproc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.durations import parse_duration
-from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
 from kplan.autoscaling.cluster_autoscaler.budgets import cropped
 from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, Owners
@@ -24,9 +24,12 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     TO_BE_DELETED,
     as_listed,
     has_taint,
+    is_ready,
+    marked,
+    unmarked,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.placing import Placer
+from kplan.autoscaling.cluster_autoscaler.placing import Placer, settle
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Infos,
     created,
@@ -40,7 +43,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
 )
 from kplan.autoscaling.cluster_autoscaler.priorities import Priorities
 from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
-from kplan.autoscaling.cluster_autoscaler.scale_down import Planner
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
@@ -80,7 +83,7 @@ class Loops:
         self._snapshot, self._groups, self._options, self._release = snapshot, groups, options, release
         self._prices = None if prices is None else Prices(prices)
         self._priorities = priorities
-        self._group_of = groups_by_node(groups)
+        self._group_of = dict(groups_by_node(groups))
         self._listers = Listers(snapshot)
         self._owners = Owners(snapshot)
         self._nodes = list(snapshot.nodes)
@@ -91,11 +94,49 @@ class Loops:
         self._placer = Placer()
         self._cursor = Cursor()
         self._infos = Infos()
-        self._scaled_up_at = self._deleted_at = _LONG_AGO
+        self._scaled_up_at = self._deleted_at = self._failed_at = _LONG_AGO
         self._start = now
 
-    def run(self, at: float) -> LoopResult:
-        """Run one loop, `at` seconds after the start; RunOnce."""
+    def see(self, snapshot: Snapshot) -> None:
+        """Take the cluster as it is by now; the groups are up to date already."""
+        self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), Owners(snapshot)
+        self._nodes, self._pods = list(snapshot.nodes), list(snapshot.pods)
+        self._group_of.clear()
+        self._group_of.update(groups_by_node(self._groups))
+
+    def trust_marks(self) -> None:
+        """Take nodes as unneeded since they were marked so."""
+        self._planner.trusts_marks = True
+
+    def note_change(self, now: int) -> None:
+        """Note that something has happened in the cluster, so that nodes may go that had to stay."""
+        self._planner.changed_at = now
+
+    def note_failed_removal(self, now: int) -> None:
+        """Note that a node could not be emptied."""
+        self._failed_at = now
+
+    @property
+    def unneeded(self) -> Mapping[str, Removable]:
+        """The nodes that are not needed, with since when."""
+        return self._planner.unneeded
+
+    def next_change(self, now: int) -> float:
+        """Return when a wait is over, and a loop may decide otherwise: microseconds since 1970, or infinity."""
+        times = []
+        for name, known in self._planner.unneeded.items():
+            group = self._group_of.get(name)
+            if group is not None:
+                own = group.options
+                wait = own.scale_down_unneeded_time if is_ready(known.node) else own.scale_down_unready_time
+                times.append(known.since + wait + 1)
+        if times:
+            times.append(self._cooldown_until)
+        times += self._planner.rechecks
+        return min((time for time in times if time > now), default=math.inf)
+
+    def run(self, at: float, *, removes: bool = True) -> LoopResult:
+        """Run one loop, `at` seconds after the start; RunOnce. It may leave out to look for nodes to remove."""
         now = self._start + int(at * 1_000_000)
         result = LoopResult(at)
         options = self._options
@@ -130,7 +171,7 @@ class Loops:
         )
         to_help = self._process_pods(board, by_state.unschedulable, now, result)
         is_waiting = self._scale_up(board, to_help, n_ready=len(ready), templates=templates, now=now, result=result)
-        if options.scale_down_enabled:
+        if options.scale_down_enabled and removes:
             self._scale_down(board, present, now, result, is_waiting=is_waiting)
         else:
             result.scale_down.result = "ScaleDownNotTried"
@@ -265,7 +306,7 @@ class Loops:
             ]
             board, new = board.grown(kinds)
             board.add_new([node for kind in new for node in kind])
-            if not _settle(board, outcome.triggered, [node.row for kind in new for node in kind]):
+            if not settle(board, outcome.triggered, [node.row for kind in new for node in kind]):
                 return
 
     def _orchestrator(self, board: Board, templates: Mapping[str, Template], now: int) -> Orchestrator:
@@ -282,13 +323,7 @@ class Loops:
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
         candidates = planner.update(board, nodes, self._owners, budgets, now=now)
         outcome.utilization = planner.utilization
-        in_cooldown = is_waiting or (
-            not options.scale_down_delay_type_local
-            and (
-                self._scaled_up_at + options.scale_down_delay_after_add > now
-                or self._deleted_at + options.scale_down_delay_after_delete > now
-            )
-        )
+        in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > now)
         if in_cooldown:
             outcome.result = "ScaleDownInCooldown"
         elif not candidates:
@@ -299,6 +334,16 @@ class Loops:
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, now, outcome)
         self._vanish(outcome)
+
+    @property
+    def _cooldown_until(self) -> int:
+        """When nodes may go again after nodes came, went or failed to go, in microseconds since 1970."""
+        options = self._options
+        return max(
+            self._scaled_up_at + options.scale_down_delay_after_add,
+            self._deleted_at + options.scale_down_delay_after_delete,
+            self._failed_at + options.scale_down_delay_after_failure,
+        )
 
     def _delete(self, board: Board, now: int, outcome: ScaleDown) -> None:
         empty, full = self._planner.nodes_to_delete(board)
@@ -328,7 +373,7 @@ class Loops:
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue
                 left -= 1
-                changed[name] = _marked(node, now) if is_unneeded else _unmarked(node)
+                changed[name] = marked(node, now) if is_unneeded else unmarked(node)
                 (outcome.soft_tainted if is_unneeded else outcome.soft_untainted).append(name)
         self._nodes = [
             replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node
@@ -349,24 +394,3 @@ class Loops:
 
 
 _UNTRIED = frozenset({"ScaleUpNotNeeded", "ScaleUpLimitedByMaxNodesTotal", "ScaleUpInCooldown"})
-
-
-def _settle(board: Board, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
-    """Put pods on new nodes, and return whether all fit."""
-    acceptable = board.only(rows)
-    for pod in pods:
-        row = board.find(board.pod_row(pod), acceptable)
-        if row is None:
-            return False
-        board.bind(board.pod_row(pod), row)
-    return True
-
-
-def _marked(node: Node, now: int) -> Node:
-    taint = Taint(key=DELETION_CANDIDATE, value=str(now // 1_000_000), effect=PREFER_NO_SCHEDULE)
-    return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
-
-
-def _unmarked(node: Node) -> Node:
-    taints = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
-    return replace(node, spec=replace(node.spec, taints=taints))

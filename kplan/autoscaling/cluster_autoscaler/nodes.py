@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, NodeCondition
 from kplan.api.quantity import value
 from kplan.api.time import to_micros
+from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.options import Options
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -165,3 +166,15 @@ def gpu_resource(node: Node) -> str | None:
         if value(node.status.allocatable.get(resource, 0)):
             return resource
     return GPU_RESOURCES[0] if GPU_LABEL in node.metadata.labels else None
+
+
+def marked(node: Node, now: int) -> Node:
+    """Return a node with the mark of one that is not needed."""
+    taint = Taint(key=DELETION_CANDIDATE, value=str(now // 1_000_000), effect=PREFER_NO_SCHEDULE)
+    return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
+
+
+def unmarked(node: Node) -> Node:
+    """Return a node without that mark."""
+    taints = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
+    return replace(node, spec=replace(node.spec, taints=taints))

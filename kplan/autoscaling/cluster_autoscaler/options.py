@@ -42,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The flags by their names, with their defaults; durations in microseconds."""
 
     cloud_provider: str = ""
+    scan_interval: int = 10 * _MICROS
     expander: tuple[str, ...] = ("least-waste",)
     max_nodes_total: int = 0
     max_nodes_per_scaleup: int = 1000
@@ -81,6 +82,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     scale_down_unready_enabled: bool = True
     scale_down_delay_after_add: int = 10 * _MINUTE
     scale_down_delay_after_delete: int = 0
+    scale_down_delay_after_failure: int = 3 * _MINUTE
     scale_down_delay_type_local: bool = False
     scale_down_unneeded_time: int = 10 * _MINUTE
     scale_down_unready_time: int = 20 * _MINUTE
@@ -89,6 +91,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ignore_daemonsets_utilization: bool = False
     ignore_mirror_pods_utilization: bool = False
     unremovable_node_recheck_timeout: int = 5 * _MINUTE
+    max_pod_eviction_time: int = 2 * _MINUTE
+    max_graceful_termination_sec: int = 600
+    node_delete_delay_after_taint: int = 5 * _MICROS
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
     max_bulk_soft_taint_count: int = 10
@@ -125,11 +130,11 @@ _OF_THE_PROGRAM = frozenset(
     kube-client-burst kube-client-qps kubeconfig kubernetes leader-elect leader-elect-lease-duration
     leader-elect-renew-deadline leader-elect-resource-lock leader-elect-resource-name
     leader-elect-resource-namespace leader-elect-retry-period log-backtrace-at log-dir log-file log-file-max-size
-    logging-format logtostderr max-bulk-soft-taint-time max-failing-time max-graceful-termination-sec max-inactivity
-    max-pod-eviction-time max-startup-time namespace node-delete-delay-after-taint node-deletion-batcher-interval
+    logging-format logtostderr max-bulk-soft-taint-time max-failing-time max-inactivity
+    max-startup-time namespace node-deletion-batcher-interval
     node-deletion-delay-timeout node-group-auto-discovery nodes one-output predicate-parallelism profiling
     record-duplicated-events regional scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio
-    scale-down-delay-after-failure scale-down-non-empty-candidates-count scan-interval skip-headers skip-log-headers
+    scale-down-non-empty-candidates-count skip-headers skip-log-headers
     status-config-map-name stderrthreshold user-agent v vmodule write-status-configmap
 """)
 )
@@ -272,7 +277,7 @@ _BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {
 
 def _reader(field: msgspec.structs.FieldInfo, annotation: str) -> Callable[[Any], Any]:
     is_duration = annotation == "int" and field.name.endswith(
-        ("_time", "_delay", "_timeout", "_duration", "_add", "_delete")
+        ("_time", "_delay", "_timeout", "_duration", "_add", "_delete", "_failure", "_interval", "_taint")
     )
     return _duration if is_duration else _BY_TYPE[annotation]
 

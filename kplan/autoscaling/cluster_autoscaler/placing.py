@@ -5,7 +5,7 @@ Upstream: cluster-autoscaler simulator/scheduling/hinting_simulator.go, hints.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kplan.api.core import Pod
 from kplan.autoscaling.cluster_autoscaler.board import Board
@@ -65,3 +65,14 @@ class Placer:
         """Forget what was remembered before the last call."""
         self._old_hints = self._hints
         self._hints = {}
+
+
+def settle(board: Board, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
+    """Put pods on new nodes, and return whether all fit."""
+    acceptable = board.only(rows)
+    for pod in pods:
+        row = board.find(board.pod_row(pod), acceptable)
+        if row is None:
+            return False
+        board.bind(board.pod_row(pod), row)
+    return True

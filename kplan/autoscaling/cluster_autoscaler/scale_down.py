@@ -16,13 +16,16 @@ from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.board import Board
 from kplan.autoscaling.cluster_autoscaler.drainability import Blocked, Budgets, Drainability, Owners, PodsToMove
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, is_being_deleted, is_ready
+from kplan.autoscaling.cluster_autoscaler.nodes import DELETION_CANDIDATE, TO_BE_DELETED, is_being_deleted, is_ready
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.placing import Placer
 from kplan.autoscaling.cluster_autoscaler.pods import unbound, without_tpus
 from kplan.autoscaling.cluster_autoscaler.quotas import Quotas
 from kplan.autoscaling.cluster_autoscaler.utilization import Utilization, utilization
 from kplan.engine.arrays import BoolArray
+
+_MOST_DIGITS = 12
+"""No time in seconds has more."""
 
 
 class Stays(msgspec.Struct, frozen=True):
@@ -58,6 +61,14 @@ class Planner:
         self._now = 0
         self._latest: int | None = None
         self._shortest = max(options.scale_down_unneeded_time, 1)
+        self.changed_at = 0  #: when something happened last, in a cluster in motion
+        self.trusts_marks = False  #: nodes are unneeded since the autoscaler marked them, not since the first loop
+
+    @property
+    def rechecks(self) -> list[int]:
+        """When nodes are looked at again that were found to stay before something happened."""
+        oldest = self.changed_at + self._options.unremovable_node_recheck_timeout
+        return [at for at in self._recheck_at.values() if at < oldest]
 
     def forget(self) -> None:
         """Forget which nodes are not needed."""
@@ -132,8 +143,15 @@ class Planner:
             n_atomic += self._group_of[node.metadata.name].is_atomic
         for known in removable:
             held = self.unneeded.get(known.node.metadata.name)
-            known.since = self._now if held is None else held.since
+            known.since = self._since_before(known.node) if held is None else held.since
         self.unneeded = {known.node.metadata.name: known for known in removable}
+
+    def _since_before(self, node: Node) -> int:
+        """Return since when a node is not needed that was needed in the last loop: as its mark says, if that counts."""
+        mark = next((taint for taint in node.spec.taints if taint.key == DELETION_CANDIDATE), None)
+        if not self.trusts_marks or mark is None or not mark.value.isdecimal() or len(mark.value) > _MOST_DIGITS:
+            return self._now
+        return min(int(mark.value) * 1_000_000, self._now)
 
     def _eligible(self, board: Board, candidates: Sequence[Node]) -> list[Node]:
         """Return the nodes that are used little enough; FilterOutUnremovable."""

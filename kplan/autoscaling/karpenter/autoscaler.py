@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.wellknown import ZONE
@@ -27,11 +29,14 @@ from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
 from kplan.autoscaling.karpenter.refusals import Plain
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Texts
+from kplan.autoscaling.karpenter.watching import KarpenterWatch
 from kplan.autoscaling.karpenter.widening import Widening
 from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal
 from kplan.autoscaling.settings import Karpenter
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
+from kplan.simulation.departing import RemovalTimes
+from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
 _FAILED = "Failed to schedule pod, "
@@ -58,6 +63,7 @@ class KarpenterAutoscaler:
         self._options = options
         self.source = source
         self._has_prices = has_prices
+        self._used_names: frozenset[str] = frozenset()
 
     @property
     def usual_loops(self) -> Sequence[float]:
@@ -68,6 +74,27 @@ class KarpenterAutoscaler:
     def wait(self) -> float:
         """The time in which no further pod may come."""
         return _BATCH_SECONDS
+
+    @property
+    def removal(self) -> RemovalTimes:
+        """What it waits for while it removes a node.
+
+        Upstream: controllers/disruption/{controller,validation}.go, controllers/node/termination/controller.go.
+        """
+        return RemovalTimes(
+            poll=10.0, validation=15.0, patience=Patience(first=0.0, retry=10.0, poll=1.0), least=5.0, after=5.0
+        )
+
+    def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
+        """Return Karpenter as it looks at a cluster in motion."""
+        return KarpenterWatch(self, cluster)
+
+    def marking(self, leaving: Collection[str], used_names: Collection[str]) -> KarpenterAutoscaler:
+        """Return Karpenter while it removes some nodes; it gives none of the names that are `used_names`."""
+        options = replace(self._options, marked_for_deletion=(*self._options.marked_for_deletion, *sorted(leaving)))
+        other = KarpenterAutoscaler(self._entries, options, self.source, has_prices=self._has_prices)
+        other._used_names = frozenset(used_names)
+        return other
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the same: it reads its nodes from the cluster."""
@@ -100,7 +127,9 @@ class KarpenterAutoscaler:
         conditions = claim_states(prepared)
         outcomes = {method.name: method.ask(prepared, conditions) for method in METHODS}
         acting = next((method for method in METHODS if outcomes[method.name].commands), None)
-        namer = Namer([*prepared.snapshot.node_by_name, *(new.node.metadata.name for new in advice.adds)])
+        namer = Namer(
+            [*prepared.snapshot.node_by_name, *self._used_names, *(new.node.metadata.name for new in advice.adds)]
+        )
         commands = () if acting is None else outcomes[acting.name].commands
         removes = tuple(
             self._removal(prepared, command, "" if acting is None else acting.reason, namer) for command in commands
@@ -132,7 +161,7 @@ class KarpenterAutoscaler:
         return Prepared(cluster.snapshot, self._entries, self._options, cluster.now)
 
     def _provisioned(self, prepared: Prepared, provisioned: Provisioned) -> Advice:
-        namer = Namer(prepared.snapshot.node_by_name)
+        namer = Namer([*prepared.snapshot.node_by_name, *self._used_names])
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
         prices = self._prices(prepared)

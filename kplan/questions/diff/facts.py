@@ -17,7 +17,8 @@ from kplan.documents.checks import BudgetsReport, ChecksReport
 from kplan.documents.diff import Fact, FactDifference
 from kplan.documents.drains import DrainsReport
 from kplan.documents.headroom import HeadroomReport
-from kplan.documents.nodes import AddedNode, NodesReport
+from kplan.documents.nodes import AddedNode
+from kplan.documents.nodes_report import NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport

@@ -7,11 +7,12 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.asking import reply
+from kplan.cli.asking import options_named, reply
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.common import SavingFlags
 from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.options import argument, option
+from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 
 _NO_AUTOSCALER = (
@@ -22,6 +23,7 @@ _NO_AUTOSCALER = (
 EXAMPLES = """
 kplan nodes --node-groups groups.yaml  # what the autoscaler adds, removes and keeps
 kplan nodes web.yaml --node-groups groups.yaml --fail-on new-nodes  # exit code 1 if these pods need new nodes
+kplan nodes --node-groups groups.yaml --timeline --until 1h  # when each node comes, is unneeded, and is gone
 kplan nodes --node-groups groups.yaml -o wide  # a row for each node, with what would free it
 """
 
@@ -43,6 +45,7 @@ def nodes(
     full: Annotated[
         bool, option("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
     ] = False,
+    time: TimelineFlags,
     following: AutoscalerFlags,
     manifests: ManifestFlags,
     flags: SavingFlags,
@@ -54,17 +57,21 @@ def nodes(
     prices are known. Exits with 0 unless --fail-on says otherwise.
     """
     following.check()
+    time.check()
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.nodes.question import Nodes
 
-    question = Nodes(settles=True, full=full, loops=_seconds(loops) if loops else None)
+    question = Nodes(settles=True, full=full, loops=_seconds(loops) if loops else None, timeline=time.clock())
+    with options_named():
+        question.check()
     showing = showing_for(flags, "nodes")
     subject = ask(what, flags, manifests)
     settings = following.settings_for(subject.base.objects)
     if settings is None:
         raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
     subject = replace(subject, base=followed_by(subject.base, settings))
-    reply(question, subject, showing, flags, doing="following the autoscaler", words="{0:,} of {1:,}")
+    words = "" if time.has_clock else "{0:,} of {1:,}"
+    reply(question, subject, showing, flags, doing="following the autoscaler", words=words)
 
 
 def _seconds(text: str) -> tuple[float, ...]:

@@ -15,12 +15,13 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import added_node, before_growth
 from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, opening
 from kplan.api.core import Pod
-from kplan.autoscaling.seam import Advice, PreparedCluster
+from kplan.autoscaling.seam import Advice, PreparedCluster, Removal, Stay
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, NodesReport, RemovedNodes
+from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, RemovedNodes
+from kplan.documents.nodes_report import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.snapshot.objects import decode_pod
@@ -55,7 +56,7 @@ def nodes_report(
         When the planner follows no autoscaler, or `loops` are not times in ascending order.
     """
     if base.autoscaler is None:
-        raise UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.ClusterAutoscaler()")
+        raise no_autoscaler()
     autoscaler = set_up(base.autoscaler, base.objects)
     loops = autoscaler.usual_loops if loops is None else loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
@@ -65,18 +66,28 @@ def nodes_report(
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     return NodesReport(
-        **opening(replace(context, warnings=warnings), fail_on, _counted(advice, fail_on)),
+        **opening(replace(context, warnings=warnings), fail_on, counted_of(advice, fail_on)),
         autoscaler=AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source),
         adds=tuple(map(added_node, advice.adds)),
         existing=dict(advice.existing),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
         events=dict(advice.events),
-        removes=_removed(advice),
-        stays={stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in advice.stays},
+        removes=removed_nodes(advice.removes),
+        stays=staying_nodes(advice.stays),
         price=NodePrices(before=advice.price_before, after=advice.price_after),
         cluster=_map(base, advice) if with_map else UNSET,
         detail=dict(advice.detail) if full else UNSET,
     )
+
+
+def no_autoscaler() -> UsageError:
+    """Return the error for a cluster in which none is followed."""
+    return UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.ClusterAutoscaler()")
+
+
+def staying_nodes(stays: Iterable[Stay]) -> dict[str, KeptNode]:
+    """Return why nodes stay, by their names."""
+    return {stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in stays}
 
 
 def following(planner: B, settings: Settings | None) -> B:
@@ -137,7 +148,7 @@ def _map(base: Base, advice: Advice) -> ClusterMap:
     return cluster_map(before_growth(base.session.cluster, session.cluster), session.cluster)
 
 
-def _counted(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:
+def counted_of(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:
     """Yield the new nodes, and the pods that nothing helps, as far as `fail_on` holds them."""
     if NEW_NODES in fail_on:
         new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
@@ -151,7 +162,8 @@ def prepared(base: Base) -> PreparedCluster:
     return PreparedCluster(base.objects, base.session, base.now)
 
 
-def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:
+def removed_nodes(removals: Iterable[Removal]) -> tuple[RemovedNodes, ...]:
+    """Return the documents about the nodes that go."""
     return tuple(
         RemovedNodes(
             nodes=removal.nodes,
@@ -161,5 +173,5 @@ def _removed(advice: Advice) -> tuple[RemovedNodes, ...]:
             saves=removal.saves,
             after=removal.after,
         )
-        for removal in advice.removes
+        for removal in removals
     )

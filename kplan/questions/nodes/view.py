@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.documents.nodes import AddedNode, NodesReport, RemovedNodes
+from msgspec import UnsetType
+
+from kplan.documents.nodes import AddedNode, RemovedNodes
+from kplan.documents.nodes_report import NodesReport
+from kplan.documents.timeline import Timeline
 from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
 from kplan.report.new_nodes import (
@@ -17,6 +21,8 @@ from kplan.report.new_nodes import (
     unhelped_blocks,
 )
 from kplan.report.options import ReportOptions
+from kplan.report.steps import step_blocks
+from kplan.report.timeline import seconds_text, timeline_blocks
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
 
@@ -34,6 +40,12 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     yield from _removes(document, is_whole=is_whole)
     yield from _stays(document, is_whole=is_whole)
     yield from price_blocks(document.price)
+    if isinstance(document.timeline, Timeline):
+        steps = () if isinstance(document.steps, UnsetType) else document.steps
+        yield Heading(("The course",))
+        yield from timeline_blocks(steps, document.timeline)
+        if options.is_wide:
+            yield from step_blocks(steps)
 
 
 def _answer(document: NodesReport) -> Cell:
@@ -91,7 +103,7 @@ def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
 
 
 def _when(removal: RemovedNodes) -> str:
-    return f"in {removal.after:.0f} s" if removal.after else "now"
+    return f"in {seconds_text(removal.after)}" if removal.after else "now"
 
 
 def _replacement(new: AddedNode) -> str:

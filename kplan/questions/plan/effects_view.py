@@ -6,15 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from msgspec import UnsetType
-
 from kplan.documents.change import (
     Change,
     Forced,
     Obstacle,
     RefusedNode,
-    Step,
-    StepEvent,
     WorkloadChange,
     WorkloadState,
 )
@@ -37,19 +33,11 @@ _WORDS: Mapping[Change, str] = {
     Change.DELETED: "deleted",
 }
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
-_MOST_STEPS = 200
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
     Action.EVICTED: "gone for good",
     Action.PENDING: "left pending",
-}
-_STYLES: Mapping[StepEvent, Style] = {
-    StepEvent.BOUND: "good",
-    StepEvent.EVICTED: "warn",
-    StepEvent.BLOCKED: "bad",
-    StepEvent.STUCK: "bad",
-    StepEvent.REFUSED: "bad",
 }
 
 
@@ -136,7 +124,7 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
         names = listing([workload_title(workload) for workload in quiet])
         yield line(f"Unchanged: {names}")
     if isinstance(document.timeline, Timeline):
-        yield from timeline_blocks(document, document.timeline)
+        yield from timeline_blocks(document.steps, document.timeline)
     elif any(step.pod for step in document.steps):
         yield line(Span(_ASSUMED, "dim"))
 
@@ -240,27 +228,6 @@ def obstacle_text(obstacle: Obstacle) -> str:
         return f"{has}. What would help: {'; or '.join(remedy_text(remedy) for remedy in obstacle.remedies)}"
     missing = max(budget.desired - budget.healthy + obstacle.ready, 1)
     return f"{has}: it takes {count(missing, 'more healthy pod')} elsewhere, or a budget that requires fewer"
-
-
-def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
-    """Yield a table of everything that happens, in order."""
-    if not steps:
-        return
-    yield Heading(("Steps",))
-    has_times = not isinstance(steps[-1].at, UnsetType)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
-            Span(step.event, _STYLES.get(step.event, "")),
-            step.pod or step.workload,
-            step.node or "-",
-            step.because,
-        )
-        for step in steps[:_MOST_STEPS]
-    ]
-    note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
-    first = "SECOND" if has_times else "STEP"
-    yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:

@@ -16,7 +16,6 @@ from kplan.questions.plan.effects_view import (
     change_sentence,
     is_change,
     obstacles_blocks,
-    step_blocks,
     workloads_blocks,
 )
 from kplan.questions.plan.pod_rows import changes_blocks, is_daemon, workload_of
@@ -31,6 +30,7 @@ from kplan.report.luck import luck_blocks
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
+from kplan.report.steps import step_blocks
 from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View, reasons_of

@@ -5,7 +5,7 @@ Every bar and line is told in words as well; shapes tell the same as colours, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
@@ -13,13 +13,14 @@ import msgspec
 from msgspec import UnsetType
 
 from kplan.documents.change import Step, StepEvent
-from kplan.documents.timeline import Timeline, WorkloadTimeline
+from kplan.documents.timeline import NodeTimeline, Timeline, WorkloadTimeline
 from kplan.report.timeline import by_drop, object_title, seconds_text
 from kplan.report.words import count
 
 MAX_WORKLOADS = 25
 MAX_PODS = 30
-"""So many workloads, and so many pods of each, are drawn; the others are counted."""
+MAX_NODES = 50
+"""So many workloads, pods of each, and nodes are drawn; the others are counted."""
 
 _WIDTH = 1000
 _HEIGHT = 100
@@ -44,10 +45,19 @@ _BEFORE: Mapping[StepEvent, Phase] = {
 """What a pod was until its first event, where it was there before the change."""
 
 
+_NODE_WORDS: Mapping[Phase, str] = {
+    "pending": "asked for",
+    "starting": "unneeded",
+    "ready": "there",
+    "stopping": "being emptied",
+}
+
+
 class _Bar(msgspec.Struct):
     """A pod over time: each phase with its begin and end."""
 
     phases: list[tuple[Phase, float, float]] = []
+    words: Mapping[Phase, str] = {}  #: what phases are called, where it is not their own name
     phase: Phase | None = None
     since: float = 0.0
 
@@ -64,7 +74,7 @@ class _Bar(msgspec.Struct):
 
 def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     """Return the picture; empty where nothing takes time."""
-    if not timeline.end or not timeline.workloads:
+    if not timeline.end or not (timeline.workloads or timeline.nodes):
         return ""
     bars = _bars(steps, timeline.end)
     names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
@@ -73,7 +83,50 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     ]
     n_more = len(names) - MAX_WORKLOADS
     more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
-    return f'<h2>The course</h2>{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+    nodes = _nodes_figure(timeline)
+    return f'<h2>The course</h2>{nodes}{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+
+
+def _nodes_figure(timeline: Timeline) -> str:
+    """Return the nodes that come, are emptied or go as bars; empty for none."""
+    nodes = timeline.nodes
+    if not nodes:
+        return ""
+    rows = "".join(
+        _row(name, _node_bar(node, timeline.end), timeline.end) for name, node in list(nodes.items())[:MAX_NODES]
+    )
+    n_more = len(nodes) - MAX_NODES
+    more = f'<li class="note">and {count(n_more, "more node")}</li>' if n_more > 0 else ""
+    caption = f"Nodes that come, are emptied or go: {len(nodes)}"
+    key = _key([("pending", "asked for"), ("ready", "there"), ("starting", "unneeded"), ("stopping", "being emptied")])
+    return (
+        f'{key}<div class="course"><figure class="of-nodes"><figcaption>{caption}</figcaption>{_axis(timeline.end)}'
+        f'<ul class="lives">{rows}{more}</ul></figure></div>'
+    )
+
+
+def _node_bar(node: NodeTimeline, end: float) -> _Bar:
+    """Return a node over time; the phases have the looks of a pod's, and words of their own."""
+    bar = _Bar(words=_NODE_WORDS)
+    times: list[tuple[float, Phase | None]] = []
+    if node.requested is not None:
+        times.append((node.requested, "pending"))
+    elif node.ready is None or (node.draining is not None and node.ready > node.draining):
+        times.append((0.0, "ready"))
+    marks: list[tuple[float | None, Phase | None]] = [
+        (node.ready, "ready"),
+        (node.unneeded, "starting"),
+        (node.draining, "stopping"),
+        (node.gone, None),
+    ]
+    times += [(at, phase) for at, phase in marks if at is not None]
+    if node.gone is None and node.ready is None and node.draining is not None and node.emptied is not None:
+        times.append((node.emptied, "starting"))
+    for at, phase in sorted(times, key=lambda entry: entry[0]):
+        bar.close(at)
+        bar.phase, bar.since = phase, at
+    bar.close(end)
+    return bar
 
 
 def _bars(steps: Sequence[Step], end: float) -> dict[str, dict[str, _Bar]]:
@@ -135,7 +188,9 @@ def _axis(end: float) -> str:
 
 
 def _row(pod: str, bar: _Bar, end: float) -> str:
-    words = ", ".join(f"{phase} {seconds_text(since)} to {seconds_text(to)}" for phase, since, to in bar.phases)
+    words = ", ".join(
+        f"{bar.words.get(phase, phase)} {seconds_text(since)} to {seconds_text(to)}" for phase, since, to in bar.phases
+    )
     rects = "".join(
         f'<rect class="{phase}" x="{_x(since, end)}" width="{_WIDTH * (to - since) / end:.5g}" height="10"/>'
         for phase, since, to in bar.phases
@@ -148,10 +203,15 @@ def _row(pod: str, bar: _Bar, end: float) -> str:
 
 
 def _legend() -> str:
-    phases: Iterable[Phase] = ("pending", "starting", "ready", "stopping")
+    phases: Sequence[Phase] = ("pending", "starting", "ready", "stopping")
+    return _key([(phase, phase) for phase in phases], "<li>line: ready pods; dashed: wanted pods</li>")
+
+
+def _key(phases: Sequence[tuple[Phase, str]], more: str = "") -> str:
+    """Return what the looks of bars mean."""
     items = "".join(
         f'<li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="{phase}" width="20" height="10"/></svg>'
-        f"{phase}</li>"
-        for phase in phases
+        f"{words}</li>"
+        for phase, words in phases
     )
-    return f'<ul class="groups course-key">{items}<li>line: ready pods; dashed: wanted pods</li></ul>'
+    return f'<ul class="groups course-key">{items}{more}</ul>'

@@ -3,7 +3,7 @@
 from typing import Any
 
 import kplan
-from kplan.documents.nodes import NodesReport
+from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
 
 NOW = "2026-06-01T12:00:00Z"

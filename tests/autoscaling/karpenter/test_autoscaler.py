@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.autoscaling.karpenter.catalogue import plain_entries
 from kplan.autoscaling.karpenter.learned import learned_catalogue
+from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
 from tests.whatif.test_node_pools import LABELS, NOW, READY, TRUE, pool
 
@@ -59,7 +60,7 @@ def node_pool(**disruption: Any) -> dict[str, Any]:
     return own
 
 
-def report(*objects: dict[str, Any], types: Any = TYPES, **options: Any) -> kplan.documents.nodes.NodesReport:
+def report(*objects: dict[str, Any], types: Any = TYPES, **options: Any) -> NodesReport:
     karpenter = kplan.Karpenter(instance_types=types, options=options)
     return kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=karpenter, now=NOW).nodes()
 

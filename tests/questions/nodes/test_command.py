@@ -207,3 +207,26 @@ def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
     (gone,) = (card for card in page.split("<li class=") if '<span class="mark bad">leaves: Empty</span>' in card)
     assert "general-zd9mb.eu-west-1" in gone
     assert "cluster" not in json.loads(invoke("nodes", *karpenter, "-o", "json").stdout)
+
+
+def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
+    shown = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h")
+
+    assert shown.exit_code == 0
+    (head,) = [line for line in shown.stdout.splitlines() if "ASKED FOR" in line]
+    assert head.split() == ["NODE", "ASKED", "FOR", "READY", "UNNEEDED", "DRAINING", "EMPTY", "GONE"]
+    assert "Time: done after" in shown.stdout
+
+
+def test_options_of_the_clock_need_it() -> None:
+    shown = invoke("nodes", "--node-groups", GROUPS, "--until", "1h")
+
+    assert shown.exit_code == 2
+    assert "--until needs --timeline" in shown.stderr
+
+
+def test_the_page_draws_the_nodes_that_come_and_go() -> None:
+    page = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h", "-o", "html").stdout
+
+    assert "Nodes that come, are emptied or go: 3" in page
+    assert "gpu-b-new-1: asked for 20 s to 1 min 50 s, there 1 min 50 s to" in page
