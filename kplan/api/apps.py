@@ -170,6 +170,10 @@ class DaemonSetSpec(KubeStruct, frozen=True):
     min_ready_seconds: Int32 = 0
 
 
+class DaemonSetStatus(KubeStruct, frozen=True):
+    """What became of a daemon set: nothing that scheduling reads."""
+
+
 class DaemonSet(ApiObject, frozen=True):
     """A daemon set."""
 
@@ -177,6 +181,7 @@ class DaemonSet(ApiObject, frozen=True):
 
     metadata: PlainMeta = PlainMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
 
 
 class RevisionSpec(KubeStruct, frozen=True):

@@ -28,10 +28,11 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 class ApiObject(KubeStruct, frozen=True):
     """Base of the kinds that an API server serves; the name of a class is that of its kind.
 
-    ``api_version`` and ``kind`` are attributes of the class, not fields of the object.
+    ``api_version`` (that of the core group unless stated) and ``kind`` are attributes of the class, not fields of
+    the object.
     """
 
-    api_version: ClassVar[str] = ""
+    api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:

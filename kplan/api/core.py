@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from kplan.api.affinity import VolumeNodeAffinity
@@ -78,8 +76,6 @@ class NodeMeta(PlainMeta, frozen=True):
 class Node(ApiObject, frozen=True):
     """A node."""
 
-    api_version: ClassVar[str] = "v1"
-
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
@@ -95,8 +91,6 @@ class ConfigMapData(KubeStruct, frozen=True):
 class ConfigMap(ApiObject, frozen=True):
     """A config map of the cluster-autoscaler."""
 
-    api_version: ClassVar[str] = "v1"
-
     metadata: PlainMeta = PlainMeta()
     data: ConfigMapData = ConfigMapData()
 
@@ -109,8 +103,6 @@ class NamespaceStatus(KubeStruct, frozen=True):
 
 class Namespace(ApiObject, frozen=True):
     """A namespace; namespace selectors read its labels."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
     status: NamespaceStatus = NamespaceStatus()
@@ -133,8 +125,6 @@ class ReplicasStatus(KubeStruct, frozen=True):
 
 class ReplicationController(ApiObject, frozen=True):
     """A replication controller."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
@@ -165,8 +155,6 @@ class PersistentVolumeStatus(KubeStruct, frozen=True):
 class PersistentVolume(ApiObject, frozen=True):
     """A persistent volume."""
 
-    api_version: ClassVar[str] = "v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
@@ -182,8 +170,6 @@ class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
 
 class PersistentVolumeClaim(ApiObject, frozen=True):
     """A persistent volume claim."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -210,16 +196,12 @@ class LimitRangeSpec(KubeStruct, frozen=True):
 class LimitRange(ApiObject, frozen=True):
     """Defaults and bounds that admission applies to new pods of a namespace."""
 
-    api_version: ClassVar[str] = "v1"
-
     metadata: PlainMeta = PlainMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class ServiceAccount(ApiObject, frozen=True):
     """The identity of a pod; admission refuses pods whose account is not there."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
 
@@ -255,8 +237,6 @@ class ResourceQuotaStatus(KubeStruct, frozen=True):
 
 class ResourceQuota(ApiObject, frozen=True):
     """A limit of the resources that a namespace may use."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

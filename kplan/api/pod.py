@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from kplan.api.affinity import Affinity, TopologySpreadConstraint
@@ -218,8 +216,6 @@ class PodStatus(KubeStruct, frozen=True):
 class Pod(ApiObject, frozen=True):
     """A pod."""
 
-    api_version: ClassVar[str] = "v1"
-
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -234,8 +230,6 @@ class PodTemplateSpec(KubeStruct, frozen=True):
 
 class PodTemplate(ApiObject, frozen=True):
     """A pod template as an object of its own."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
     template: PodTemplateSpec = PodTemplateSpec()

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from kplan.api.meta import OwnerReference
+
 
 class PodKey(NamedTuple):
     """The name of a pod."""
@@ -45,6 +47,13 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
     def key(self) -> str:
         """KIND/NAMESPACE/NAME."""
         return object_name(self.kind, self.namespace, self.name)
+
+    @property
+    def as_controller(self) -> OwnerReference:
+        """The reference to it in what it controls."""
+        return OwnerReference(
+            api_version=self.api_version, kind=self.kind, name=self.name, uid=self.uid, controller=True
+        )
 
     @property
     def parts(self) -> tuple[str, str, str]:

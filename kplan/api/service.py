@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from kplan.api.base import ApiObject, Int32, KubeStruct
@@ -58,8 +56,6 @@ class ServiceSpec(KubeStruct, frozen=True):
 
 class Service(ApiObject, frozen=True):
     """A service; default topology spreading uses its selector."""
-
-    api_version: ClassVar[str] = "v1"
 
     metadata: PlainMeta = PlainMeta()
     spec: ServiceSpec = ServiceSpec()

@@ -14,7 +14,7 @@ from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job, JobCondition
 from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
 from kplan.api.kinds import by_kind_and_name
-from kplan.api.meta import OwnerReference, controller_of
+from kplan.api.meta import controller_of
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import ClusterChange, InputWarning
@@ -306,9 +306,7 @@ def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
     """Return a pod or replica set with a reference to its controller, which may have taken it over."""
     if owner is None or isinstance(owner, ForeignState) or controller_of(obj.metadata) is not None:
         return obj
-    ref = owner.ref
-    added = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=ref.uid, controller=True)
-    references = (*obj.metadata.owner_references, added)
+    references = (*obj.metadata.owner_references, owner.ref.as_controller)
     return replace(obj, metadata=replace(obj.metadata, owner_references=references))
 
 

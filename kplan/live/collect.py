@@ -101,8 +101,8 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
     wanted = [(resource, discovery.version_of(resource)) for resource in RESOURCES]
     for resource, served in wanted:
         if resource.required and served is None:
-            raise ApiError(f"the server does not serve {resource.plural}", status=404)
-    prepare(resource.type for resource, served in wanted if served)
+            raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
+    prepare(resource.kind.type for resource, served in wanted if served)
     collector = _Collector(reader, options, _serialized(progress))
     collected_by: dict[str, _Collected] = {}
     with ThreadPoolExecutor(1) as decoder:
@@ -111,11 +111,13 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
         ]
         try:
             for collected in side_by_side(tasks, N_LISTS):
-                collected_by[collected.resource.attribute] = collected
+                collected_by[collected.resource.kind.attribute] = collected
         finally:
             # Requests that wait for a busy server end.
             stop.set()
-    in_order = [collected_by[resource.attribute] for resource in RESOURCES if resource.attribute in collected_by]
+    in_order = [
+        collected_by[resource.kind.attribute] for resource in RESOURCES if resource.kind.attribute in collected_by
+    ]
     whole = dict(_autoscaler_deployments(reader, in_order, dict(wanted)))
     missing = _missing(in_order, options)
     return build_snapshot(
@@ -134,7 +136,7 @@ def _autoscaler_deployments(
 ) -> Iterator[tuple[str, msgspec.Raw]]:
     """Yield the deployments of a cluster-autoscaler with all their fields: its flags are on its command line."""
     for entry in collected:
-        for deployment in entry.objects if entry.resource.attribute == "deployments" else ():
+        for deployment in entry.objects if entry.resource.kind.attribute == "deployments" else ():
             images = [container.image for container in deployment.spec.template.spec.containers]
             if any("cluster-autoscaler" in image for image in images):
                 metadata = deployment.metadata
@@ -168,16 +170,16 @@ class _Collector:
     def collect(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
         """Read all objects of one kind that this user may see."""
         try:
-            if resource.names:
+            if resource.kind.names:
                 return self._read_named(resource, version)
-            if resource.namespaced and self._options.namespaces:
+            if resource.kind.is_namespaced and self._options.namespaces:
                 return self._read_namespaces(resource, version, decoder)
             objects, notes = self._read(resource, version, "", decoder)
             return _Collected(resource, objects, notes)
         except ForbiddenError:
             if resource.required:
                 raise
-            if resource.attribute == "namespaces" and self._options.namespaces:
+            if resource.kind.attribute == "namespaces" and self._options.namespaces:
                 return self._read_named_namespaces(resource, version)
             return _Collected(resource, refused="forbidden")
         except ApiError as error:
@@ -195,9 +197,9 @@ class _Collector:
             path,
             selector=resource.selector,
             page_size=self._options.page_size,
-            decode=page_decoder(resource.type, path, is_open=resource.kind.is_open),
+            decode=page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
             decoder=decoder,
-            progress=lambda n_read, total: self._progress(resource.plural, n_read, total),
+            progress=lambda n_read, total: self._progress(resource.kind.resource, n_read, total),
         )
         return listed.objects, listed.notes
 
@@ -222,16 +224,16 @@ class _Collector:
     def _read_named(self, resource: Resource, version: str) -> _Collected:
         """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""
         objects: list[Any] = []
-        for name in resource.names:
+        for name in resource.kind.names:
             path = f"{resource.path(version, SYSTEM_NAMESPACE)}/{name}"
             try:
-                objects.append(decode_object(self._reader.get(path).body, resource.type, path))
+                objects.append(decode_object(self._reader.get(path).body, resource.kind.type, path))
             except ForbiddenError:
                 continue
             except ApiError as error:
                 if error.status != 404:
                     raise
-        self._progress(resource.plural, len(objects), len(objects))
+        self._progress(resource.kind.resource, len(objects), len(objects))
         return _Collected(resource, tuple(objects))
 
     def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
@@ -240,7 +242,7 @@ class _Collector:
         for namespace in self._options.namespaces:
             path = f"{resource.path(version)}/{namespace}"
             try:
-                objects.append(decode_object(self._reader.get(path).body, resource.type, path))
+                objects.append(decode_object(self._reader.get(path).body, resource.kind.type, path))
             except ForbiddenError:
                 return _Collected(resource, refused="forbidden")
         return _Collected(resource, tuple(objects))
@@ -260,20 +262,20 @@ def _serialized(progress: Progress | None) -> Progress:
 
 def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingKind]:
     missing = [
-        MissingKind(resource=entry.resource.plural, reason=entry.refused, blinds=entry.resource.blinds)
+        MissingKind(resource=entry.resource.kind.resource, reason=entry.refused, blinds=entry.resource.blinds)
         for entry in collected
         if entry.refused
     ]
     if options.namespaces:
-        pods = next(entry.resource for entry in collected if entry.resource.attribute == "pods")
+        pods = next(entry.resource for entry in collected if entry.resource.kind.attribute == "pods")
         reason = f"read in {', '.join(options.namespaces)} only"
-        missing.insert(0, MissingKind(resource=pods.plural, reason=reason, blinds=pods.blinds))
+        missing.insert(0, MissingKind(resource=pods.kind.resource, reason=reason, blinds=pods.blinds))
     return missing
 
 
 def _warnings(collected: list[_Collected]) -> list[model.Warning]:
     return [
-        model.Warning(code="InconsistentList", object=entry.resource.plural, message=note)
+        model.Warning(code="InconsistentList", object=entry.resource.kind.resource, message=note)
         for entry in collected
         for note in entry.notes
     ]

@@ -74,9 +74,9 @@ class Discovery:
     def version_of(self, resource: Resource) -> str | None:
         """Return the best version that the server serves and kplan reads; None where there is none."""
         if self._served is None:
-            return resource.versions[0]
-        for version in resource.versions:
-            if resource.plural in self._served.get((resource.group, version), ()):
+            return resource.kind.versions[0]
+        for version in resource.kind.versions:
+            if resource.kind.resource in self._served.get((resource.kind.group, version), ()):
                 return version
         return None
 
@@ -105,7 +105,7 @@ def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
         As :meth:`Reader.get`; a forbidden request is not an error.
     """
     served: dict[tuple[str, str], frozenset[str]] = {}
-    groups = {resource.group for resource in resources}
+    groups = {resource.kind.group for resource in resources}
     try:
         for root, document in side_by_side([partial(_ask_root, reader, root) for root in _ROOTS], len(_ROOTS)):
             if document.kind == "APIGroupDiscoveryList":
@@ -129,8 +129,8 @@ def _ask_root(reader: Reader, root: str) -> tuple[str, _AggregatedList]:
 def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:
     """Return the resources of each version of a group that kplan can read."""
     served: dict[tuple[str, str], frozenset[str]] = {}
-    ours = [resource for resource in resources if resource.group == group]
-    versions = dict.fromkeys(version for resource in ours for version in resource.versions)
+    ours = [resource for resource in resources if resource.kind.group == group]
+    versions = dict.fromkeys(version for resource in ours for version in resource.kind.versions)
     for version in versions:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:

@@ -59,50 +59,16 @@ _FIRST = ("pods", "nodes", "replicasets")
 class Resource(msgspec.Struct, frozen=True):
     """A kind of the snapshot, as the API server serves it."""
 
-    kind: Kind  #: its group, versions, struct and attribute of the snapshot
+    kind: Kind
     blinds: tuple[str, ...]  #: plugins whose decisions are uncertain when this kind is missing
     required: bool  #: whether a snapshot needs it
     selector: str  #: field selector that excludes objects that scheduling does not count
 
-    @property
-    def plural(self) -> str:
-        """The name in paths and in RBAC rules."""
-        return self.kind.resource
-
-    @property
-    def group(self) -> str:
-        """The API group; empty for the core group."""
-        return self.kind.group
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The versions that can be read, the best first."""
-        return self.kind.versions
-
-    @property
-    def attribute(self) -> str:
-        """The attribute of the snapshot."""
-        return self.kind.attribute
-
-    @property
-    def type(self) -> Any:
-        """The struct of its objects."""
-        return self.kind.type
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The only names that are read, in `SYSTEM_NAMESPACE`; empty for all objects."""
-        return self.kind.names
-
-    @property
-    def namespaced(self) -> bool:
-        """Whether its objects are namespaced."""
-        return self.kind.is_namespaced
-
     def path(self, version: str, namespace: str = "") -> str:
         """Return the path of the list, in one namespace or in the whole cluster."""
-        root = f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+        group, plural = self.kind.group, self.kind.resource
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
 
 
 #: All resources, in the order of the requests.
@@ -128,22 +94,22 @@ def cluster_role(name: str = "kplan") -> dict[str, Any]:
     """
     groups: dict[str, list[str]] = {}
     for resource in RESOURCES:
-        if resource.names:
+        if resource.kind.names:
             continue
-        groups.setdefault(resource.group, []).append(resource.plural)
+        groups.setdefault(resource.kind.group, []).append(resource.kind.resource)
     rules = [
         {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
         for group, plurals in sorted(groups.items())
     ]
     rules += [
         {
-            "apiGroups": [resource.group],
-            "resources": [resource.plural],
-            "resourceNames": sorted(resource.names),
+            "apiGroups": [resource.kind.group],
+            "resources": [resource.kind.resource],
+            "resourceNames": sorted(resource.kind.names),
             "verbs": ["get"],
         }
         for resource in RESOURCES
-        if resource.names
+        if resource.kind.names
     ]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -9,7 +9,10 @@ Upstream: Go's sort package, pdqsort_func (Go 1.21 and later).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 INSERTION_LENGTH = 12
 """Up to this length Go sorts by insertion, which is stable."""
@@ -33,6 +36,14 @@ def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
     sorter = _Sorter(keys, against)
     sorter.sort(0, len(keys), len(keys).bit_length())
     return sorter.data
+
+
+def go_sorted(elements: Sequence[T], weights: Iterable[Any]) -> list[T]:
+    """Return elements in ascending order of their weights, equal ones as Go's sort leaves them."""
+    own = list(weights)
+    ranks = {weight: rank for rank, weight in enumerate(sorted(set(own)))}
+    keys = [ranks[weight] for weight in own]
+    return [elements[index] for index in go_sort(keys, keys)]
 
 
 class _Sorter:

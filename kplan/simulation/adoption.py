@@ -14,18 +14,12 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.immutable import POD_FORBIDDEN
 from kplan.simulation.observing import claimed_by, ordinal_of
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
 from kplan.snapshot.model import Warning as InputWarning
 
 MOST_NAMED = 3
-
-_UNCHANGEABLE = (
-    'Pod "{}" is invalid: spec: Forbidden: pod updates may not change fields other than'
-    " `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
-    " (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was"
-    " previously negative)"
-)
 
 
 def claim_pods(cluster_state: ClusterState, owner: Owner) -> None:
@@ -64,7 +58,7 @@ def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: Pod
     observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=cluster_state.has_claims(owner, info))
     cluster_state.take_over(owner, pod, observed)
     if observed.is_misfit:
-        owner.refusal = _UNCHANGEABLE.format(pod.name)
+        owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
         cluster_state.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
     return True
 

@@ -61,12 +61,7 @@ def keep(owner: Owner | DeploymentState | None, bounds: Bounds) -> bool:
         if owner.replicas != before:
             owner.because = f"autoscaler {bounds.name} ({bounds.lowest}-{bounds.highest})"
         return owner.replicas != before
-    if isinstance(owner, DeploymentState):
-        after = bounds.bound(owner.wanted.replicas)
-        is_beyond = after != owner.wanted.replicas
-        owner.wanted = replace(owner.wanted, replicas=after)
-        return is_beyond
-    if isinstance(owner, StatefulSetState):
+    if isinstance(owner, DeploymentState | StatefulSetState):
         after = bounds.bound(owner.wanted.replicas)
         is_beyond = after != owner.wanted.replicas
         owner.wanted = replace(owner.wanted, replicas=after)

@@ -59,21 +59,7 @@ class ClusterState(Journal):
             return False
         owner.refusal = ""
         row = self.session.add_pod(info)
-        pod = ObservedPod(
-            row,
-            info.namespace,
-            info.name,
-            info.uid,
-            "",
-            "Pending",
-            self.now,
-            None,
-            wanted.revision,
-            wanted.index,
-            wanted.node,
-            is_new=True,
-            order=LATER + row,
-        )
+        pod = ObservedPod.created_as(info, row, self.now, wanted, LATER + row)
         if isinstance(owner, ForeignState):
             owner.lost.remove(wanted.revision)
         self.pods[row] = pod
@@ -184,7 +170,7 @@ class ClusterState(Journal):
             self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
             return None, refusal
         row = self.session.add_pod(info)
-        observed = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
+        observed = ObservedPod.created_as(info, row, self.now)
         self.pods[row] = observed
         self.disruptions.join(observed, info, None)
         self._circles.note(observed, None, 1)

@@ -13,7 +13,6 @@ from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
 from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
-from kplan.api.meta import OwnerReference
 from kplan.documents.change import StepEvent
 from kplan.framework.session import Session
 from kplan.simulation.adoption import claim_pods, claim_sets
@@ -187,9 +186,12 @@ class Controlled(Lives):
                 self.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return None
         deployment.refusal = ""
-        owner = OwnerReference(api_version="apps/v1", kind="Deployment", name=ref.name, uid=ref.uid, controller=True)
         metadata = ReplicaSetMeta(
-            name=name, namespace=ref.namespace, labels=labels, owner_references=(owner,), uid=f"{ref.namespace}/{name}"
+            name=name,
+            namespace=ref.namespace,
+            labels=labels,
+            owner_references=(ref.as_controller,),
+            uid=f"{ref.namespace}/{name}",
         )
         replica_set = ReplicaSet(
             metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template)

@@ -13,7 +13,7 @@ import msgspec
 from kplan.admission.admit import Named
 from kplan.admission.validation.schedule import Schedule, parse_schedule
 from kplan.api.batch import CronJob, Job
-from kplan.api.meta import OwnerReference, PlainMeta, controller_of
+from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.simulation.jobs import JobState
@@ -126,14 +126,13 @@ class CronJobs:
         if refusal:
             simulation.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return
-        owner = OwnerReference(api_version="batch/v1", kind="CronJob", name=ref.name, uid=ref.uid, controller=True)
         template = cron.obj.spec.job_template
         metadata = PlainMeta(
             name=name,
             namespace=ref.namespace,
             uid=f"{ref.namespace}/{name}",
             labels=template.metadata.labels,
-            owner_references=(owner,),
+            owner_references=(ref.as_controller,),
         )
         job = self._as_stored(labelled_job(Job(metadata=metadata, spec=template.spec)))
         state = simulation.workloads.add_job(job)

@@ -8,6 +8,7 @@ pkg/registry/batch/job/strategy.go; ValidatePodUpdate in pkg/apis/core/validatio
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,23 +24,13 @@ RESOURCES_GATE = "MutablePodResourcesForSuspendedJobs"
 DIRECTIVES_GATE = "MutableSchedulingDirectivesForSuspendedJobs"
 
 _IMMUTABLE = "field is immutable"
-_STATEFUL_SET_FIELDS = frozenset(
-    {
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    }
-)
 _STATEFUL_SET_FORBIDDEN = (
     "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
     " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
     " forbidden"
 )
-_POD_FORBIDDEN = (
+_STATEFUL_SET_FIELDS = frozenset(re.findall(r"'(\w+)'", _STATEFUL_SET_FORBIDDEN))
+POD_FORBIDDEN = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
     " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
@@ -65,7 +56,7 @@ def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on
     if kind == "StatefulSet" and changed - _STATEFUL_SET_FIELDS:
         return [_STATEFUL_SET_FORBIDDEN]
     if kind == "Pod" and not _are_equal(_fixed(before), _fixed(after)):
-        return [_POD_FORBIDDEN]
+        return [POD_FORBIDDEN]
     return []
 
 

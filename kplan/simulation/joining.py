@@ -17,7 +17,7 @@ from kplan.documents.change import StepEvent
 from kplan.framework.session import Session
 from kplan.preemption import DefaultPreemption
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.objects import eligible_nodes
 from kplan.simulation.owners import DaemonSetState
 from kplan.snapshot.model import Warning as InputWarning
@@ -85,19 +85,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
         return
     row = simulation.session.add_pod(info)
     node = info.pod.spec.node_name
-    observed = ObservedPod(
-        row,
-        info.namespace,
-        info.name,
-        info.uid,
-        "",
-        "Pending",
-        simulation.now,
-        None,
-        target=node,
-        is_new=True,
-        order=row,
-    )
+    observed = ObservedPod.created_as(info, row, simulation.now, Create("", node=node), order=row)
     simulation.pods[row] = observed
     simulation.disruptions.join(observed, info, None)
     simulation.bind(row, simulation.session.cluster.nodes.row_of[node])

@@ -96,11 +96,7 @@ def adopted_by(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
     """Return a pod as a workload sees it that adopts it, as if created from the workload's current template."""
     if isinstance(owner, StatefulSetState):
         return replace(pod, index=next_ordinal(owner, pod, info), revision=owner.wanted.update)
-    if isinstance(owner, DaemonSetState):
-        return replace(pod, target=target_of(info.pod), revision=owner.wanted.revision)
-    if isinstance(owner, JobState) and owner.wanted.is_indexed:
-        return replace(pod, index=completion_index(info), revision="")
-    return replace(pod, revision="")
+    return claimed_by(owner, pod, info, is_current=True, has_claims=True)
 
 
 def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: bool, has_claims: bool) -> ObservedPod:

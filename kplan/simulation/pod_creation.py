@@ -12,7 +12,6 @@ from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
-from kplan.api.meta import OwnerReference
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
@@ -183,13 +182,7 @@ class PodMaker:
         return model
 
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
-        reference = OwnerReference(
-            api_version=owner.ref.api_version,
-            kind=owner.ref.kind,
-            name=owner.ref.name,
-            uid=owner.ref.uid,
-            controller=True,
-        )
+        reference = owner.ref.as_controller
         labels = template.metadata.labels
         if isinstance(owner, StatefulSetState | DaemonSetState):
             labels = {**labels, REVISION_LABEL: wanted.revision}

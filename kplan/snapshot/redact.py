@@ -28,7 +28,7 @@ from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms
-from kplan.snapshot.redact_rules import KEPT_FIELDS, METADATA_FIELDS, RULES, Rule, metadata_rule
+from kplan.snapshot.redact_rules import FIELD_RULES, KEPT_FIELDS, METADATA_FIELDS, RULES, Rule, metadata_rule
 from kplan.snapshot.redact_structs import STRUCT_RULES
 from kplan.snapshot.redact_words import Words
 
@@ -134,7 +134,7 @@ def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
     for field in inspect.type_info(struct).fields:  # type: ignore[attr-defined]  # a StructType, since it is of a struct
         if field.name in covered:
             continue
-        rule = RULES.get((struct, field.name))
+        rule = RULES.get((struct, field.name)) or (FIELD_RULES.get(field.name) if _is_text(field.type) else None)
         if rule is not None:
             steps.append((field.name, _as_step(rule, field.type)))
         elif field.name != "metadata" and (step := _step_below(struct, field)):

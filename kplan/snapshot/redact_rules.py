@@ -25,10 +25,11 @@ from kplan.api import (
 from kplan.api import node as node_api
 from kplan.api.affinity import PodAffinityTerm
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.autoscaling import ContainerResourcePolicy, RecommendedContainerResources
-from kplan.api.batch import JobTemplateSpec, OnExitCodes
+from kplan.api.autoscaling import ContainerResourcePolicy
+from kplan.api.batch import JobTemplateSpec
 from kplan.api.pod import PodAnnotations
 from kplan.api.service import HEADLESS, ServicePort, ServiceSpec
+from kplan.snapshot.lean import DECIDING_ANNOTATIONS
 from kplan.snapshot.redact_words import Words
 
 
@@ -106,22 +107,10 @@ def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
 
 #: Annotations that scheduling reads, with the rules for their values; all others are removed.
 KEPT_ANNOTATIONS: dict[str, Rule] = {
-    "karpenter.sh/do-not-disrupt": _keep,
-    "karpenter.sh/nodepool-hash": _keep,
-    "karpenter.sh/nodepool-hash-version": _keep,
-    "pv.kubernetes.io/bind-completed": _keep,
-    "pv.kubernetes.io/bound-by-controller": _keep,
-    "pv.kubernetes.io/migrated-to": _keep,
-    "pv.kubernetes.io/provisioned-by": _keep,
-    "resource.kubernetes.io/extended-resource-claim": _keep,
+    **dict.fromkeys(DECIDING_ANNOTATIONS - {"volume.alpha.kubernetes.io/node-affinity"}, _keep),
     "resource.kubernetes.io/pod-claim-name": _named("podclaim"),
-    "storage.alpha.kubernetes.io/migrated-plugins": _keep,
-    "storageclass.beta.kubernetes.io/is-default-class": _keep,
-    "storageclass.kubernetes.io/is-default-class": _keep,
     "volume.beta.kubernetes.io/storage-class": _named("StorageClass"),
-    "volume.beta.kubernetes.io/storage-provisioner": _keep,
     "volume.kubernetes.io/selected-node": _named("Node"),
-    "volume.kubernetes.io/storage-provisioner": _keep,
 }
 
 
@@ -154,13 +143,30 @@ def metadata_rule(kind: str) -> Rule:
 #: Fields of metadata that :func:`metadata_rule` covers.
 METADATA_FIELDS = frozenset({"name", "generate_name", "namespace", "uid", "labels", "annotations"})
 
-#: (struct, field) -> its rule. Metadata rules return changes of the metadata.
+#: Text field -> its rule, whatever the struct.
+FIELD_RULES: dict[str, Rule] = {
+    "node_name": _named("Node"),
+    "resource_claim_name": _named("ResourceClaim"),
+    "resource_claim_template_name": _named("ResourceClaimTemplate"),
+    "storage_class_name": _named("StorageClass"),
+    "volume_attributes_class_name": _named("VolumeAttributesClass"),
+    "device_class_name": _named("DeviceClass"),
+    "priority_class_name": _named("PriorityClass"),
+    "container_name": _named("container"),
+    "device": _named("device"),
+    "provider_id": _named("machine"),
+    "pool": lambda words, pool: words.pool(pool),
+    "request": lambda words, request: words.request(request),
+    "share_id": lambda words, share: words.uid(share),
+    "message": _drop,
+    "path": _drop,
+}
+
+#: (struct, field) -> its rule, before that of the field alone. Metadata rules return changes of the metadata.
 RULES: dict[tuple[type, str], Rule] = {
     (meta.LabelSelector, "match_labels"): _labels,
     (PodAffinityTerm, "namespaces"): _all_named("Namespace"),
     # Pods
-    (core.PodSpec, "node_name"): _named("Node"),
-    (core.PodSpec, "priority_class_name"): _named("PriorityClass"),
     (core.PodSpec, "runtime_class_name"): _named("RuntimeClass"),
     (core.PodSpec, "node_selector"): _labels,
     (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
@@ -179,21 +185,12 @@ RULES: dict[tuple[type, str], Rule] = {
     (ContainerResourcePolicy, "container_name"): _container_or_any,
     (ContainerResourcePolicy, "mode"): _keep,
     (ContainerResourcePolicy, "controlled_resources"): _keep,
-    (RecommendedContainerResources, "container_name"): _named("container"),
     (pod.ClaimReference, "name"): _named("podclaim"),
-    (pod.ClaimReference, "request"): lambda words, request: words.request(request),
     (pod.PodResourceClaim, "name"): _named("podclaim"),
-    (pod.PodResourceClaim, "resource_claim_name"): _named("ResourceClaim"),
-    (pod.PodResourceClaim, "resource_claim_template_name"): _named("ResourceClaimTemplate"),
     (core.PodStatus, "nominated_node_name"): _named("Node"),
-    (core.PodCondition, "message"): _drop,
     (pod.PodResourceClaimStatus, "name"): _named("podclaim"),
-    (pod.PodResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
-    (pod.PodExtendedResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
-    (pod.ContainerExtendedResourceRequest, "container_name"): _named("container"),
     (pod.ContainerExtendedResourceRequest, "resource_name"): lambda words, name: words.resource_name(name),
     (pod.ContainerExtendedResourceRequest, "request_name"): lambda words, request: words.request(request),
-    (pod.NodeAllocatableResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     (pod.NodeAllocatableResourceClaimStatus, "containers"): _all_named("container"),
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
@@ -203,12 +200,9 @@ RULES: dict[tuple[type, str], Rule] = {
     (cluster_api.ScalableSpec, "cluster_name"): _named("Cluster"),
     (cluster_api.MachineTemplate, "metadata"): metadata_rule("Machine"),
     (cluster_api.NodeReference, "name"): _named("Node"),
-    (core.NodeSpec, "provider_id"): _named("machine"),
     (karpenter.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
     (karpenter.TemplateMeta, "labels"): _labels,
     (karpenter.TemplateMeta, "annotations"): _annotations,
-    (karpenter.NodeClaimStatus, "node_name"): _named("Node"),
-    (karpenter.NodeClaimStatus, "provider_id"): _named("machine"),
     # The status names groups as the cloud does.
     (core.ConfigMapData, "status"): _drop,
     (core.ConfigMapData, "priorities"): _drop,
@@ -230,7 +224,6 @@ RULES: dict[tuple[type, str], Rule] = {
     (ReplicaSetAnnotations, "revision"): _keep,
     (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
     (JobTemplateSpec, "metadata"): metadata_rule("Job"),
-    (OnExitCodes, "container_name"): _named("container"),
     (policy.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
         words.name("Pod", name): moment for name, moment in pods.items()
     },
@@ -238,10 +231,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (volumes.Volume, "name"): _named("podvolume"),
     (volumes.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
     (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): _volume,
-    (volumes.HostPathVolumeSource, "path"): _drop,
-    (volumes.LocalVolumeSource, "path"): _drop,
     (volumes.NFSVolumeSource, "server"): _drop,
-    (volumes.NFSVolumeSource, "path"): _drop,
     (volumes.ISCSIVolumeSource, "target_portal"): _named("volume"),
     (volumes.ISCSIVolumeSource, "iqn"): _named("volume"),
     (volumes.ISCSIVolumeSource, "portals"): _all_named("volume"),
@@ -265,50 +255,24 @@ RULES: dict[tuple[type, str], Rule] = {
     (volumes.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
     (volumes.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
     (volumes.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
-    (volumes.PersistentVolumeClaimSpec, "storage_class_name"): _named("StorageClass"),
-    (volumes.PersistentVolumeClaimSpec, "volume_attributes_class_name"): _named("VolumeAttributesClass"),
-    (core.PersistentVolumeSpec, "storage_class_name"): _named("StorageClass"),
-    (core.PersistentVolumeSpec, "volume_attributes_class_name"): _named("VolumeAttributesClass"),
     (storage.CSINodeDriver, "name"): _keep,
-    (storage.CSIStorageCapacity, "storage_class_name"): _named("StorageClass"),
-    (storage.VolumeAttachmentSpec, "node_name"): _named("Node"),
     (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
     # Pod groups
     (scheduling.PodGroupSpec, "disruption_mode"): _keep,
-    (scheduling.PodGroupSpec, "priority_class_name"): _named("PriorityClass"),
     (scheduling.PodGroupResourceClaim, "name"): _named("podclaim"),
-    (scheduling.PodGroupResourceClaim, "resource_claim_name"): _named("ResourceClaim"),
-    (scheduling.PodGroupResourceClaim, "resource_claim_template_name"): _named("ResourceClaimTemplate"),
     (scheduling.PodGroupResourceClaimStatus, "name"): _named("podclaim"),
-    (scheduling.PodGroupResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     # Runtime classes
     (node_api.Scheduling, "node_selector"): _labels,
     (node_api.RuntimeClass, "handler"): _named("handler"),
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # pseudonym preserves: they stay.
     (resource.DeviceRequest, "name"): lambda words, request: words.request(request),
-    (resource.DeviceRequest, "device_class_name"): _named("DeviceClass"),
-    (resource.ExactDeviceRequest, "device_class_name"): _named("DeviceClass"),
     (resource.DeviceSubRequest, "name"): lambda words, request: words.request(request),
-    (resource.DeviceSubRequest, "device_class_name"): _named("DeviceClass"),
     (resource.CELDeviceSelector, "expression"): _keep,
     (resource.DeviceConstraint, "requests"): _requests,
-    (resource.DeviceRequestAllocationResult, "request"): lambda words, request: words.request(request),
-    (resource.DeviceRequestAllocationResult, "pool"): lambda words, pool: words.pool(pool),
-    (resource.DeviceRequestAllocationResult, "device"): _named("device"),
-    (resource.DeviceRequestAllocationResult, "share_id"): lambda words, share: words.uid(share),
-    (resource.AllocatedDeviceStatus, "share_id"): lambda words, share: words.uid(share),
-    (resource.AllocatedDeviceStatus, "pool"): lambda words, pool: words.pool(pool),
-    (resource.AllocatedDeviceStatus, "device"): _named("device"),
-    (resource.DeviceStatusCondition, "message"): _drop,
     (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
-    (resource_slice.ResourceSliceSpec, "node_name"): _named("Node"),
     (resource_slice.ResourcePool, "name"): lambda words, pool: words.pool(pool),
     (resource_slice.Device, "name"): _named("device"),
-    (resource_slice.Device, "node_name"): _named("Node"),
-    (resource_slice.BasicDevice, "node_name"): _named("Node"),
-    (resource_slice.DeviceTaintSelector, "pool"): lambda words, pool: words.pool(pool),
-    (resource_slice.DeviceTaintSelector, "device"): _named("device"),
     (resource_slice.DeviceAttribute, "string_value"): _keep,
     (resource_slice.DeviceAttribute, "version_value"): _keep,
     (resource_slice.DeviceAttribute, "string_values"): _keep,

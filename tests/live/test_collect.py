@@ -13,7 +13,7 @@ from kplan.snapshot.save import save_snapshot
 from .conftest import Start
 from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay, status
 
-LISTS = [resource.plural for resource in RESOURCES if resource.plural in recordings()]
+LISTS = [resource.kind.resource for resource in RESOURCES if resource.kind.resource in recordings()]
 
 
 def recorded_objects() -> list[dict[str, object]]:
@@ -78,9 +78,9 @@ def test_progress_is_told_for_every_kind(start: Start) -> None:
     collect_snapshot(options, lambda resource, seen, total: told.setdefault(resource, []).append((seen, total)))
 
     served = {
-        resource.plural
+        resource.kind.resource
         for resource in RESOURCES
-        if not resource.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+        if not resource.kind.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
     }
     assert set(told) == served - {"devicetaintrules", "podgroups"}
     assert told["pods"] == [(20, None), (40, None), (60, None), (82, 82)]

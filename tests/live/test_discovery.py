@@ -11,14 +11,14 @@ from kplan.live.transport import Response
 
 from .server import Answer, Cluster, Fault, Request, replay, status
 
-BY_NAME = {resource.plural: resource for resource in RESOURCES}
+BY_NAME = {resource.kind.resource: resource for resource in RESOURCES}
 DYNAMIC = ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses")
 #: What a server serves with Karpenter or Cluster API, or with feature gates only that are off by default.
 OPTIONAL = {
     **{
         name: None
         for name, resource in BY_NAME.items()
-        if resource.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
+        if resource.kind.group.startswith(("karpenter.", "cluster.x-k8s.io", "autoscaling.k8s.io"))
     },
     **dict.fromkeys(("devicetaintrules", "podgroups")),
 }
@@ -45,7 +45,7 @@ NEWEST = {**dict.fromkeys(BY_NAME, "v1"), "horizontalpodautoscalers": "v2", **OP
 def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
     direct = Direct(cluster)
     discovery = discover(Reader(direct, sleep=lambda _seconds: None), RESOURCES)
-    return {resource.plural: discovery.version_of(resource) for resource in RESOURCES}, direct.paths
+    return {resource.kind.resource: discovery.version_of(resource) for resource in RESOURCES}, direct.paths
 
 
 def test_a_recent_server_is_asked_twice_and_serves_all() -> None:
@@ -102,7 +102,7 @@ def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
 
     found, _ = versions(forbidden)
 
-    assert found == NEWEST | {name: BY_NAME[name].versions[0] for name in OPTIONAL}
+    assert found == NEWEST | {name: BY_NAME[name].kind.versions[0] for name in OPTIONAL}
 
 
 def test_nothing_known_means_the_first_version() -> None:

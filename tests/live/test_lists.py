@@ -13,7 +13,7 @@ from kplan.live.transport import Response
 
 from .server import Cluster, Request, cut_page, recordings, replay
 
-PODS = next(resource for resource in RESOURCES if resource.plural == "pods")
+PODS = next(resource for resource in RESOURCES if resource.kind.resource == "pods")
 ALL_PODS = recordings()["pods"]["response"]["body"]["items"]
 NAMES = sorted(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in ALL_PODS)
 
@@ -43,7 +43,7 @@ def read(pages: Pages, page_size: int = 20, selector: str = "") -> tuple[ListedO
             "/api/v1/pods",
             selector=selector,
             page_size=page_size,
-            decode=page_decoder(PODS.type, "/api/v1/pods"),
+            decode=page_decoder(PODS.kind.type, "/api/v1/pods"),
             decoder=decoder,
             progress=lambda seen, total: reports.append((seen, total)),
         )
@@ -128,4 +128,4 @@ def test_an_object_of_another_shape_is_named_with_its_place() -> None:
     body = json.dumps({"metadata": {k: v for k, v in metadata.items() if k != "continue"}, "items": page}).encode()
 
     with pytest.raises(ApiError, match=r"\$\.items\[1\]\.spec\.priority: expected an integer"):
-        page_decoder(PODS.type, "/api/v1/pods")(body)
+        page_decoder(PODS.kind.type, "/api/v1/pods")(body)

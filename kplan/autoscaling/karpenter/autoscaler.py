@@ -140,20 +140,14 @@ class KarpenterAutoscaler:
             detail["provisioning"] = provisioning_answer(prepared, provisioned)
             detail["disruption"] = answer_of(conditions, outcomes)
         prices = self._prices(prepared)
-        before = advice.price_before
-        new = [*advice.adds, *(replacement for removal in removes for replacement in removal.replacements)]
-        added = [node.price for node in new if node.price is not None]
+        replacements = [replacement for removal in removes for replacement in removal.replacements]
         gone = sum(prices.get(node, 0.0) for removal in removes for node in removal.nodes)
-        return Advice(
-            adds=advice.adds,
-            existing=advice.existing,
-            unhelped=advice.unhelped,
-            events=advice.events,
+        return replace(
+            advice,
             removes=removes,
             stays=tuple(stays(prepared, conditions, outcomes, removed)),
-            price_before=before,
-            price_after=rounded((before or 0.0) + sum(added) - gone) if prices or added else None,
-            warnings=(*advice.warnings, *_unlaunchable(new[len(advice.adds) :])),
+            price_after=_price_after(prices, [*advice.adds, *replacements], gone),
+            warnings=(*advice.warnings, *_unlaunchable(replacements)),
             detail=detail,
         )
 
@@ -165,12 +159,10 @@ class KarpenterAutoscaler:
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
         prices = self._prices(prepared)
-        added = [new.price for new in adds if new.price is not None]
-        before = rounded(sum(prices.values())) if prices else None
         return Advice(
             adds=adds,
-            price_before=before,
-            price_after=rounded((before or 0.0) + sum(added)) if prices or added else None,
+            price_before=rounded(sum(prices.values())) if prices else None,
+            price_after=_price_after(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped={
                 pod: {
@@ -228,8 +220,7 @@ class KarpenterAutoscaler:
         prices: dict[str, float] = {}
         columns, known = prepared.machines, prepared.known
         for state in prepared.state.nodes:
-            wanted = state.labels.get(INSTANCE_TYPE)
-            index = next((i for i, entry in enumerate(columns.types) if entry.name == wanted), None)
+            index = columns.number_of(state.labels.get(INSTANCE_TYPE))
             if not self._has_prices or state.claim is None or index is None:
                 continue
             for number in columns.offerings_of(index, known.of_labels(state.labels), available=False):
@@ -257,6 +248,12 @@ class KarpenterAutoscaler:
             yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
         if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
+
+
+def _price_after(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> float | None:
+    """Return the price of all nodes after some are added and others, of a price together, are gone."""
+    added = [new.price for new in adds if new.price is not None]
+    return rounded(rounded(sum(prices.values())) + sum(added) - gone) if prices or added else None
 
 
 def _unlaunchable(nodes: Iterable[NewNode]) -> Iterable[InputWarning]:

@@ -15,7 +15,15 @@ from kplan.api.karpenter import NodeClaim
 from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, add, amounts_of, less, total_of
-from kplan.autoscaling.karpenter.names import INITIALIZED, INSTANCE_TYPE, NODEPOOL, NODES, REGISTERED, UNREGISTERED
+from kplan.autoscaling.karpenter.names import (
+    DO_NOT_DISRUPT,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    NODES,
+    REGISTERED,
+    UNREGISTERED,
+)
 from kplan.autoscaling.karpenter.pods import PodFacts, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.pools import is_true
 from kplan.autoscaling.karpenter.ports import HostPort
@@ -75,31 +83,30 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
             return True
         return self.node is not None and self.node.metadata.labels.get(INITIALIZED) == "true"
 
+    @property
+    def _known(self) -> Node | NodeClaim:
+        """The node; the claim while that is not registered."""
+        known = self.node if self.is_registered else self.claim
+        assert known is not None  # noqa: S101 - one of the two is there
+        return known
+
     @cached_property
     def name(self) -> str:
         """The name of the node; of the claim while it is not registered."""
-        if self.node is not None and (self.claim is None or self.is_registered):
-            return self.node.metadata.name
-        return self._claim.metadata.name
-
-    @property
-    def _claim(self) -> NodeClaim:
-        assert self.claim is not None  # noqa: S101 - one of the two is there
-        return self.claim
+        return self._known.metadata.name
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
         """Its labels; those of the claim while it is not registered."""
-        if self.node is not None and (self.claim is None or self.is_registered):
-            return self.node.metadata.labels
-        return self._claim.metadata.labels
+        return self._known.metadata.labels
 
     @property
     def do_not_disrupt(self) -> str | None:
         """The annotation that keeps it from being disrupted."""
-        if self.node is not None and (self.claim is None or self.is_registered):
-            return self.node.metadata.annotations.do_not_disrupt
-        return self._claim.metadata.annotations.get("karpenter.sh/do-not-disrupt")
+        known = self._known
+        if isinstance(known, Node):
+            return known.metadata.annotations.do_not_disrupt
+        return known.metadata.annotations.get(DO_NOT_DISRUPT)
 
     @property
     def pool(self) -> str:

@@ -15,7 +15,7 @@ from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.names import RESERVED
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.preemption.go_sort import go_sort
+from kplan.preemption.go_sort import go_sorted
 
 _NO_PRICE = float("inf")
 
@@ -59,6 +59,10 @@ class Columns:
         self._steps: dict[str, tuple[list[int], list[int]]] = {}
         self._highest: dict[int, Amounts] = {}
         self._prices: dict[int, list[float]] = {}
+
+    def number_of(self, name: str | None) -> int | None:
+        """Return the number of the instance type of a name; None for none."""
+        return next((index for index, entry in enumerate(self.types) if entry.name == name), None)
 
     def _types(self, indices: Iterable[int]) -> int:
         mask = 0
@@ -178,10 +182,7 @@ class Columns:
 
     def by_price(self, types: Sequence[int], requirements: Requirements) -> list[int]:
         """Return types, the cheapest first (upstream OrderByPrice), equal ones as Go's sort leaves them."""
-        prices = [self.launch_price(index, requirements) for index in types]
-        ranks = {price: rank for rank, price in enumerate(sorted(set(prices)))}
-        keys = [ranks[price] for price in prices]
-        return [types[position] for position in go_sort(keys, keys)]
+        return go_sorted(types, (self.launch_price(index, requirements) for index in types))
 
     def needed_for_min_values(self, types: Sequence[int], requirements: Requirements) -> tuple[int, dict[str, int]]:
         """Tell how many of some types have the values that must stay possible (upstream SatisfiesMinValues).

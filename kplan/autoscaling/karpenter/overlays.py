@@ -14,7 +14,7 @@ from kplan.api.karpenter import NodeOverlay, NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.names import NODEPOOL
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.autoscaling.karpenter.requirements import Vocabulary
 from kplan.autoscaling.karpenter.restrictions import Restrictions
 
 _BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
@@ -99,15 +99,13 @@ def _reach(
             offerings = [
                 number
                 for number, offering in enumerate(instance_type.offerings)
-                if not vocabulary.misfits(wanted, _of(offering.requirements, vocabulary), allows_well_known=True)
+                if not vocabulary.misfits(
+                    wanted, vocabulary.of_expressions(offering.requirements), allows_well_known=True
+                )
             ]
             if offerings:
                 reach[pool.metadata.name, index] = offerings
     return reach
-
-
-def _of(requirements: Iterable[object], vocabulary: Vocabulary) -> Requirements:
-    return vocabulary.of_expressions(requirements)  # type: ignore[arg-type]  # expressions of an offering
 
 
 def _price(entry: NodeOverlay) -> str | None:

@@ -9,9 +9,10 @@ Upstream: scheduling/requirement.go, scheduling/requirements.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
+from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import parse_int64
 from kplan.api.wellknown import HOSTNAME
 
@@ -51,22 +52,6 @@ class Requirement(NamedTuple):
     def allows_absence(self) -> bool:
         """Whether a node without the label may meet it."""
         return bool(self.values) == self.is_complement
-
-
-class Expression(Protocol):
-    """An expression of a node selector."""
-
-    @property
-    def key(self) -> str:
-        """The label."""
-
-    @property
-    def operator(self) -> str:
-        """How its value compares."""
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """With what it compares."""
 
 
 class Requirements:
@@ -135,7 +120,7 @@ class Vocabulary:
     def texts(self, key: str, mask: int) -> list[str]:
         """Return the values of a set, sorted."""
         names = self._texts.get(key, [])
-        return sorted(names[index] for index in _indices(mask))
+        return sorted(names[index] for index in bits_of(mask))
 
     def one(self, requirement: Requirement) -> str:
         """Return the first value of a set by name; empty for none."""
@@ -172,7 +157,7 @@ class Vocabulary:
         if known is None:
             known = 0
             numbers = self._numbers[key]
-            for index in _indices(mask):
+            for index in bits_of(mask):
                 number = numbers[index]
                 if number is not None and (gte is None or number >= gte) and (lte is None or number <= lte):
                     known |= 1 << index
@@ -186,33 +171,19 @@ class Vocabulary:
         if gte is not None and lte is not None and gte > lte:
             return Requirement(one.key, False, 0, min_values=min_values)  # noqa: FBT003 - a field of a tuple
         is_complement = one.is_complement and other.is_complement
-        if is_complement:
-            values = one.values | other.values
-        elif one.is_complement:
-            values = other.values & ~one.values
-        elif other.is_complement:
-            values = one.values & ~other.values
-        else:
-            values = one.values & other.values
-        values = self.within(one.key, values, gte, lte)
+        values = self.within(one.key, _shared(one, other), gte, lte)
         if not is_complement:
             gte = lte = None
         return Requirement(one.key, is_complement, values, gte, lte, min_values)
 
     def intersect(self, one: Requirement, other: Requirement) -> bool:
         """Tell whether a value can meet both (upstream Requirement.HasIntersection)."""
-        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
-        if gte is not None and lte is not None and gte > lte:
+        bounds = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
+        if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
             return False
         if one.is_complement and other.is_complement:
             return True
-        if one.is_complement:
-            values = other.values & ~one.values
-        elif other.is_complement:
-            values = one.values & ~other.values
-        else:
-            values = one.values & other.values
-        return bool(self.within(one.key, values, gte, lte))
+        return bool(self.within(one.key, _shared(one, other), *bounds))
 
     def agree(self, existing: Requirement, incoming: Requirement) -> bool:
         """Tell whether two requirements exclude each other, or are both met by the absence of the label."""
@@ -244,7 +215,7 @@ class Vocabulary:
             self._of_labels[key] = self.of(self.requirement(label, "In", (value,)) for label, value in labels.items())
         return self._of_labels[key]
 
-    def of_expressions(self, expressions: Iterable[Expression]) -> Requirements:
+    def of_expressions(self, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
         """Return the set that a term of a node selector is."""
         return self.of(self.requirement(wanted.key, wanted.operator, wanted.values) for wanted in expressions)
 
@@ -314,7 +285,7 @@ def _all(requirements: Requirements) -> dict[str, Requirement]:
     return items
 
 
-def _indices(mask: int) -> Iterable[int]:
+def bits_of(mask: int) -> Iterable[int]:
     """Yield the numbers of the bits of a set, in ascending order."""
     while mask:
         low = mask & -mask
@@ -322,7 +293,11 @@ def _indices(mask: int) -> Iterable[int]:
         mask ^= low
 
 
-bits_of: Callable[[int], Iterable[int]] = _indices
+def _shared(one: Requirement, other: Requirement) -> int:
+    """Return the values that both name; of two complements those that either excludes."""
+    if one.is_complement:
+        return one.values | other.values if other.is_complement else other.values & ~one.values
+    return one.values & ~other.values if other.is_complement else one.values & other.values
 
 
 def _highest(one: int | None, other: int | None) -> int | None:

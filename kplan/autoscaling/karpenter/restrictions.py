@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
-from kplan.autoscaling.karpenter.requirements import NORMALIZED, Expression
+from kplan.autoscaling.karpenter.requirements import NORMALIZED
 
 _GROUP = "karpenter.sh"
 _OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
@@ -31,11 +32,11 @@ class Restrictions:
         self._well_known = frozenset(well_known)
         self._domains = tuple(sorted({_GROUP, *groups}))
 
-    def problems(self, wanted: Expression) -> list[str]:
+    def problems(self, wanted: NodeSelectorRequirement) -> list[str]:
         """Return what is wrong with a requirement, in Karpenter's words."""
         return list(self._problems(wanted))
 
-    def _problems(self, wanted: Expression) -> Iterator[str]:
+    def _problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
         key = NORMALIZED.get(wanted.key, wanted.key)
         operator, values = wanted.operator, wanted.values
         if operator not in _OPERATORS:

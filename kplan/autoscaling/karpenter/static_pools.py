@@ -18,7 +18,7 @@ from kplan.autoscaling.karpenter.names import NODEPOOL, NODES
 from kplan.autoscaling.karpenter.pods import holds_its_node, is_of_daemon_set
 from kplan.autoscaling.karpenter.pools import is_ready
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.preemption.go_sort import go_sort
+from kplan.preemption.go_sort import go_sorted
 
 _NO_LIMIT = 2**63 - 1
 
@@ -98,13 +98,11 @@ def _is_empty(state: StateNode, now: int) -> bool:
 
 
 def _cheapest_first(nodes: list[StateNode], now: int) -> list[StateNode]:
-    weights = [
+    weights = (
         (any(holds_its_node(pod, now) for pod in state.pods), disruption_cost(state.pods, _claim(state), now))
         for state in nodes
-    ]
-    ranks = {weight: rank for rank, weight in enumerate(sorted(set(weights)))}
-    keys = [ranks[weight] for weight in weights]
-    return [nodes[index] for index in go_sort(keys, keys)]
+    )
+    return go_sorted(nodes, weights)
 
 
 def _claim(state: StateNode) -> NodeClaim:

@@ -6,7 +6,6 @@ Upstream: scheduling/requirements.go newPodRequirements, provisioning/scheduling
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -24,12 +23,10 @@ from kplan.api.affinity import (
 from kplan.api.core import PodSpec
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Toleration
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.preemption.go_sort import go_sort
+from kplan.preemption.go_sort import go_sorted
 
 _ANYWAY = "ScheduleAnyway"
 _TOLERATES_PREFERENCES = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
-
-_Weighted = TypeVar("_Weighted", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -108,14 +105,13 @@ def wishes_of(spec: PodSpec) -> Wishes:
     affinity = spec.affinity
     required = required_node_affinity(affinity)
     node_affinity = None if affinity is None else affinity.node_affinity
+    preferred = () if node_affinity is None else node_affinity.preferred_during_scheduling_ignored_during_execution
     pod_affinity = (None if affinity is None else affinity.pod_affinity) or PodAffinity()
     anti_affinity = (None if affinity is None else affinity.pod_anti_affinity) or PodAntiAffinity()
     return Wishes(
         node_selector=spec.node_selector,
         required=None if required is None else required.node_selector_terms,
-        preferred=_heaviest_first(
-            () if node_affinity is None else node_affinity.preferred_during_scheduling_ignored_during_execution
-        ),
+        preferred=tuple(go_sorted(preferred, (-term.weight for term in preferred))),
         affinity=pod_affinity.required_during_scheduling_ignored_during_execution,
         preferred_affinity=_stably_sorted(pod_affinity.preferred_during_scheduling_ignored_during_execution),
         anti_affinity=anti_affinity.required_during_scheduling_ignored_during_execution,
@@ -125,12 +121,5 @@ def wishes_of(spec: PodSpec) -> Wishes:
     )
 
 
-def _heaviest_first(terms: Sequence[PreferredSchedulingTerm]) -> tuple[PreferredSchedulingTerm, ...]:
-    if len(terms) < 2:
-        return tuple(terms)
-    keys = [-term.weight for term in terms]
-    return tuple(terms[index] for index in go_sort(keys, keys))
-
-
-def _stably_sorted(terms: Sequence[_Weighted]) -> tuple[_Weighted, ...]:
+def _stably_sorted(terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedPodAffinityTerm, ...]:
     return tuple(sorted(terms, key=lambda term: -term.weight))

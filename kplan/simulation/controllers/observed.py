@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from kplan.api.meta import IntOrString
+from kplan.rules.pod_info import PodInfo
 
 _ALL = 100
 
@@ -34,6 +35,13 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False):
     is_terminating: bool = False  #: it was told to go, and is not gone yet; it is not ready then
     is_deleted: bool = False  #: it is told to go by a deletion, which gives it no condition DisruptionTarget
     is_fresh: bool = False  #: it is ready, but not yet for as long as ``minReadySeconds`` of its workload
+
+    @staticmethod
+    def created_as(info: PodInfo, row: int, now: float, wanted: Create | None = None, order: int = 0) -> ObservedPod:
+        """Return a pod that is created in this simulation, and has no node yet."""
+        own = row, info.namespace, info.name, info.uid
+        place = ("", None, "") if wanted is None else (wanted.revision, wanted.index, wanted.node)
+        return ObservedPod(*own, "", "Pending", now, None, *place, is_new=True, order=order)
 
     @property
     def key(self) -> str:

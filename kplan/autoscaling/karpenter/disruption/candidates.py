@@ -135,13 +135,12 @@ def _candidate(
         events.block(state, held[0], pod=held[1])
         return None
     columns = prepared.columns[state.pool]
-    wanted = state.labels.get(INSTANCE_TYPE)
     return Candidate(
         state=state,
         claim=state.claim,
         pool=prepared.pools[state.pool],
         columns=columns,
-        type_index=next((index for index, entry in enumerate(columns.types) if entry.name == wanted), None),
+        type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
         cost=disruption_cost(state.pods, state.claim, now),
         pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
         condition=conditions.get(state.claim.metadata.name, ClaimState()),

@@ -121,7 +121,7 @@ def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
     """Tell whether a node's instance type still exists, in its zone and capacity type."""
     columns, known = prepared.columns[pool.metadata.name], prepared.known
     labels = dict(claim.metadata.labels)
-    index = next((i for i, entry in enumerate(columns.types) if entry.name == labels.get(INSTANCE_TYPE)), None)
+    index = columns.number_of(labels.get(INSTANCE_TYPE))
     if index is None:
         return False
     capacity_types = [labels[CAPACITY_TYPE]] if CAPACITY_TYPE in labels else []

@@ -6,7 +6,7 @@ singlenodeconsolidation.go, validation.go, controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -33,7 +33,7 @@ from kplan.autoscaling.karpenter.disruption.events import Events
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
-from kplan.preemption.go_sort import go_sort
+from kplan.preemption.go_sort import go_sorted
 
 _VALIDATION_DELAY = 15 * 10**6
 """A command is looked at again after so many microseconds."""
@@ -103,16 +103,8 @@ class Method(msgspec.Struct, frozen=True):
         return Outcome(tuple(candidates), allowed, tuple(commands), cluster.events)
 
 
-def _by(candidates: Sequence[Candidate], weights: Iterable[float]) -> list[Candidate]:
-    """Return candidates in ascending order of weights, equal ones as Go's sort leaves them."""
-    own = list(weights)
-    ranks = {weight: rank for rank, weight in enumerate(sorted(set(own)))}
-    keys = [ranks[weight] for weight in own]
-    return [candidates[index] for index in go_sort(keys, keys)]
-
-
 def _cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return _by(candidates, (candidate.cost for candidate in candidates))
+    return go_sorted(candidates, (candidate.cost for candidate in candidates))
 
 
 def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
@@ -152,7 +144,7 @@ def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[C
 
 
 def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    ordered = _by(candidates, (candidate.condition.drifted_since for candidate in candidates))
+    ordered = go_sorted(candidates, (candidate.condition.drifted_since for candidate in candidates))
     for candidate in sorted(ordered, key=lambda one: bool(one.pods)):
         if not allowed.get(candidate.pool_name, 0):
             continue
