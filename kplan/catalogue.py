@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -18,36 +19,48 @@ class Home(NamedTuple):
     ----------
     name : of the folder; also of the command, which is the function of that name in the module ``command``
     questions : structs of the module ``question``, or MODULE:STRUCT; the kind of NAME is NAMEQuestion
-    views : kind of document -> the module whose ``VIEW`` shows it
+    documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it
     section : the group of commands under which the program's help lists the command
     short_help : its line there; empty if there is no command
+    tool : the name of its tool for agents, where that is not the name of the struct
+    without_tool : structs of questions that are no tools, since they read files, or are asked for checks only
     """
 
     name: str
     questions: tuple[str, ...]
-    views: Mapping[str, str] = {}
+    documents: Mapping[str, tuple[str, str]] = {}
     section: str = ""
     short_help: str = ""
+    tool: str = ""
+    without_tool: tuple[str, ...] = ()
 
     def module(self, name: str) -> str:
         """Return a module of the folder."""
         return f"kplan.questions.{self.name}.{name}"
 
 
+_CHECKS = ("promises:Budgets", "promises:Surge", "promises:AtMaximum", "promises:PoolRoom", "Checks")
+
 HOMES = (
     Home("explain", ("Explain",), {}, _PODS, "Explain why a pod, or each pod of a workload, is where it is."),
-    Home("place", ("Place",), {"PlacementReport": "view"}, _PODS, "Show where pods or workloads would land, and why."),
+    Home(
+        "place",
+        ("Place",),
+        {"PlacementReport": ("placement", "view")},
+        _PODS,
+        "Show where pods or workloads would land, and why.",
+    ),
     Home(
         "plan",
         ("Plan", "Queue"),
-        {"PlanReport": "view", "QueueReport": "queue_view"},
+        {"PlanReport": ("plan", "view"), "QueueReport": ("queue", "queue_view")},
         _PODS,
         "Work through the whole scheduling queue and every rollout.",
     ),
     Home(
         "preempt",
         ("Preempt",),
-        {"PreemptionReport": "view"},
+        {"PreemptionReport": ("preemption_report", "view")},
         _PODS,
         "Show which pods would be evicted to make room, and why those.",
     ),
@@ -56,36 +69,44 @@ HOMES = (
     Home(
         "nodes",
         ("Nodes",),
-        {"NodesReport": "view"},
+        {"NodesReport": ("nodes_report", "view")},
         _NODES,
         "Show which nodes the autoscaler adds, removes and keeps.",
     ),
     Home(
         "remedy",
         ("Remedy",),
-        {"RemedyReport": "view"},
+        {"RemedyReport": ("remedies", "view")},
         _PODS,
         "Find the least that has to be done so that pending pods run.",
     ),
     Home(
         "capacity",
         ("Capacity", "Shapes", "Headroom", "Shrink"),
-        {"CapacityReport": "view", "HeadroomReport": "headroom_view", "ShrinkReport": "shrink_view"},
+        {
+            "CapacityReport": ("capacity", "view"),
+            "HeadroomReport": ("headroom", "headroom_view"),
+            "ShrinkReport": ("shrink", "shrink_view"),
+        },
         _ROOM,
         "Count how many replicas fit, where, and what stops the next one.",
+        without_tool=("Shapes",),
     ),
     Home(
         "check",
-        ("promises:Budgets", "promises:Surge", "promises:AtMaximum", "promises:PoolRoom", "Checks"),
-        {"BudgetsReport": "budgets_view", "ChecksReport": "view"},
+        _CHECKS,
+        {"BudgetsReport": ("checks", "budgets_view"), "ChecksReport": ("checks", "view")},
         _NODES,
         "Check whether the promises hold that you rely on.",
+        without_tool=_CHECKS,
     ),
-    Home("diff", ("Diff",), {"DiffReport": "view"}, _ANSWERS, "Compare two answers, and show why they differ."),
-    Home("in_turn", ("InTurn",), {"DrainsReport": "view"}),
-    Home("many_runs", ("ManyRuns",), {"OddsReport": "view"}),
+    Home(
+        "diff", ("Diff",), {"DiffReport": ("diff", "view")}, _ANSWERS, "Compare two answers, and show why they differ."
+    ),
+    Home("in_turn", ("InTurn",), {"DrainsReport": ("drains", "view")}, tool="drain_each"),
+    Home("many_runs", ("ManyRuns",), {"OddsReport": ("odds", "view")}),
     Home("what_if", ("WhatIf",)),
-    Home("runbook", ("Runbook",), {"RunbookReport": "view"}),
+    Home("runbook", ("Runbook",), {"RunbookReport": ("runbook", "view")}),
 )
 
 QUESTIONS: Mapping[str, str] = {
@@ -95,5 +116,18 @@ QUESTIONS: Mapping[str, str] = {
 }
 """Kind of question -> MODULE:STRUCT."""
 
-VIEWS: Mapping[str, str] = {kind: home.module(name) for home in HOMES for kind, name in home.views.items()}
+VIEWS: Mapping[str, str] = {kind: home.module(view) for home in HOMES for kind, (_, view) in home.documents.items()}
 """Kind of document -> the module whose ``VIEW`` shows it."""
+
+REPORTS: Mapping[str, str] = {
+    kind: f"kplan.documents.{module}" for home in HOMES for kind, (module, _) in home.documents.items()
+}
+"""Kind of document with a verdict, which `kplan show` prints again -> the module of its struct."""
+
+TOOLS: Mapping[str, str] = {
+    home.tool or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", struct).lower(): f"{struct}Question"
+    for home in HOMES
+    for struct in home.questions
+    if struct not in home.without_tool
+}
+"""Tool for agents -> the kind of its question."""

@@ -22,6 +22,7 @@ from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse
 from kplan.api.wellknown import GATED_CONDITION
+from kplan.documents.pods import FilledField
 
 Object = dict[str, Any]
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
@@ -39,14 +40,6 @@ _OBSOLETE = frozenset(
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
-
-
-class Change(msgspec.Struct, frozen=True):
-    """A field whose stored value differs from the manifest."""
-
-    field: str  #: its path, such as ``spec.containers[0].resources.requests.cpu``
-    value: Any  #: its stored value; None where it was removed
-    source: str  #: what changed it, such as ``LimitRange limited/limits`` or ``default``
 
 
 def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object:
@@ -251,17 +244,17 @@ def _merge(term: Object, labels: dict[str, str]) -> None:
                 selector.setdefault("matchExpressions", []).append(expression)
 
 
-def changes_between(before: Any, after: Any, source: str, path: str = "") -> Iterator[Change]:
+def changes_between(before: Any, after: Any, source: str, path: str = "") -> Iterator[FilledField]:
     """Yield every field that differs, down to the innermost."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*after, *(key for key in before if key not in after)]:
             at = _below(path, key)
             if key not in after:
-                yield Change(at, None, source)
+                yield FilledField(at, None, source)
             elif isinstance(after[key], dict) and after[key]:
                 yield from changes_between(before.get(key, {}), after[key], source, at)
             elif key not in before:
-                yield Change(at, after[key], source)
+                yield FilledField(at, after[key], source)
             else:
                 yield from changes_between(before[key], after[key], source, at)
     elif isinstance(before, list) and isinstance(after, list):
@@ -270,9 +263,9 @@ def changes_between(before: Any, after: Any, source: str, path: str = "") -> Ite
             if index < len(before):
                 yield from changes_between(before[index], value, source, at)
             else:
-                yield Change(at, value, source)
+                yield FilledField(at, value, source)
     elif before != after:
-        yield Change(path, after, source)
+        yield FilledField(path, after, source)
 
 
 def _below(path: str, key: str) -> str:

@@ -20,15 +20,8 @@ from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerC
 from kplan.config.problems import child, index
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
+from kplan.documents.config import Difference
 from kplan.visible import without_account
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A field of the document whose value is not the default; None means absent."""
-
-    path: str
-    default: object
-    effective: object
 
 
 def to_document(config: SchedulerConfiguration) -> dict[str, object]:

@@ -11,7 +11,6 @@ Conventions:
 - A minor of the format adds fields only, so a new field of an existing struct has a default that stands for reports
   written before it.
 
-A report is added in three steps: a module here with a struct that inherits `Report` and is named like its kind; an
-entry in `kplan.documents.schemas.REPORTS`; for text formats a view in `kplan.report`. `kplan schema KIND` and
-`kplan show` know it from then on.
+A report is a module here with a struct that inherits `Report` and is named like its kind; the line of its question in
+`kplan.catalogue` names it, and the view that shows it. `kplan schema KIND` and `kplan show` know it from then on.
 """

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from kplan.documents.base import Document, Head, InputWarning
 
 
-class Difference(Document, frozen=True, kw_only=True):
+class Difference(Document, frozen=True):
     """A field of the configuration whose value is not the default.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Every kind of document, and its JSON Schema, generated from struct and docstring; a new kind needs an entry here."""
+"""Every kind of document, and its JSON Schema, generated from struct and docstring."""
 
 from __future__ import annotations
 
@@ -11,27 +11,9 @@ from typing import Any
 import msgspec
 
 from kplan.api.alike import choice_hint
+from kplan.catalogue import REPORTS
 from kplan.documents.base import Head, Report
 from kplan.errors import UsageError
-
-REPORTS: Mapping[str, str] = {
-    "PlacementReport": "kplan.documents.placement",
-    "PreemptionReport": "kplan.documents.preemption_report",
-    "PlanReport": "kplan.documents.plan",
-    "QueueReport": "kplan.documents.queue",
-    "CapacityReport": "kplan.documents.capacity",
-    "HeadroomReport": "kplan.documents.headroom",
-    "ShrinkReport": "kplan.documents.shrink",
-    "NodesReport": "kplan.documents.nodes_report",
-    "DrainsReport": "kplan.documents.drains",
-    "OddsReport": "kplan.documents.odds",
-    "RunbookReport": "kplan.documents.runbook",
-    "RemedyReport": "kplan.documents.remedies",
-    "DiffReport": "kplan.documents.diff",
-    "BudgetsReport": "kplan.documents.checks",
-    "ChecksReport": "kplan.documents.checks",
-}
-"""Answers with a verdict, which `kplan show` prints again."""
 
 KINDS: Mapping[str, str] = {
     **REPORTS,

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.catalogue import TOOLS
 from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
 from kplan.documents.pods import PodsReport
@@ -20,25 +21,6 @@ from kplan.report.registry import render
 #: How long the text of an answer may be: some ten thousand tokens.
 MAX_TEXT = 40_000
 _WIDTH = 110
-_TOOLS: Mapping[str, str] = {
-    "place": "PlaceQuestion",
-    "preempt": "PreemptQuestion",
-    "plan": "PlanQuestion",
-    "queue": "QueueQuestion",
-    "explain": "ExplainQuestion",
-    "drain": "DrainQuestion",
-    "drain_each": "InTurnQuestion",
-    "capacity": "CapacityQuestion",
-    "headroom": "HeadroomQuestion",
-    "shrink": "ShrinkQuestion",
-    "nodes": "NodesQuestion",
-    "pods": "PodsQuestion",
-    "many_runs": "ManyRunsQuestion",
-    "what_if": "WhatIfQuestion",
-    "runbook": "RunbookQuestion",
-    "remedy": "RemedyQuestion",
-    "diff": "DiffQuestion",
-}
 _HEAD = ("kind", "apiVersion")
 
 
@@ -63,7 +45,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 def tools() -> list[Tool]:
     """Return all tools."""
-    return [_tool(name, kind) for name, kind in _TOOLS.items()]
+    return [_tool(name, kind) for name, kind in TOOLS.items()]
 
 
 def _tool(name: str, kind: str) -> Tool:
@@ -84,9 +66,9 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     arguments : the parameters of the question, as its schema has them
     """
     try:
-        if name not in _TOOLS:
-            raise UsageError(f"no tool is called {name!r}", hint=f"choose from {', '.join(_TOOLS)}")
-        content = {**arguments, "apiVersion": "kplan/v1", "kind": _TOOLS[name]}
+        if name not in TOOLS:
+            raise UsageError(f"no tool is called {name!r}", hint=f"choose from {', '.join(TOOLS)}")
+        content = {**arguments, "apiVersion": "kplan/v1", "kind": TOOLS[name]}
         question, problems = question_of(content)
         problems += _paths(content, "$")
         if question is None or problems:

@@ -108,11 +108,7 @@ def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequen
     if is_roomy(plan.fewest_nodes, [infos[row] for row in plan.course.attempts]):
         return UNSET
     drawn = partial(
-        in_queue,
-        pods=queue.pods,
-        with_pending=queue.with_pending,
-        recreate=queue.recreate,
-        max_rounds=queue.max_rounds,
+        in_queue, pods=queue.pods, with_pending=queue.with_pending, recreate=queue.recreate, max_rounds=queue.max_rounds
     )
     return _luck(base, drawn, "plan", PlainAnswer.of(plan.changes, len(plan.placements)), fail_on)
 

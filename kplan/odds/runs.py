@@ -70,13 +70,7 @@ class Branches(msgspec.Struct, frozen=True):
 
 
 def draw(
-    base: Base,
-    question: Drawn,
-    *,
-    runs: int,
-    seed: int,
-    ask_all: AskAll | None = None,
-    progress: Count | None = None,
+    base: Base, question: Drawn, *, runs: int, seed: int, ask_all: AskAll | None = None, progress: Count | None = None
 ) -> tuple[Tally, QuestionPods | None]:
     """Answer a question many times; return the counted outcomes, and the pods of the question.
 

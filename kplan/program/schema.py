@@ -12,9 +12,7 @@ kplan schema PlanReport  # the schema of one kind
 """
 
 
-def schema(
-    kind: Annotated[str, argument("KIND", "Kind of document (default: list the kinds).")] = "",
-) -> None:
+def schema(kind: Annotated[str, argument("KIND", "Kind of document (default: list the kinds).")] = "") -> None:
     """Print the JSON Schema of a kind of document or question, or list the kinds."""
     from kplan.cli.answer import write_out
     from kplan.documents.schemas import SCHEMA_KINDS

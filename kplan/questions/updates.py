@@ -51,13 +51,7 @@ def change_of(
     decisions = Decisions.of(showing, subject.origins)
     noted = None if showing.nodes is UNSET else decisions
     change = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
-    return change_report(
-        base,
-        with_luck(change, drawn_update(workloads, rollout, queue)),
-        command,
-        showing,
-        decisions,
-    )
+    return change_report(base, with_luck(change, drawn_update(workloads, rollout, queue)), command, showing, decisions)
 
 
 def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:

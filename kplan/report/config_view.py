@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kplan.config.defaults import default_configuration
-from kplan.config.effective import Difference, args_document, differences, to_document
+from kplan.config.effective import args_document, differences, to_document
 from kplan.config.wire import POINT_NAMES
-from kplan.documents import config as documents
-from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
+from kplan.documents.config import ConfigProblem, Difference, GateState, SchedulerConfigCheck, SchedulerConfigReport
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
@@ -38,10 +37,7 @@ def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
             for name, gate in sorted(config.release.gates.items())
         },
         configuration=to_document(config),
-        differences=tuple(
-            documents.Difference(path=difference.path, default=difference.default, effective=difference.effective)
-            for difference in differences(config)
-        ),
+        differences=differences(config),
         warnings=config.warnings,
     )
 
@@ -61,10 +57,7 @@ def check_report(
 
 
 def render_check(
-    source: str,
-    config: SchedulerConfiguration | None,
-    problems: Sequence[Problem],
-    width: int = DEFAULT_WIDTH,
+    source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem], width: int = DEFAULT_WIDTH
 ) -> str:
     """Return the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
     if config is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kplan.api.decode import DecodeError, convert, describe
+from kplan.catalogue import REPORTS as KINDS
 from kplan.documents.base import Report
-from kplan.documents.schemas import REPORTS as KINDS
 from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
 from kplan.reading import REPORTS, read_document

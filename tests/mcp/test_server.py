@@ -81,7 +81,7 @@ def test_a_tool_answers_with_the_sentence_first(
         ("place", {"manifests": ["/etc/passwd"]}, "files are not read here"),
         ("what_if", {"question": {"kind": "PlaceQuestion", "manifests": ["x.yaml"]}}, "$.question.manifests[0]"),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "objects": ["x.yaml"]}, "$.objects[0]"),
-        ("no_such_tool", {}, "choose from place"),
+        ("no_such_tool", {}, "choose from explain"),
         ("drain", {"node": ["a"]}, "did you mean nodes?"),
     ],
 )

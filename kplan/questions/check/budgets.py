@@ -14,10 +14,7 @@ from kplan.simulation.disruption import BudgetState
 def budgets_report(base: Base, *, fail_on: Sequence[Condition] = (NONE,)) -> BudgetsReport:
     """Return the BudgetsReport."""
     rooms = sorted(map(_room, base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget))
-    return BudgetsReport(
-        **opening(base.context(), fail_on),
-        budgets=tuple(rooms),
-    )
+    return BudgetsReport(**opening(base.context(), fail_on), budgets=tuple(rooms))
 
 
 def _room(budget: BudgetState) -> BudgetRoom:

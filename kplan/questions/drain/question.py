@@ -106,12 +106,7 @@ class Drain(Question, frozen=True):
             upgrade = upgrade_of(self, surge)
         drained = Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
         plan = carry_out_in_time(
-            base,
-            [drained],
-            clock.durations(base),
-            until=clock.look,
-            runs_for=clock.runs_for,
-            decisions=decisions,
+            base, [drained], clock.durations(base), until=clock.look, runs_for=clock.runs_for, decisions=decisions
         )
         return base, dataclasses.replace(plan, min_ready=clock.min_ready)
 

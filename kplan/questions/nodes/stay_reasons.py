@@ -49,8 +49,7 @@ _REASONS: Mapping[str, StayReason] = {
         "the node is annotated so that it is not removed", f"kubectl annotate node NODE {_DISABLED}-"
     ),
     "NotUnderutilized": StayReason(
-        "the node is used too much",
-        "raise --scale-down-utilization-threshold, if its pods should move closer together",
+        "the node is used too much", "raise --scale-down-utilization-threshold, if its pods should move closer together"
     ),
     "NoPlaceToMovePods": StayReason(
         "its pods fit on no other node", "kplan drain NODE shows which pods, and what would help"

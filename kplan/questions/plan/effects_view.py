@@ -6,14 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from kplan.documents.change import (
-    Change,
-    Forced,
-    Obstacle,
-    RefusedNode,
-    WorkloadChange,
-    WorkloadState,
-)
+from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, WorkloadChange, WorkloadState
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.timeline import Timeline
 from kplan.questions.plan.pod_rows import workload_of, workload_title

@@ -9,7 +9,7 @@ import msgspec
 
 from kplan.admission.admit import Admission
 from kplan.admission.podsecurity import NEWEST
-from kplan.admission.stored import Change, changes_between, created_pod, filled_in
+from kplan.admission.stored import changes_between, created_pod, filled_in
 from kplan.api.core import Pod
 from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
@@ -28,7 +28,9 @@ class StoredPod(msgspec.Struct, frozen=True):
     #: the first pod with everything that its controller adds: labels, claims, tolerations, its node
     as_created: dict[str, Any]
     refusal: str  #: the message with which the API server refuses them; empty if it accepts them
-    changes: tuple[Change, ...]  #: the fields of `as_created` that are not in the manifest, and what filled them in
+    changes: tuple[
+        FilledField, ...
+    ]  #: the fields of `as_created` that are not in the manifest, and what filled them in
     origin: PodSource  #: the object of the pods
     count: int = 1  #: the number of these pods; 0 if the object creates none now
 
@@ -128,11 +130,11 @@ def _has_same_outcome(first: Admission, second: Admission) -> bool:
 
 def _steps(
     workload: ManifestWorkload, pod: Pod, admission: Admission, minor: int
-) -> tuple[dict[str, Any], tuple[Change, ...]]:
+) -> tuple[dict[str, Any], tuple[FilledField, ...]]:
     """Return the pod as the API server stores it, and its differences from the manifest, step by step."""
     written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
     after = created_pod(workload.template, pod, service_name=_service_name(workload))
-    changes: list[Change] = []
+    changes: list[FilledField] = []
     if workload.kind != "Pod":
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
         changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
@@ -147,13 +149,7 @@ def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST
     """Return the PodsReport; parameters and errors as `stored_pods`, but refused workloads are no error."""
     stored = stored_pods(manifests, snapshot, refuse_objects=False, minor=minor)
     groups = tuple(
-        PodsMade(
-            source=pod.origin,
-            count=pod.count,
-            refusal=pod.refusal,
-            object=pod.as_created,
-            changes=tuple(FilledField(change.field, change.value, change.source) for change in pod.changes),
-        )
+        PodsMade(source=pod.origin, count=pod.count, refusal=pod.refusal, object=pod.as_created, changes=pod.changes)
         for pod in stored.pods
     )
     return PodsReport(
