@@ -59,7 +59,8 @@ class QuotaLedger:
 
     def charge(self, pod: Pod) -> None:
         """Count a new pod; raises Rejection, and counts nothing, where a quota does not allow it."""
-        self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
+        if pod.metadata.namespace in self._quotas:
+            self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
 
     def charge_claim(self, claim: PersistentVolumeClaim) -> None:
         """Count a new claim; raises Rejection, and counts nothing, where a quota does not allow it."""
@@ -101,7 +102,8 @@ class QuotaLedger:
 
     def release(self, pod: Pod) -> None:
         """Subtract the usage of a pod that is gone."""
-        self._release(pod.metadata.namespace, pod_usage(pod), pod)
+        if pod.metadata.namespace in self._quotas:
+            self._release(pod.metadata.namespace, pod_usage(pod), pod)
 
     def release_claim(self, claim: PersistentVolumeClaim) -> None:
         """Subtract the usage of a claim that is gone."""

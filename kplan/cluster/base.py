@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
-from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
+from kplan.admission.disabled_fields import Field, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.api.time import from_micros
 from kplan.cluster.columns import standing
@@ -29,7 +29,7 @@ from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.several import listed
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, distinct_resources
 from kplan.snapshot.model import Snapshot, missing_warning
 from kplan.snapshot.objects import as_snapshot, decode_pod
 from kplan.subjects.incoming import IncomingPod, with_objects
@@ -306,6 +306,7 @@ class Base:
                     refused[row] = pod.refused
                 if pod.more:
                     more[row] = pod.more
+        distinct_resources(added)  # equal pods share them from now on
         return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
 
     def pending(self) -> QuestionPods:
@@ -342,8 +343,12 @@ class Base:
 
     def as_stored(self, obj: S) -> S:
         """Return an object without the fields whose feature gates are off in this release."""
+        return drop((obj,), self._disabled_fields)[0]
+
+    @cached_property
+    def _disabled_fields(self) -> frozenset[Field]:
         counts_ports = self.release.rules.counts_ports_of_sidecars
-        return drop((obj,), disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports))[0]
+        return disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports)
 
     def _pending(self, key: str) -> int:
         row = self.session.find(key)

@@ -111,6 +111,23 @@ def match_required_affinity(nodes: NodeTable, pod: Pod) -> BoolArray | None:
     return matches
 
 
+def rows_match_required_affinity(nodes: NodeTable, pod: Pod, rows: RowArray) -> BoolArray:
+    """Return which of a few nodes match a pod's nodeSelector and required node affinity, bool of the shape of `rows`.
+
+    Without columns of all nodes, which are for nothing where a selector names a single node.
+    """
+    labels = selector_from_map(pod.spec.node_selector)
+    selector = required_node_selector(pod)
+    metadata = [nodes.nodes[row].metadata for row in rows.tolist()]
+    return np.asarray(
+        [
+            labels.matches(one.labels) and (selector is None or selector.matches(one.labels, one.name))
+            for one in metadata
+        ],
+        np.bool_,
+    )
+
+
 def is_hard(taint: Taint) -> bool:
     """Whether a taint excludes pods (NoSchedule, NoExecute) instead of only lowering the node's score."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)

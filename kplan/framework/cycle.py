@@ -170,14 +170,15 @@ def _run_cycle(
     among: BoolArray | None = None,
 ) -> int | None:
     """Find the node of a pod, or else look for victims."""
-    entry = framework.shape(cycle.pod)
+    entry = framework.unshared if cycle.pod.names_nodes else framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
     cycle.skipped_filters = pre_filter.skipped
+    if entry is framework.unshared and pre_filter.nodes is None:
+        entry = framework.shape(cycle.pod)
     start = session.sampling.start_index
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
     result.filter = outcome
-    n_feasible = np.count_nonzero(outcome.feasible)
-    feasible = session.cluster.nodes.all_rows if n_feasible == outcome.n_nodes else outcome.feasible.nonzero()[0]
+    feasible = _feasible_rows(outcome, session.cluster.nodes.all_rows)
     if len(feasible) == 0:
         if looks_for_victims and framework.post_filter_plugins:
             result.post_filter = framework.run_post_filter(cycle, outcome)
@@ -191,6 +192,12 @@ def _run_cycle(
         total = result.scores.total
         result.ties = feasible[total == total.max()]
     return _choose(session, result, outcome, start)
+
+
+def _feasible_rows(outcome: FilterOutcome, all_rows: RowArray) -> RowArray:
+    if outcome.rows is not None:
+        return outcome.rows[outcome.feasible[outcome.rows]]
+    return all_rows if np.count_nonzero(outcome.feasible) == outcome.n_nodes else outcome.feasible.nonzero()[0]
 
 
 def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:

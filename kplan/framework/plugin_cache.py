@@ -169,6 +169,8 @@ class PluginCache:
 
     def finish_pre_filters(self, entry: ShapeEntry) -> None:
         """Note which plugins run in every cycle, once all have run."""
+        if not entry.keeps_own:
+            return
         self._finish(entry.pre_filters)
         self._finish(entry.common.pre_filters)
 

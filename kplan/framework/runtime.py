@@ -77,6 +77,7 @@ class Framework:
         }
         self._normalizers = {plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())}
         self._out_of_tree = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
+        self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use: it stays empty
         self._cache = PluginCache(
             self.cluster,
             self.weights,
@@ -122,7 +123,8 @@ class Framework:
         nodes: frozenset[str] | None = None
         rejected: Status | None = None
         for plugin in self.pre_filter_plugins:
-            result = self._cache.pre_filter(plugin, cycle, entry)
+            is_shared = entry is not self.unshared
+            result = self._cache.pre_filter(plugin, cycle, entry) if is_shared else plugin.pre_filter(cycle)
             if result is None:
                 continue
             if result.skip:

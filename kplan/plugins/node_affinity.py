@@ -24,8 +24,14 @@ from kplan.api.nodeselector import (
 )
 from kplan.config.args import NodeAffinityArgs
 from kplan.documents.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
-from kplan.engine.arrays import Int64Array, default_normalize_score
-from kplan.engine.node_matching import match_node_selector, match_required_affinity, match_term, required_node_selector
+from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
+from kplan.engine.node_matching import (
+    match_node_selector,
+    match_required_affinity,
+    match_term,
+    required_node_selector,
+    rows_match_required_affinity,
+)
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
@@ -43,6 +49,10 @@ class _PreScoreState(msgspec.Struct, frozen=True):
     """The preferred terms, those of the configuration first."""
 
     terms: tuple[WeightedTerm, ...]
+
+
+_FEW = 16
+"""Up to so many nodes are looked at one by one where the pod's affinity names its nodes."""
 
 
 class NodeAffinity:
@@ -80,9 +90,13 @@ class NodeAffinity:
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not match the profile's affinity, then those that do not match the pod's."""
         table, pod, added = cycle.cluster.nodes, cycle.pod.pod, self._added_selector
-        required = match_required_affinity(table, pod)
+        if cycle.pod.names_nodes and nodes.rows is not None and len(nodes.rows) <= _FEW:
+            matches: BoolArray | None = rows_match_required_affinity(table, pod, nodes.rows)
+        else:
+            required = match_required_affinity(table, pod)
+            matches = None if required is None else nodes.take(required)
         pod_mismatch = (
-            np.zeros(len(nodes), np.bool_) if required is None else ~nodes.take(required),
+            np.zeros(len(nodes), np.bool_) if matches is None else ~matches,
             Reason(
                 REASON_POD,
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,

@@ -89,7 +89,7 @@ class NodeResourcesFit:
         amounts = cycle.pod.requests
         table = cycle.cluster.nodes
         requests: list[_Request] = []
-        too_large = np.zeros(len(table), np.bool_)
+        too_large: BoolArray = table.derived("on no node", lambda: np.zeros(len(table), np.bool_))
         for resource in resource_order(amounts):
             amount = amounts[resource]
             if amount <= 0 or self._is_ignored(resource):
@@ -101,7 +101,7 @@ class NodeResourcesFit:
             requests.append(_Request(resource, amount, delegated))
             if amount > table.least_allocatable(resource):
                 exceeds = amount > allocatable
-                too_large |= exceeds if delegated is None else exceeds & ~delegated
+                too_large = too_large | (exceeds if delegated is None else exceeds & ~delegated)
         cycle.write(_PreFilterState(tuple(requests), too_large))
         return None
 

@@ -5,7 +5,7 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
-import functools
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -48,12 +48,8 @@ class TaintToleration:
         tolerations = cycle.pod.pod.spec.tolerations
         table = cycle.cluster.nodes
 
-        @functools.cache
-        def arranged() -> Tolerations:
-            return Tolerations(tolerations, compares=self._compares)
-
         def details(position: int) -> list[Detail]:
-            own = arranged()
+            own = _arranged(tolerations, compares=self._compares)
             return [
                 UntoleratedTaint(taint=taint_text(taint))
                 for taint in table.nodes[nodes.row(position)].spec.taints
@@ -98,6 +94,11 @@ class TaintToleration:
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
             if taint.effect == PREFER_NO_SCHEDULE and not own.tolerate(taint)
         ]
+
+
+@lru_cache(maxsize=64)
+def _arranged(tolerations: tuple[Toleration, ...], *, compares: bool) -> Tolerations:
+    return Tolerations(tolerations, compares=compares)
 
 
 def taint_text(taint: Taint) -> str:

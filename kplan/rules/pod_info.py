@@ -8,6 +8,7 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.rules.affinity import PodAffinityTerms, affinity_terms
@@ -70,6 +71,12 @@ class PodInfo:
         images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
         spec = replace(pod.spec, volumes=()) if pod.spec.volumes else pod.spec
         return _encoder.encode((self.namespace, self.labels, own, self.controller, spec, kinds, images))
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether the pod's required node affinity looks at fields of nodes everywhere, as that of a DaemonSet does."""
+        required = required_node_affinity(self.pod.spec.affinity)
+        return required is not None and all(term.match_fields for term in required.node_selector_terms)
 
     @cached_property
     def controller(self) -> tuple[str, str, str] | None:

@@ -72,6 +72,8 @@ def admit_manifests(
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)
     pods = []
+    workloads = {id(one.workload): one.workload for one in manifests.pods}
+    origins = {key: origin_of(workload) for key, workload in workloads.items()}
     for manifest_pod in manifests.pods:
         admitted = admitting.admit(manifest_pod)
         pod = with_uid(admitted.pod)
@@ -79,7 +81,8 @@ def admit_manifests(
             pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=None))
         pod, claims = generated_claims(pod, combined)
         objects += [complete(claim, type_of(claim)) for claim in claims]
-        pods.append(IncomingPod(pod, origin_of(manifest_pod.workload), admitted.rejected or "", manifest_pod.more))
+        origin = origins[id(manifest_pod.workload)]
+        pods.append(IncomingPod(pod, origin, admitted.rejected or "", manifest_pod.more))
     if wrong := [*admitting.problems, *admitting.uncountable]:
         raise ManifestError(wrong)
     warnings = list(manifests.warnings)
