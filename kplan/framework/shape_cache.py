@@ -29,8 +29,8 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import ScorePart
 
-MAX_ONCE = 4096
-"""How many shapes are remembered that occurred once."""
+MAX_ONCE = 64
+"""How many shapes are remembered that occurred once: a shape that recurs later would not be cached for long."""
 
 MAX_SHAPES = 64
 """How many shapes are cached: a shape costs a few hundred bytes a node."""

@@ -88,6 +88,7 @@ def rounded(name: str, amount_nano: int) -> int:
     return (amount + _INT64_HALF) % (2 * _INT64_HALF) - _INT64_HALF
 
 
+@lru_cache(maxsize=8192)
 def quantity_text(name: str, amount: int) -> str:
     """Write an amount in the scheduler's units as a quantity: ``500m`` for cpu, ``2Gi`` for bytes, ``3`` for counts."""
     if name == CPU:
