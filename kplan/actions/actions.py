@@ -36,12 +36,23 @@ class Move(msgspec.Struct, frozen=True):
     node: str
 
 
+class Loosen(msgspec.Struct, frozen=True):
+    """Let a disruption budget allow more; `old` and `to` are the changed fields of its ``spec`` as JSON."""
+
+    budget: str
+    old: str
+    to: str
+
+
 class Fewer(msgspec.Struct, frozen=True):
     """Run fewer replicas of a workload."""
 
     workload: str
     old: int
     to: int
+    stops: int = 0  #: how many of them run now
+    scaler: str = ""  #: the HorizontalPodAutoscaler that sets their number; empty for none
+    lowest: int = 0  #: its least number of replicas
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -53,6 +64,7 @@ class Patch(msgspec.Struct, frozen=True):
     target: str
     text: str
     remedy: r.Remedy
+    replaces: int = 0  #: how many pods that run its controller replaces
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -67,9 +79,17 @@ class Widen(msgspec.Struct, frozen=True):
     change: PoolChange
 
 
-Act = UncordonNode | NewNodes | Widen | Move | Fewer | Patch
+Act = UncordonNode | NewNodes | Widen | Loosen | Move | Fewer | Patch
 Acts = tuple[Act, ...]
 
+_KIND_OF_ACT: Mapping[type[Act], Kind] = {
+    UncordonNode: "uncordon",
+    NewNodes: "nodes",
+    Widen: "pools",
+    Loosen: "budgets",
+    Move: "moves",
+    Fewer: "scale",
+}
 _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.LowerRequest: "requests",
     r.CorrectSelector: "selectors",
@@ -80,24 +100,13 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.CorrectName: "names",
 }
 _PATCHED: Mapping[Kind, int] = {"names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
-_UNCORDONED, _MOVED, _WIDENED, _ADDED, _SCALED = 1, 2, 5, 5, 8
+_DISTURBS: Mapping[type[Act], int] = {UncordonNode: 1, Move: 2, NewNodes: 5, Widen: 5, Loosen: 6, Fewer: 8}
+_REPLACED, _STOPPED = 1, 2
 
 
 def kind_of(act: Act) -> Kind:
     """Return the kind of an action."""
-    match act:
-        case UncordonNode():
-            return "uncordon"
-        case NewNodes():
-            return "nodes"
-        case Widen():
-            return "pools"
-        case Move():
-            return "moves"
-        case Fewer():
-            return "scale"
-        case Patch(remedy=remedy):
-            return _KIND_OF_REMEDY[type(remedy)]
+    return _KIND_OF_REMEDY[type(act.remedy)] if isinstance(act, Patch) else _KIND_OF_ACT[type(act)]
 
 
 def is_patched(remedy: r.RemedyBase) -> bool:
@@ -108,26 +117,22 @@ def is_patched(remedy: r.RemedyBase) -> bool:
 def disturbance(acts: Iterable[Act]) -> int:
     """Return how much actions disturb, summed; only the order of these numbers matters.
 
-    A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4, a
-    new node 5, a pool or group that may grow 5, and a workload that runs fewer replicas 8.
+    A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4,
+    each with 1 more for every running pod that is replaced, a new node 5, a pool or group that may grow 5, a budget
+    that allows more 6, and a workload that runs fewer replicas 8, with 2 more for each of them that runs.
     """
     return sum(map(_disturbance, acts))
 
 
 def _disturbance(act: Act) -> int:
     match act:
-        case UncordonNode():
-            return _UNCORDONED
+        case Patch(replaces=replaces):
+            return _PATCHED[kind_of(act)] + _REPLACED * replaces
         case NewNodes(nodes=nodes):
-            return _ADDED * nodes
-        case Widen():
-            return _WIDENED
-        case Move():
-            return _MOVED
-        case Fewer():
-            return _SCALED
-        case Patch():
-            return _PATCHED[kind_of(act)]
+            return _DISTURBS[NewNodes] * nodes
+        case Fewer(stops=stops):
+            return _DISTURBS[Fewer] + _STOPPED * stops
+    return _DISTURBS[type(act)]
 
 
 def new_nodes(acts: Iterable[Act]) -> int:
@@ -137,7 +142,7 @@ def new_nodes(acts: Iterable[Act]) -> int:
 
 def in_order(acts: Iterable[Act]) -> Acts:
     """Return actions in the order in which they are carried out: nodes, changes, moves; moves in their own order."""
-    ranks: dict[type[Act], int] = {Widen: 0, NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
+    ranks: dict[type[Act], int] = {Widen: 0, Loosen: 0, NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
     return tuple(sorted(acts, key=lambda act: ranks[type(act)]))
 
 
@@ -145,6 +150,8 @@ def extended(acts: Acts, more: Acts) -> Acts:
     """Return actions with further ones in their order; of one pool or group the changes become one."""
     joined = list(acts)
     for act in more:
+        if act in joined:
+            continue
         before = next((other for other in joined if _are_joined(other, act)), None)
         if before is not None:
             joined.remove(before)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen, in_order
+from kplan.actions.actions import Act, Acts, Fewer, Loosen, Move, NewNodes, Patch, UncordonNode, Widen, in_order
 from kplan.actions.patches import Deleted, delete_spreads, without_deletions
 from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
@@ -220,7 +220,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_cluster(act: Act) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, NewNodes | Widen) or (
+    return isinstance(act, NewNodes | Widen | Loosen) or (
         isinstance(act, Patch) and WorkloadRef.parse(act.target).kind in _NEW_WITH_POD
     )
 
@@ -242,11 +242,20 @@ def _carry_out(base: Base, simulation: Simulation, applying: Applying, act: Act)
                 update = _without_spreads(update, deleted)
             refused = applying.apply(update).update.refused
         case Fewer(workload=workload, to=to):
+            before = _broken(simulation)
             refused = applying.apply(_update(base, workload, {"replicas": to})).update.refused
+            simulation.run()
+            broken = _broken(simulation) - before
+            refused = refused or (f"breaks budget {min(broken)}" if broken else "")
         case _:
             raise TypeError(type(act).__name__)
     simulation.run()
     return refused
+
+
+def _broken(simulation: Simulation) -> set[str]:
+    """Return the budgets that fewer pods are healthy of than they ask for."""
+    return {budget.key for budget in simulation.disruptions.budgets if budget.healthy < budget.desired}
 
 
 def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
@@ -314,6 +323,10 @@ def _changed_base(base: Base, act: Act) -> Base:
 def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
     if isinstance(act, NewNodes):
         return rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
+    if isinstance(act, Loosen):
+        (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
+        spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))
+        return with_objects(snapshot, [replace(budget, spec=convert(spec, type(budget.spec)))])
     if not isinstance(act, Patch):
         raise TypeError(type(act).__name__)
     target = WorkloadRef.parse(act.target)

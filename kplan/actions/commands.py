@@ -7,7 +7,7 @@ from shlex import quote
 
 import msgspec
 
-from kplan.actions.actions import Act, Fewer, Move, NewNodes, Patch, UncordonNode, Widen
+from kplan.actions.actions import Act, Fewer, Loosen, Move, NewNodes, Patch, UncordonNode, Widen
 from kplan.api.references import PodKey, WorkloadRef
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 
@@ -30,8 +30,16 @@ def commands(acts: Sequence[Act], *, uncordons: bool = True) -> tuple[str, ...]:
             return (f"# add {nodes} {'node' if nodes == 1 else 'nodes'} like {quote(like)}",)
         case Widen(change=change):
             return _widen(change)
-        case Fewer(workload=workload, to=to):
+        case Loosen(budget=budget, old=old, to=to):
+            changed, undone = (quote(f'{{"spec":{fields}}}') for fields in (to, old))
+            command = f"kubectl patch pdb {_pod(budget)} --type merge -p"
+            return f"{command} {changed}", f"# to be undone at the end: {command} {undone}"
+        case Fewer(workload=workload, to=to, scaler=""):
             return (f"kubectl scale {_object(workload)} --replicas={to}",)
+        case Fewer(workload=workload, to=to, scaler=scaler, lowest=lowest):
+            bounds = {"maxReplicas": to} | ({"minReplicas": to} if lowest > to else {})
+            name = f"{quote(scaler)} -n {quote(WorkloadRef.parse(workload).namespace)}"
+            return (f"kubectl patch hpa {name} --type merge -p {_json({'spec': bounds})}",)
         case Patch():
             return _patch(first)
         case Move(node=node):

@@ -10,10 +10,12 @@ from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.remedy import Remedy
 
-Kind = Literal["uncordon", "moves", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"]
-"""What may be done: uncordon nodes, move running pods, let an autoscaler add more, add nodes by hand, scale pending
-workloads down, and change what pods say: requests, conditions on node labels, tolerations, rules about other pods, and
-names that are misspelt."""
+Kind = Literal[
+    "uncordon", "moves", "budgets", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"
+]
+"""What may be done: uncordon nodes, move running pods, let disruption budgets allow more for that, let an autoscaler
+add more, add nodes by hand, scale workloads down, and change what pods say: requests, conditions on node labels,
+tolerations, rules about other pods, and names that are misspelt."""
 
 
 class ActionBase(Document, frozen=True, kw_only=True, tag_field="kind"):
@@ -108,17 +110,33 @@ class MovePods(ActionBase, frozen=True, kw_only=True, tag="move-pods"):
     uncordons: bool = True
 
 
+class LoosenBudget(ActionBase, frozen=True, kw_only=True, tag="loosen-budget"):
+    """Let a disruption budget allow more while pods are moved; it is to be set back at the end.
+
+    Attributes
+    ----------
+    budget : NAMESPACE/NAME
+    old, to : the fields of its ``spec`` that change, as JSON
+    """
+
+    budget: str
+    old: str
+    to: str
+
+
 class Scale(ActionBase, frozen=True, kw_only=True, tag="scale"):
     """Run fewer replicas of a workload.
 
     Attributes
     ----------
     workload : KIND/NAMESPACE/NAME
+    autoscaler : the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
     """
 
     workload: str
     old: Count
     to: Count
+    autoscaler: str = ""
 
 
 class Change(ActionBase, frozen=True, kw_only=True, tag="change"):
@@ -136,7 +154,7 @@ class Change(ActionBase, frozen=True, kw_only=True, tag="change"):
     patch: str
 
 
-Action = Uncordon | AddNodes | RaiseLimits | AdmitValues | EnlargeGroup | MovePods | Scale | Change
+Action = Uncordon | AddNodes | RaiseLimits | AdmitValues | EnlargeGroup | LoosenBudget | MovePods | Scale | Change
 
 
 class RemedySet(Document, frozen=True, kw_only=True):

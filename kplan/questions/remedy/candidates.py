@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen, is_patched, kind_of
-from kplan.actions.carry_out import Goal, Playing, movable
+from kplan.actions.carry_out import Goal, Playing, movable, workload_of
 from kplan.actions.patches import patch_of
 from kplan.api.core import Pod
-from kplan.api.kinds import POD_MAKERS, SCALED
-from kplan.api.references import WorkloadRef
 from kplan.autoscaling.seam import WiderRequirement
-from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import changed_pods
 from kplan.documents.remedies import Kind
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.rules.resources import PODS
+from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.jobs import JobState
-from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
-from kplan.snapshot.model import Snapshot
 
 MOST_SINGLE_MOVES = 40
 """So many different pods are tried alone; in a larger cluster those whose room is just enough for a waiting pod."""
@@ -34,7 +29,6 @@ MOST_SINGLE_MOVES = 40
 _MOST_WAITING = 4
 _MOST_CORDONED = 30
 _MOST_SHAPES = 6
-_MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 40, 10, 4, 24
 
 
 class Candidates:
@@ -60,31 +54,52 @@ class Candidates:
             groups += ((act,) for act in self._uncordon())
         if "moves" in kinds:
             groups += self.moves()
+        if {"moves", "budgets"}.issubset(kinds):
+            groups += self._guarded_moves()
         if "pools" in kinds:
             groups += self._pools()
         if "nodes" in kinds:
             groups += ((act,) for act in self._nodes())
         if "scale" in kinds:
-            groups += ((act,) for act in self._fewer())
+            groups += dict.fromkeys(self._fewer())
         groups += ((act,) for act in self._patches() if kind_of(act) in kinds)
         return groups
 
     def moves(self) -> list[Acts]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""
-        moved = {act.pod for act in self._acts if isinstance(act, Move)}
-        others = [pod for pod in movable(self._simulation) if pod.key not in moved]
+        disruptions = self._simulation.disruptions
+        free = [pod for pod in self._others if not disruptions.refusal(pod)]
         alike: dict[Any, ObservedPod] = {}
         infos = self._simulation.session.cluster.pods.infos
-        for pod in others:
+        for pod in free:
             own = pod.key if infos[pod.row].pod.spec.volumes else ""
             alike.setdefault((pod.node, infos[pod.row].shape, own), pod)
-        singles = [pod for pod in alike.values() if not self._simulation.disruptions.refusal(pod)]
-        groups = self._groups(others)
-        if len(singles) <= MOST_SINGLE_MOVES:
-            groups += [(Move(pod.key, pod.node),) for pod in singles]
+        groups = [moved(group) for group in self._room.groups(free)]
+        if len(alike) <= MOST_SINGLE_MOVES:
+            groups += [moved([pod]) for pod in alike.values()]
         else:
             self.is_complete = False
         return list(dict.fromkeys(groups))
+
+    @cached_property
+    def _room(self) -> MakingRoom:
+        return MakingRoom(self._simulation, self._waiting())
+
+    @cached_property
+    def _others(self) -> list[ObservedPod]:
+        """The pods that may be moved, and are not yet."""
+        done = {act.pod for act in self._acts if isinstance(act, Move)}
+        return [pod for pod in movable(self._simulation) if pod.key not in done]
+
+    def _guarded_moves(self) -> Iterator[Acts]:
+        """Yield groups that make room, some of whose pods a budget keeps where they are until it allows more."""
+        loosened = {pod.key: loosened_budget(self._simulation, self._played.base, pod) for pod in self._others}
+        disruptions = self._simulation.disruptions
+        pods = [pod for pod in self._others if loosened[pod.key] is not None or not disruptions.refusal(pod)]
+        for group in self._room.groups(pods):
+            budgets = tuple(dict.fromkeys(act for pod in group if (act := loosened[pod.key]) is not None))
+            if budgets:
+                yield (*budgets, *moved(group))
 
     def _waiting(self) -> list[tuple[int, CycleResult]]:
         """Return the first waiting pod of some workloads, each with the scheduler's decision about it."""
@@ -144,15 +159,21 @@ class Candidates:
             if shape.like.metadata.name not in added:
                 yield NewNodes(1, shape.like.metadata.name)
 
-    def _fewer(self) -> Iterator[Act]:
+    def _fewer(self) -> Iterator[Acts]:
+        """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
+        objects = self._played.base.objects
         for workload in self._goal.wanted:
             waiting = len(self._played.waiting.get(workload, ()))
-            owner = self._simulation.workloads.find(workload)
-            if not waiting or owner is None or WorkloadRef.parse(workload).kind not in SCALED:
-                continue
-            old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.scale
-            if old > waiting and _object_of(self._played.base.objects, workload) is not None:
-                yield Fewer(workload, old, old - waiting)
+            act = fewer(self._simulation, objects, workload, waiting, stops=0)
+            if waiting and act is not None:
+                yield (act,)
+        changed = {act.workload for act in self._acts if isinstance(act, Fewer)} | set(self._goal.wanted)
+        running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
+        for group in self._room.groups(running):
+            numbers = Counter(workload_of(self._simulation, pod.row) for pod in group)
+            acts = [fewer(self._simulation, objects, name, number, stops=number) for name, number in numbers.items()]
+            if changed.isdisjoint(numbers) and None not in acts:
+                yield tuple(act for act in acts if act is not None)
 
     def _patches(self) -> Iterator[Patch]:
         patched = {act.target for act in self._acts if isinstance(act, Patch)}
@@ -160,7 +181,7 @@ class Candidates:
         for row, result in self._waiting():
             owner = self._simulation.owner(row)
             target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
-            obj = infos[row].pod if owner is None else _object_of(self._played.base.objects, target)
+            obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
             if target in patched or obj is None or isinstance(owner, DaemonSetState):
                 continue
             if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
@@ -169,71 +190,13 @@ class Candidates:
             for remedy, changed in changed_pods(self._simulation.session, result):
                 patch = patch_of(infos[row].pod, changed, template) if is_patched(remedy) else {}
                 if patch:
-                    yield Patch(target, msgspec.json.encode(patch).decode(), remedy)  # type: ignore[arg-type] # as is_patched says
+                    text = msgspec.json.encode(patch).decode()
+                    yield Patch(target, text, remedy, self._running_of(row))  # type: ignore[arg-type] # as is_patched says
 
-    def _groups(self, pods: Sequence[ObservedPod]) -> list[Acts]:
-        """Return groups of pods of one node whose room, with what is free there, is enough for a waiting pod."""
-        on: dict[str, list[ObservedPod]] = {}
-        for pod in pods:
-            if not self._simulation.disruptions.refusal(pod):
-                on.setdefault(pod.node, []).append(pod)
-        ranked: list[tuple[int, float, Acts]] = []
-        for row, result in self._waiting():
-            if result.filter is None or result.filter.pre_filter_status is not None:
-                continue
-            misses = NearMisses(result.filter)
-            rows = misses.rows[misses.only("NodeResourcesFit")].tolist()
-            ranked += [
-                entry for node in rows for entry in _enough(self._simulation, row, node, on.get(self._name(node), ()))
-            ]
-        ranked.sort(
-            key=lambda entry: (entry[0], entry[1], [(act.pod if isinstance(act, Move) else "") for act in entry[2]])
-        )
-        return [acts for _, _, acts in ranked[:_MOST_GROUPS]]
-
-    def _name(self, row: int) -> str:
-        return self._simulation.session.cluster.nodes.names[row]
-
-
-def _enough(
-    simulation: Simulation, row: int, node: int, pods: Sequence[ObservedPod]
-) -> Iterator[tuple[int, float, Acts]]:
-    """Yield the smallest groups of pods of a node without which a pod has enough of every resource there."""
-    cluster = simulation.session.cluster
-    infos, nodes = cluster.pods.infos, cluster.nodes
-    wanted = {**infos[row].requests, PODS: 1}
-    missing = {}
-    for resource, amount in wanted.items():
-        total, used = (
-            (nodes.allowed_pods[node], cluster.pod_count[node])
-            if resource == PODS
-            else (nodes.allocatable(resource)[node], cluster.requested(resource)[node])
-        )
-        if amount and amount + int(used) > int(total):
-            missing[resource] = amount + int(used) - int(total)
-    if not missing:
-        return
-    frees = {pod.key: {name: _freed(infos[pod.row].requests, name) for name in missing} for pod in pods}
-    sizes = {key: sum(freed[name] / missing[name] for name in missing) for key, freed in frees.items()}
-    useful = sorted((pod for pod in pods if sizes[pod.key]), key=lambda pod: (-min(sizes[pod.key], 1), sizes[pod.key]))
-    for number in range(1, _MOST_TOGETHER + 1):
-        enough = [
-            (number, sum(sizes[pod.key] for pod in group), tuple(Move(pod.key, pod.node) for pod in group))
-            for group in combinations(useful[:_MOST_PODS], number)
-            if all(sum(frees[pod.key][name] for pod in group) >= amount for name, amount in missing.items())
-        ]
-        if enough:
-            yield from sorted(enough, key=lambda entry: entry[:2])[:_MOST_TOGETHER]
-            return
-
-
-def _freed(requests: Mapping[str, int], resource: str) -> int:
-    return 1 if resource == PODS else requests.get(resource, 0)
-
-
-def _object_of(snapshot: Snapshot, workload: str) -> Any:
-    """Return the object of a workload; None where the snapshot does not have it."""
-    ref = WorkloadRef.parse(workload)
-    kind = POD_MAKERS.get(ref.kind)
-    objects = () if kind is None or kind.name == "CronJob" else getattr(snapshot, kind.attribute)
-    return next((obj for obj in objects if obj.metadata.key == ref.path), None)
+    def _running_of(self, row: int) -> int:
+        """Return how many running pods belong to the workload of a waiting pod; none are replaced with a bare pod."""
+        owner, pods = self._simulation.owner(row), self._simulation.pods
+        if owner is None:
+            return 0
+        workload = owner.workload.key
+        return sum(bool(pod.node) and workload_of(self._simulation, pod.row) == workload for pod in pods.values())

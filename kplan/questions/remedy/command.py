@@ -35,8 +35,8 @@ def remedy(
         str,
         option(
             "--only KIND,...",
-            "Take only such actions: uncordon, moves, pools, nodes, scale, requests, selectors, tolerations, rules, "
-            "names; changes for the last five.",
+            "Take only such actions: uncordon, moves, budgets, pools, nodes, scale, requests, selectors, "
+            "tolerations, rules, names; changes for the last five.",
         ),
     ] = "",
     avoid: Annotated[str, option("--not KIND,...", "Take no such actions.")] = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, UncordonNode, Widen
+from kplan.actions.actions import Act, Acts, Fewer, Loosen, Move, NewNodes, Patch, UncordonNode, Widen
 from kplan.actions.commands import commands
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.cluster.base import Base
@@ -25,7 +25,7 @@ def grouped(acts: Acts) -> Iterator[Acts]:
         yield tuple(group)
 
 
-def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:
+def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:  # noqa: PLR0911
     """Return an action, or moves from one node, without their effects.
 
     Parameters
@@ -42,8 +42,10 @@ def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) 
             return d.AddNodes(nodes=nodes, like=like, commands=commands(group))
         case Widen(change=change):
             return _widened(change, commands(group))
-        case Fewer(workload=workload, old=old, to=to):
-            return d.Scale(workload=workload, old=old, to=to, commands=commands(group))
+        case Loosen(budget=budget, old=old, to=to):
+            return d.LoosenBudget(budget=budget, old=old, to=to, commands=commands(group))
+        case Fewer(workload=workload, old=old, to=to, scaler=scaler):
+            return d.Scale(workload=workload, old=old, to=to, autoscaler=scaler, commands=commands(group))
         case Patch(target=target, text=text, remedy=remedy):
             return d.Change(object=target, remedy=remedy, patch=text, commands=commands(group))
         case Move(node=node):

@@ -57,11 +57,12 @@ def remedy_report(
     by_hand = "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
-    alternatives = []
+    alternatives, known = [], [set(best.acts)]
     for others in _other_kinds(best.acts, kinds):
         if goal.of and best.acts:
             other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE, by_hand=by_hand).run()
-            if other.acts and other.runs == best.runs and set(other.acts) != set(best.acts):
+            if other.acts and other.runs == best.runs and set(other.acts) not in known:
+                known.append(set(other.acts))
                 alternatives.append(_described(playing, goal, other, others))
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     growth = by_itself.growth
@@ -109,7 +110,15 @@ def _asleep(simulation: Simulation) -> set[str]:
 def _other_kinds(acts: Acts, kinds: Sequence[d.Kind]) -> Iterator[tuple[d.Kind, ...]]:
     """Yield kinds of actions of which a set is put beside the least one."""
     used = {kind_of(act) for act in acts}
-    groups: list[tuple[d.Kind, ...]] = [("uncordon",), ("moves",), ("pools",), ("nodes",), _PATCHES, ("scale",)]
+    groups: list[tuple[d.Kind, ...]] = [
+        ("uncordon",),
+        ("moves",),
+        ("budgets", "moves"),
+        ("pools",),
+        ("nodes",),
+        _PATCHES,
+        ("scale",),
+    ]
     for group in groups:
         allowed = tuple(kind for kind in group if kind in kinds)
         if allowed and not used <= set(allowed):

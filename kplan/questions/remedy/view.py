@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import UnsetType
 
 from kplan.documents import remedies as d
@@ -152,10 +153,19 @@ def action_text(action: d.Action) -> str:  # noqa: PLR0911 - one case a kind, in
         case d.MovePods(node=node, pods=pods):
             moved = listing([f"{place.pod} to {place.goes_to}" for place in pods], most=_MOST_NAMED)
             return f"move {moved} (away from {node})"
-        case d.Scale(workload=workload, old=old, to=to):
-            return f"run {count(to, 'replica')} of {workload} instead of {old}"
+        case d.LoosenBudget(budget=budget, old=old, to=to):
+            return f"let budget {budget} allow more: {_fields(to)} instead of {_fields(old)}"
+        case d.Scale(workload=workload, old=old, to=to, autoscaler=autoscaler):
+            by = f" (autoscaler {autoscaler})" if autoscaler else ""
+            return f"run {count(to, 'replica')} of {workload} instead of {old}{by}"
         case d.Change(object=name, remedy=remedy):
             return f"in {name}, {remedy_change(remedy)}"
+
+
+def _fields(text: str) -> str:
+    """Return fields of JSON that are set, in a few words."""
+    fields = msgspec.json.decode(text, type=dict[str, int | str | None])
+    return ", ".join(f"{name}: {held}" for name, held in fields.items() if held is not None) or "none"
 
 
 def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
