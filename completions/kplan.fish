@@ -438,7 +438,7 @@ complete -c kplan -n '__fish_seen_subcommand_from nodes' -l no-color -d 'Print w
 complete -c kplan -n '__fish_seen_subcommand_from nodes' -s h -l help -d 'Show this message and exit'
 complete -c kplan -n '__fish_seen_subcommand_from nodes' -l help-all -d 'Show all options and exit'
 complete -c kplan -n '__fish_seen_subcommand_from remedy' -l namespace -s n -x -a '(__kplan_names namespaces)' -d 'Namespace, where the argument does not name one'
-complete -c kplan -n '__fish_seen_subcommand_from remedy' -l only -x -d 'Take only such actions: uncordon, moves, pools, nodes, scale, requests, selectors, tolerations, rules, names'
+complete -c kplan -n '__fish_seen_subcommand_from remedy' -l only -x -d 'Take only such actions: uncordon, moves, budgets, pools, nodes, scale, requests, selectors, tolerations, rules, names'
 complete -c kplan -n '__fish_seen_subcommand_from remedy' -l not -x -d 'Take no such actions'
 complete -c kplan -n '__fish_seen_subcommand_from remedy' -l autoscaler -x -a 'auto karpenter cluster-autoscaler none' -d 'Autoscaler to follow'
 complete -c kplan -n '__fish_seen_subcommand_from remedy' -l node-groups -r -F -d 'Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found)'

@@ -141,8 +141,11 @@ def new_nodes(acts: Iterable[Act]) -> int:
 
 
 def in_order(acts: Iterable[Act]) -> Acts:
-    """Return actions in the order in which they are carried out: nodes, changes, moves; moves in their own order."""
-    ranks: dict[type[Act], int] = {Widen: 0, Loosen: 0, NewNodes: 0, UncordonNode: 1, Patch: 2, Fewer: 3, Move: 4}
+    """Return actions in the order in which they are carried out; moves in their own order.
+
+    What pods say changes before nodes come, so that no pod takes a new node that it does not need then.
+    """
+    ranks: dict[type[Act], int] = {Widen: 0, Loosen: 0, Patch: 1, Fewer: 2, UncordonNode: 3, NewNodes: 4, Move: 5}
     return tuple(sorted(acts, key=lambda act: ranks[type(act)]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import groupby
@@ -161,28 +162,41 @@ class Playing:
         if self._progress is not None:
             self._progress(self.n_tried)
         ordered = in_order(acts)
-        base = self._base_of(tuple(act for act in ordered if _is_of_cluster(act)))
+        of_cluster = tuple(act for act in ordered if _is_of_cluster(act))
+        base = self._base_of(of_cluster)
         simulation = begin(base)
         simulation.retry_pending()
         simulation.run()
         applying = Applying(simulation, base.objects.nodes)
         moved_to: dict[str, str] = {}
         refused = ""
-        for node, group in groupby((act for act in ordered if not _is_of_cluster(act)), key=_node_of_move):
+        moving = (act for act in ordered if isinstance(act, NewNodes) or not _is_of_cluster(act))
+        for node, group in groupby(moving, key=_node_of_move):
             if refused:
                 break
             if node:
                 refused = _move(simulation, node, [act.pod for act in group if isinstance(act, Move)], moved_to)
                 continue
             for act in group:
-                refused = refused or _carry_out(base, simulation, applying, act)
+                if isinstance(act, NewNodes):
+                    for name in self._names_of(act, of_cluster):
+                        simulation.uncordon(name)
+                    simulation.run()
+                else:
+                    refused = refused or _carry_out(base, simulation, applying, act)
         return Played(simulation, base, waiting_of(simulation), moved_to, _disturbed(base, simulation), refused)
 
     def _base_of(self, acts: Acts) -> Base:
         if acts not in self._bases:
-            before = self._base_of(acts[:-1])
-            self._bases[acts] = _changed_base(before, acts[-1])
+            before, act = self._base_of(acts[:-1]), acts[-1]
+            self._bases[acts] = _changed_base(before, act)
         return self._bases[acts]
+
+    def _names_of(self, act: NewNodes, acts: Acts) -> list[str]:
+        """Return the names of the new nodes of one of some actions."""
+        number = acts.index(act)
+        before = self._base_of(acts[:number]).objects.node_by_name
+        return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]
 
 
 def waiting_of(simulation: Simulation) -> Waiting:
@@ -299,6 +313,8 @@ def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict
         for row in simulation.pods.keys() - known:
             if workload_of(simulation, row) == owner and simulation.pods[row].node:
                 moved_to[key] = simulation.pods[row].node
+        if key not in moved_to:
+            return f"no pod takes the place of {key}"
     if not was_cordoned:
         simulation.uncordon(node)
         simulation.run()
@@ -321,8 +337,15 @@ def _changed_base(base: Base, act: Act) -> Base:
 
 
 def _changed(snapshot: Snapshot, act: Act) -> Snapshot:
-    if isinstance(act, NewNodes):
-        return rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
+    if isinstance(act, NewNodes):  # cordoned until it is their turn
+        after = rewritten(snapshot, AddNodes(act.nodes, act.like))[0]
+        nodes = (
+            node
+            if node.metadata.name in snapshot.node_by_name
+            else replace(node, spec=replace(node.spec, unschedulable=True))
+            for node in after.nodes
+        )
+        return dataclasses.replace(after, nodes=tuple(nodes))
     if isinstance(act, Loosen):
         (budget,) = (held for held in snapshot.pod_disruption_budgets if held.metadata.key == act.budget)
         spec = merged(msgspec.to_builtins(budget.spec), msgspec.json.decode(act.to))

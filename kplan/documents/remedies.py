@@ -131,12 +131,14 @@ class Scale(ActionBase, frozen=True, kw_only=True, tag="scale"):
     ----------
     workload : KIND/NAMESPACE/NAME
     autoscaler : the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
+    drops : pods that wait and are not wanted any more, as NAMESPACE/NAME
     """
 
     workload: str
     old: Count
     to: Count
     autoscaler: str = ""
+    drops: tuple[str, ...] = ()
 
 
 class Change(ActionBase, frozen=True, kw_only=True, tag="change"):
@@ -162,7 +164,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    runs, of : how many of the pods run at the end
+    runs, of : how many of the pods run at the end, or are not wanted any more
     disturbance : the sum over the actions; the least set is the one with the smallest
     new_nodes : how many nodes are added by hand
     price : of the nodes that are added by hand and by the autoscaler, beyond those that it adds without the actions, in

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from msgspec.structs import replace
+
 from kplan.actions.actions import Act, Acts, Fewer, Loosen, Move, NewNodes, Patch, UncordonNode, Widen
+from kplan.actions.carry_out import Played
 from kplan.actions.commands import commands
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.cluster.base import Base
@@ -54,6 +57,31 @@ def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) 
                 d.Place(pod=move.pod, goes_to=moved_to.get(move.pod, "")) for move in group if isinstance(move, Move)
             )
             return d.MovePods(node=node, pods=places, uncordons=accepts, commands=commands(group, uncordons=accepts))
+
+
+def with_effects(action: d.Action, before: Played, after: Played) -> d.Action:
+    """Return an action with the pods that run after it, that are not wanted any more, and that it deletes.
+
+    Parameters
+    ----------
+    before, after : the end of the actions without this one, and with it
+    """
+    running = {pod.key for pod in after.simulation.pods.values() if pod.node and not pod.is_new}
+    achieves: list[str] = []
+    drops: list[str] = []
+    for workload, waited in before.waiting.items():
+        waits = after.waiting.get(workload, frozenset())
+        achieves += waited & running
+        gone = waited - waits - running
+        if len(waits) < len(waited) - len(waited & running):
+            if isinstance(action, d.Scale) and action.workload == workload:
+                drops += gone
+            else:
+                achieves.append(workload)
+    disturbs = tuple(key for key in after.disturbed if key not in before.disturbed)
+    if isinstance(action, d.Scale):
+        action = replace(action, drops=tuple(sorted(drops)))
+    return replace(action, achieves=tuple(sorted(achieves)), disturbs=disturbs)
 
 
 def _widened(change: PoolChange, lines: tuple[str, ...]) -> d.Action:

@@ -18,7 +18,7 @@ from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.effects.change import begin
 from kplan.framework.session import Session
-from kplan.questions.remedy.described import action_of, grouped
+from kplan.questions.remedy.described import action_of, grouped, with_effects
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
@@ -135,15 +135,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     for group in grouped(acts):
         done = (*done, *group)
         after = playing.play(done)
-        waited = {key for keys in before.waiting.values() for key in keys}
-        waits = {key for keys in after.waiting.values() for key in keys}
-        actions.append(
-            replace(
-                action_of(playing.base, group, done, after.moved_to),
-                achieves=tuple(sorted(waited - waits)),
-                disturbs=tuple(key for key in after.disturbed if key not in before.disturbed),
-            )
-        )
+        actions.append(with_effects(action_of(playing.base, group, done, after.moved_to), before, after))
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(

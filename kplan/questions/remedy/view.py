@@ -61,7 +61,9 @@ def _sentence(document: d.RemedyReport) -> str:
         return "No pod is pending"
     if not remedy.of:
         return "No action helps pods that have scheduling gates or another scheduler"
-    runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {'runs' if remedy.runs == 1 else 'run'}"
+    runs = f"{remedy.runs} of {count(remedy.of, 'pod')} {_runs(remedy.runs)}"
+    if any(isinstance(action, d.Scale) and action.drops for action in remedy.actions):
+        runs += f" or {'is' if remedy.runs == 1 else 'are'} not wanted any more,"
     if not remedy.actions:
         by_itself = document.autoscaling and document.autoscaling.added
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
@@ -71,7 +73,9 @@ def _sentence(document: d.RemedyReport) -> str:
 
 
 def _summary(remedy: d.RemedySet) -> str:
-    return listing([action_text(action) for action in remedy.actions], most=_MOST_NAMED)
+    texts = [action_text(action) for action in remedy.actions]
+    more = f"; and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    return "; ".join(texts[:_MOST_NAMED]) + more
 
 
 def _certainty(document: d.RemedyReport) -> str:
@@ -121,6 +125,9 @@ def _effects(action: d.Action) -> str:
     parts = []
     if action.achieves:
         parts.append(f"then {listing(action.achieves, most=_MOST_NAMED)} {_runs(len(action.achieves))}")
+    if isinstance(action, d.Scale) and action.drops:
+        dropped = listing(action.drops, most=_MOST_NAMED)
+        parts.append(f"{dropped} {'is' if len(action.drops) == 1 else 'are'} not wanted any more")
     others = [pod for pod in action.disturbs if not _is_moved(action, pod)]
     if others:
         parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")

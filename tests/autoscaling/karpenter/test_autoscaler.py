@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
+import kplan.documents.nodes
 from kplan.autoscaling.karpenter.catalogue import plain_entries
 from kplan.autoscaling.karpenter.learned import learned_catalogue
 from kplan.documents.nodes_report import NodesReport

@@ -1,21 +1,16 @@
 """Remedies on top of what an autoscaler does by itself, replayed command by command on a copy of the cluster."""
 
-import shlex
 from typing import Any
-
-import msgspec
 
 import kplan
 from kplan.actions.actions import allowed_kinds
 from kplan.documents import remedies as d
-from kplan.effects.settle import settled
-from kplan.effects.what_if import changed
 from kplan.questions.remedy.report import remedy_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from kplan.whatif.edits import With
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool
 from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
+from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 from tests.whatif.test_node_pools import NOW
@@ -37,59 +32,9 @@ def with_groups(groups: list[Object], *objects: Object | list[Object]) -> kplan.
 
 def remedy(planner: kplan.Planner, *only: str) -> d.RemedyReport:
     report = remedy_report(planner, kinds=allowed_kinds(only, ()))
-    assert waiting_after(planner, report.remedy) == report.remedy.of - report.remedy.runs
+    assert replayed(planner, report.remedy) == report.remedy.of - report.remedy.runs
     assert_keeps_to_its_schema(report.to_dict())
     return report
-
-
-def waiting_after(planner: kplan.Planner, remedy: d.RemedySet) -> int:
-    """Carry out the printed commands on a copy of the cluster; return how many pods wait when all is at rest."""
-    for command in [command for action in remedy.actions for command in action.commands]:
-        match shlex.split(command):
-            case ["kubectl", "patch", "nodepool", name, "--type", kind, "-p", patch]:
-                (pool,) = (pool for pool in planner.snapshot.node_pools if pool.metadata.name == name)
-                obj = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", **msgspec.to_builtins(pool)}
-                change = msgspec.json.decode(patch)
-                changed_pool = merged(obj, change) if kind == "merge" else patched(obj, change)
-                planner = changed(planner, [With.of(changed_pool)])
-            case ["#", "set", "the", "most", "size", "of", "node", "group", name, "to", size, "(now", _]:
-                groups = [dict(group) for group in planner.autoscaler.node_groups]
-                (group,) = (group for group in groups if group["name"] == name)
-                group["maxSize"] = int(size)
-                autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
-                planner = kplan.Planner(planner.snapshot, autoscaler=autoscaler, now=NOW)
-            case words:
-                raise AssertionError(words)
-    return sum(not pod.spec.node_name for pod in settled(planner, retries=True).snapshot.pods)
-
-
-def merged(obj: Any, change: Any) -> Any:
-    """Return an object after a merge patch, RFC 7386."""
-    if not isinstance(change, dict):
-        return change
-    held = dict(obj) if isinstance(obj, dict) else {}
-    for key, value in change.items():
-        held[key] = merged(held.get(key), value)
-    return {key: value for key, value in held.items() if value is not None}
-
-
-def patched(obj: Any, steps: list[Object]) -> Any:
-    """Return an object after a JSON patch, RFC 6902."""
-    held = msgspec.json.decode(msgspec.json.encode(obj))
-    for step in steps:
-        *parents, last = step["path"].removeprefix("/").split("/")
-        target = held
-        for part in parents:
-            target = target[int(part)] if isinstance(target, list) else target[part]
-        match step["op"]:
-            case "test":
-                assert (target[int(last)] if isinstance(target, list) else target[last]) == step["value"]
-            case "add":
-                assert last == "-"
-                target.append(step["value"])
-            case "remove":
-                del target[int(last)]
-    return held
 
 
 def limited(**limits: str) -> Object:

@@ -1,10 +1,8 @@
 """Remedies of stories whose best answer is known, replayed command by command, and held against all smaller sets."""
 
-import shlex
 from itertools import permutations
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,13 +11,11 @@ import kplan
 from kplan.actions.actions import KINDS, Move, UncordonNode, allowed_kinds, disturbance
 from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
 from kplan.documents import remedies as d
-from kplan.effects.change import begin, roll_out
-from kplan.effects.what_if import changed
+from kplan.effects.change import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.report import remedy_report
-from kplan.whatif.edits import Settle, Without, cordoned, parse_add_nodes, parse_scale
-from kplan.whatif.references import parse_reference
 from tests.objects import head
+from tests.questions.remedy.replay import replayed
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -121,32 +117,6 @@ def remedy(
     report = remedy_report(planner, kinds=allowed_kinds(only, without))
     assert replayed(planner, report.remedy) == report.remedy.of - report.remedy.runs
     return report
-
-
-def replayed(planner: kplan.Planner, found: d.RemedySet) -> int:
-    """Carry out the printed commands one after the other on a copy of the cluster; return how many pods wait then."""
-    for command in [command for action in found.actions for command in action.commands]:
-        match shlex.split(command):
-            case ["kubectl", "uncordon", name]:
-                planner = changed(planner, [cordoned(name, is_cordoned=False), Settle()])
-            case ["kubectl", "cordon", name]:
-                planner = changed(planner, [cordoned(name)])
-            case ["kubectl", "delete", "pod", name, "-n", namespace, "--wait"]:
-                without = Without(parse_reference(f"pod/{namespace}/{name}"))
-                planner = changed(planner, [without])
-                planner = changed(planner, [Settle()])
-            case ["kubectl", "scale", kind, name, "-n", namespace, replicas]:
-                number = replicas.removeprefix("--replicas=")
-                planner = changed(planner, [parse_scale(f"{kind}/{namespace}/{name}={number}"), Settle()])
-            case ["kubectl", "patch", "deployment", name, "-n", namespace, "-p", patch]:
-                manifest = head("Deployment", name=name, namespace=namespace) | {**msgspec.json.decode(patch)}
-                change = roll_out(planner, [manifest])
-                return sum(not pod.node for pod in change.after)
-            case ["#", "add", number, _, "like", like, *_]:
-                planner = changed(planner, [parse_add_nodes(f"{number}={like.rstrip(',')}"), Settle()])
-            case words:
-                raise AssertionError(words)
-    return sum(not pod.spec.node_name for pod in changed(planner, [Settle()]).objects.pods)
 
 
 def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:

@@ -1,0 +1,274 @@
+"""Incidents whose best answer was worked out by hand; all answers are replayed command by command."""
+
+from typing import Any
+
+import pytest
+
+from kplan.actions.actions import allowed_kinds
+from kplan.documents import remedies as d
+from kplan.questions.remedy.report import remedy_report
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.objects import head
+from tests.questions.remedy.replay import replayed
+from tests.questions.remedy.test_report import budget, deployment, node, planner_of
+from tests.schemas import assert_keeps_to_its_schema
+
+Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+
+
+def tainted(obj: Object, key: str, value: str) -> Object:
+    obj["spec"]["taints"] = [{"key": key, "value": value, "effect": "NoSchedule"}]
+    return obj
+
+
+def holding(obj: Object, pods: int) -> Object:
+    """Return a node that takes so many pods."""
+    offers = {**obj["status"]["allocatable"], "pods": str(pods)}
+    return obj | {"status": {"allocatable": offers, "capacity": offers}}
+
+
+def volume(zone: str, claim: str) -> list[Object]:
+    """Return a volume that only nodes of a zone can attach, and its claim."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    return [
+        head("PersistentVolume", name="volume")
+        | {
+            "spec": {
+                **spec,
+                "capacity": {"storage": "1Gi"},
+                "claimRef": {"namespace": "default", "name": claim},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+            },
+            "status": {"phase": "Bound"},
+        },
+        head(
+            "PersistentVolumeClaim",
+            name=claim,
+            namespace="default",
+            annotations={"pv.kubernetes.io/bind-completed": "yes"},
+        )
+        | {
+            "spec": {**spec, "volumeName": "volume", "resources": {"requests": {"storage": "1Gi"}}},
+            "status": {"phase": "Bound"},
+        },
+    ]
+
+
+def hpa(name: str, lowest: int, highest: int) -> Object:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {
+        "spec": {"minReplicas": lowest, "maxReplicas": highest, "scaleTargetRef": target}
+    }
+
+
+def apart(app: str) -> Object:
+    """Return the affinity of pods of which every node takes only one."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def spread(app: str) -> list[Object]:
+    selector = {"matchLabels": {"app": app}}
+    return [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
+
+
+def on_port(port: int) -> list[Object]:
+    ports = [{"containerPort": port, "hostPort": port}]
+    return [{"name": "c", "image": "edge", "ports": ports, "resources": {"requests": {"cpu": "1"}}}]
+
+
+def gpus() -> list[Any]:
+    return [
+        node("g1", "8", gpu="4"),
+        node("g2", "8", gpu="4"),
+        deployment("first", "1", ("g1",), gpu="2"),
+        deployment("second", "1", ("g2",), gpu="2"),
+        deployment("train", "1", ("",), gpu="4"),
+    ]
+
+
+def moves(node_name: str, *pods: str) -> list[str]:
+    deleted = [f"kubectl delete pod {pod} -n default --wait" for pod in pods]
+    return [f"kubectl cordon {node_name}", *deleted, f"kubectl uncordon {node_name}"]
+
+
+LOOSEN, RESTORE = (
+    f'kubectl patch pdb first -n default --type merge -p \'{{"spec":{{"minAvailable":{number}}}}}\''
+    for number in (0, 1)
+)
+
+
+def template_patch(name: str, spec: str) -> str:
+    return f'kubectl patch deployment {name} -n default -p \'{{"spec":{{"template":{{"spec":{spec}}}}}}}\''
+
+
+TOLERATION = '{"key":"dedicated","operator":"Equal","value":"ml","effect":"NoSchedule"}'
+
+
+STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
+    "a budget leaves one of two pods to move": (
+        [*gpus(), budget("second", maxUnavailable=0)],
+        "",
+        moves("g1", "first-abc-0"),
+    ),
+    "where budgets guard all pods, one of them is loosened": (
+        [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable="100%")],
+        "moves budgets",
+        [
+            LOOSEN,
+            f"# to be undone at the end: {RESTORE}",
+            *moves("g1", "first-abc-0"),
+        ],
+    ),
+    "a new node disturbs less than a budget that is loosened": (
+        [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable=1)],
+        "moves budgets nodes",
+        ["# add 1 node like g1"],
+    ),
+    "two jobs need two moves, though a budget allows only one pod at a time": (
+        [
+            *(node(f"g{number}", "8", gpu="4") for number in range(4)),
+            deployment("serve", "1", ("g0", "g1", "g2", "g3"), gpu="2"),
+            budget("serve", maxUnavailable=1),
+            deployment("train", "1", ("", ""), gpu="4"),
+        ],
+        "",
+        [*moves("g0", "serve-abc-0"), *moves("g2", "serve-abc-2")],
+    ),
+    "two pods with different causes need two actions": (
+        [
+            node("a", disk="ssd"),
+            node("b", cordoned=True),
+            node("c", "1", disk="ssd"),
+            deployment("full", "4", ("a",)),
+            deployment("web", "1", ("",), nodeSelector={"disk": "ssdd"}),
+            deployment("big", "4", ("",)),
+        ],
+        "",
+        [
+            template_patch("web", '{"nodeSelector":{"disk":"ssd"}}'),
+            "kubectl uncordon b",
+        ],
+    ),
+    "a taint for one, a node for the other, which must not go to the first": (
+        [
+            node("a"),
+            tainted(node("b", "2"), "dedicated", "ml"),
+            deployment("full", "4", ("a",)),
+            deployment("m", "2", ("",)),
+            deployment("n", "3", ("",)),
+        ],
+        "",
+        [
+            template_patch("m", f'{{"tolerations":[{TOLERATION}]}}'),
+            "# add 1 node like a",
+        ],
+    ),
+    "a volume of a zone: the pod that is not bound to it moves": (
+        [
+            node("a", **{ZONE: "za"}),
+            node("b", **{ZONE: "zb"}),
+            *volume("za", "data"),
+            deployment("mover", "3", ("a",)),
+            deployment("db", "2", ("",), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+        ],
+        "",
+        moves("a", "mover-abc-0"),
+    ),
+    "a node is added rather than that a rollout that gets stuck tolerates a taint": (
+        [node("a"), tainted(node("b"), "dedicated", "ml"), deployment("web", "3", ("a", ""))],
+        "",
+        ["# add 1 node like a"],
+    ),
+    "pods that keep apart get the cordoned node": (
+        [node("a"), node("b"), node("c", cordoned=True), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
+        "",
+        ["kubectl uncordon c"],
+    ),
+    "pods that keep apart get a node before the running ones are replaced": (
+        [node("a"), node("b"), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
+        "",
+        ["# add 1 node like a"],
+    ),
+    "another workload runs fewer replicas where nothing else may be done": (
+        [node("a"), node("b"), deployment("batch", "2", ("a", "a", "b", "b")), deployment("web", "2", ("",))],
+        "scale",
+        ["kubectl scale deployment batch -n default --replicas=3"],
+    ),
+    "no workload is scaled below its budget": (
+        [
+            node("a"),
+            node("b"),
+            deployment("batch", "2", ("a", "a", "b", "b")),
+            budget("batch", minAvailable=4),
+            deployment("other", "500m", ("a",)),
+            deployment("web", "2", ("",)),
+        ],
+        "scale",
+        [],
+    ),
+    "an autoscaler at its maximum gets a lower one": (
+        [node("a"), deployment("web", "1", ("a", "a", "a", "a", "")), hpa("web", 2, 5)],
+        "scale",
+        ['kubectl patch hpa web -n default --type merge -p \'{"spec":{"maxReplicas":4}}\''],
+    ),
+    "a pod of a full node moves where a label binds another to it": (
+        [
+            holding(node("a"), 2),
+            node("b"),
+            deployment("x", "100m", ("a", "a")),
+            deployment("y", "100m", ("",), nodeSelector={"kubernetes.io/hostname": "a"}),
+        ],
+        "",
+        moves("a", "x-abc-0"),
+    ),
+    "a port of the host is taken": (
+        [node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))],
+        "",
+        ["# add 1 node like a"],
+    ),
+    "a zone is missing for the spread": (
+        [
+            node("a", **{ZONE: "za"}),
+            node("b", cordoned=True, **{ZONE: "zb"}),
+            deployment("web", "1", ("a", ""), topologySpreadConstraints=spread("web")),
+        ],
+        "",
+        ["kubectl uncordon b"],
+    ),
+    "two small moves disturb less than a node": (
+        [node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))],
+        "",
+        moves("a", "s-abc-0", "s-abc-1"),
+    ),
+    "one node is enough for two workloads": (
+        [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
+        "",
+        ["# add 1 node like a"],
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_best_answer_is_given_and_every_answer_holds(story: str) -> None:
+    objects, only, commands = STORIES[story]
+    planner = planner_of(*objects)
+    report = remedy_report(planner, kinds=allowed_kinds(only.split(), ()))
+
+    assert [command for action in report.remedy.actions for command in action.commands] == commands
+    for answer in (report.remedy, *report.alternatives):
+        assert replayed(planner, answer) == answer.of - answer.runs
+    assert_keeps_to_its_schema(report.to_dict())
+
+
+def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
+    objects, _, _ = STORIES["an autoscaler at its maximum gets a lower one"]
+    report = remedy_report(planner_of(*objects), kinds=("scale",))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.Scale)
+    assert (action.achieves, action.drops, action.autoscaler) == ((), ("default/web-abc-4",), "web")
+    assert "1 of 1 pod runs or is not wanted any more, after 1 action" in render(report, "table", ReportOptions())
