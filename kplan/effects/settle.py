@@ -110,6 +110,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
             simulation.enqueue(owner)
     scalers = base.snapshot.horizontal_pod_autoscalers
     add_bounds(simulation, Autoscalers(scalers), scalers)
+    simulation.try_untried()
     if retries:
         simulation.retry_pending()
     simulation.run()

@@ -93,6 +93,7 @@ def claim_sets(cluster_state: ClusterState, deployment: DeploymentState) -> None
         for row in state.pods:
             cluster_state.former_workload.setdefault(row, state.ref.key)
         deployment.adopt(state)
+        cluster_state.enqueue(state)  # it is changed, so its own controller looks for pods
         adopted.append(state.ref.name)
     if adopted:
         message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"

@@ -188,6 +188,18 @@ class Simulation(Controlled):
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
         self._queue.retry_all()
 
+    def try_untried(self) -> None:
+        """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""
+        infos = self.session.cluster.pods.infos
+        untried = [
+            row
+            for row, pod in self.pods.items()
+            if not pod.node and all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
+        ]
+        for row in sorted(untried, key=lambda row: (self.pods[row].created, infos[row].key)):
+            if self._queue.take_out(row):
+                self._queue.add(row)
+
     def _goes_on(self, end: float) -> bool:
         """Have something happen where nothing moves by itself; tell whether there is something."""
         if self._is_news:

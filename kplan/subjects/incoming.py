@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.updates import update_errors
-from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus
 from kplan.api.kinds import by_kind_and_name, type_of
 from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass
@@ -138,6 +138,8 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
             applied.append(replace(obj, preemption_policy=older.preemption_policy))
         elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
             applied.append(older)
+        elif isinstance(obj, ResourceQuota) and (older is None or obj.spec != older.spec):
+            applied.append(replace(obj, status=ResourceQuotaStatus()))  # its controller counts anew
         elif older is not None and "status" in obj.__struct_fields__:
             applied.append(replace(obj, status=older.status))
         elif isinstance(obj, PersistentVolumeClaim):

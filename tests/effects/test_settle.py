@@ -104,3 +104,20 @@ def test_a_settled_cluster_has_the_replicas_that_autoscalers_set() -> None:
     assert [found.spec.replicas for found in settled.snapshot.deployments] == [3]
     assert len(settled.snapshot.pods) == 3
     assert settled.roll_out([]).steps == []
+
+
+def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
+    def taking(name: str, priority: int, **spec: str) -> dict[str, object]:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "8"}}}
+        return head("Pod", name=name, namespace="default", uid=name) | {
+            "spec": {"containers": [container], "priority": priority, **spec}
+        }
+
+    planner = Planner(load_snapshot([device_node("n0"), taking("low", 0, nodeName="n0")]))
+
+    preempting = planner.changed(with_=[taking("high", 10)], settle=True).snapshot
+    waiting = planner.changed(with_=[taking("low-too", 0)], settle=True).snapshot
+
+    assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]
+    [condition] = waiting.pod_by_key["default/low-too"].status.conditions
+    assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")

@@ -177,3 +177,11 @@ def test_pods_that_were_taken_over_are_drained_as_those_of_their_new_owner() -> 
 
     assert change.blocked == {}
     assert len(names(change, new=True)) == 1
+
+
+def test_a_replica_set_that_is_taken_over_takes_over_its_orphans() -> None:
+    left = [orphan(f"w{index}", NODES[index]) for index in range(2)]
+    change = planner(replica_set("web", 2), *left).roll_out([deployment("web", 2)])
+
+    assert names(change) == names(change, new=False) == ["w0", "w1"]
+    assert [(workload.ready, workload.state) for workload in change.workloads] == [(2, "complete")]

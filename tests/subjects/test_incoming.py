@@ -232,3 +232,18 @@ def test_a_namespace_that_enforces_a_level_of_security_refuses_what_is_below() -
     found, _ = plan([node("a"), namespace], web)
 
     assert 'is forbidden: violates PodSecurity "restricted:latest": allowPriv' in found.placements[0].message
+
+
+def test_a_quota_that_changes_is_counted_anew() -> None:
+    def quota(pods: str) -> Object:
+        return head("ResourceQuota", name="q", namespace="default") | {
+            "spec": {"hard": {"pods": pods}},
+            "status": {"hard": {"pods": "2"}, "used": {"pods": "2"}},
+        }
+
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), quota("2")]))
+
+    def n_pods(*manifests: Object) -> int:
+        return len(planner.roll_out([*manifests, workload("Deployment", replicas=4)]).after)
+
+    assert (n_pods(), n_pods(quota("2")), n_pods(quota("3")), n_pods(quota("1"))) == (0, 0, 3, 1)
