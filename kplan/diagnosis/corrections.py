@@ -22,13 +22,9 @@ def toleration(trials: Trials, taints: list[Taint]) -> r.CorrectName | None:
     guess = intended.meant_toleration(trials.pod, taints[0], trials.live.cluster.nodes)
     if guess is None:
         return None
-    corrected = variants.with_toleration(trials.pod, guess.index, guess.to)
-    node = trials.node_for(corrected)
-    if node is None:
-        return None
     old, to = map(intended.toleration_text, (guess.old, guess.to))
     change = r.NameChange(what=r.TOLERATION, old=old, to=to)
-    return trials.by_change(r.CorrectName(change=change, then=node), corrected)
+    return trials.offered(r.CorrectName, variants.with_toleration(trials.pod, guess.index, guess.to), change=change)
 
 
 def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]:
@@ -45,11 +41,9 @@ def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]
         to = intended.meant_topology_key(key, nodes)
         if not to:
             continue
-        corrected = variants.with_topology_key(pod, key, to)
-        node = trials.node_for(corrected)
-        if node is not None:
-            change = r.NameChange(what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
-            yield trials.by_change(r.CorrectName(change=change, then=node), corrected)
+        change = r.NameChange(what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
+        if remedy := trials.offered(r.CorrectName, variants.with_topology_key(pod, key, to), change=change):
+            yield remedy
 
 
 def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.SearchNamespace]:
@@ -62,19 +56,17 @@ def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.S
         if isinstance(guess, intended.MeantNamespace):
             wider = replace(term, namespaces=(*term.namespaces, guess.namespace))
             corrected = variants.with_term(pod, guess.index, wider)
-            node = trials.node_for(corrected)
-            if node is not None:
-                addition = r.NamespaceAddition(
-                    namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
-                )
-                yield trials.by_change(r.SearchNamespace(change=addition, then=node), corrected)
+            addition = r.NamespaceAddition(
+                namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
+            )
+            if wider_search := trials.offered(r.SearchNamespace, corrected, change=addition):
+                yield wider_search
                 return
         else:
             corrected = variants.with_term(pod, guess.index, variants.with_label(term, guess.old, guess.to))
-            node = trials.node_for(corrected)
-            if node is not None:
-                change = r.NameChange(what="label", of="podAffinity", old="=".join(guess.old), to="=".join(guess.to))
-                yield trials.by_change(r.CorrectName(change=change, then=node), corrected)
+            change = r.NameChange(what="label", of="podAffinity", old="=".join(guess.old), to="=".join(guess.to))
+            if remedy := trials.offered(r.CorrectName, corrected, change=change):
+                yield remedy
 
 
 def policies(trials: Trials, misses: NearMisses) -> Iterator[r.HonorPolicy]:
@@ -82,7 +74,6 @@ def policies(trials: Trials, misses: NearMisses) -> Iterator[r.HonorPolicy]:
     if misses.is_never_rejected_by(_SPREAD):
         return
     for policy, key, honoring in variants.honoring(trials.pod):
-        node = trials.node_for(honoring)
-        if node is not None:
-            change = r.PolicyChange(policy=policy, topology_key=key)
-            yield trials.by_change(r.HonorPolicy(change=change, then=node), honoring)
+        change = r.PolicyChange(policy=policy, topology_key=key)
+        if remedy := trials.offered(r.HonorPolicy, honoring, change=change):
+            yield remedy

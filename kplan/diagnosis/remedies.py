@@ -172,10 +172,9 @@ def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: 
                 yield from _scheduler(trials, cause)
             case c.TooLarge(nearest=name) if name:
                 renamed = variants.with_resource_named(trials.pod, cause.resource, name)
-                node = trials.node_for(renamed)
-                if node is not None:
-                    change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
-                    yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
+                change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
+                if remedy := trials.offered(r.CorrectName, renamed, change=change):
+                    yield remedy
             case c.Refused(missing_class=name) if name:
                 yield from _missing_object("PriorityClass", name, cause.nearest)
             case c.MissingNamespace(name=name):
@@ -259,12 +258,9 @@ def _selector(trials: Trials, misses: NearMisses) -> Iterator[tuple[float, r.Rem
     for key, wanted in pod.spec.node_selector.items():
         old = f"{key}={wanted}"
         for label in _likely_labels(trials, key, wanted):
-            changed = variants.with_selector(pod, key, label)
-            node = trials.node_for(changed)
-            if node is not None:
-                to = None if label is None else f"{label[0]}={label[1]}"
-                change = r.SelectorChange(where="nodeSelector", old=old, to=to)
-                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
+            to = None if label is None else f"{label[0]}={label[1]}"
+            change = r.SelectorChange(where="nodeSelector", old=old, to=to)
+            if remedy := trials.offered(r.CorrectSelector, variants.with_selector(pod, key, label), change=change):
                 yield _size_of_label(trials, key, (wanted,), label), remedy
                 break
     for index, condition in enumerate(variants.conditions(pod)):
@@ -273,12 +269,10 @@ def _selector(trials: Trials, misses: NearMisses) -> Iterator[tuple[float, r.Rem
         for label in _likely_labels(trials, condition.key, wanted) if wanted else [None]:
             instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
             changed = variants.with_condition(pod, index, instead)
-            node = trials.node_for(changed)
-            if node is not None:
-                to = None if label is None else f"{label[0]} In {label[1]}"
-                change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
+            to = None if label is None else f"{label[0]} In {label[1]}"
+            change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
+            if remedy := trials.offered(r.CorrectSelector, changed, change=change):
                 values = condition.values if condition.operator == "In" else ()
-                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
                 yield _size_of_label(trials, condition.key, values, label), remedy
                 break
 
@@ -324,11 +318,10 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         if correction is not None:
             yield correction
             continue
-        tolerating = variants.tolerating(trials.pod, taints)
-        goes_to = trials.node_for(tolerating)
-        if goes_to is not None:
-            texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
-            yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
+        texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
+        change = r.TolerationChange(taints=texts)
+        if remedy := trials.offered(r.TolerateTaint, variants.tolerating(trials.pod, taints), change=change):
+            yield remedy
 
 
 def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
@@ -340,9 +333,8 @@ def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remed
         ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_apart(pod)]
         ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_together(pod)]
     for change, relaxed in ways:
-        node = trials.node_for(relaxed)
-        if node is not None:
-            yield trials.by_change(r.RelaxRule(change=change, then=node), relaxed)
+        if remedy := trials.offered(r.RelaxRule, relaxed, change=change):
+            yield remedy
         else:
             yield from relax_and_add(trials, relaxed, change, pending)
 

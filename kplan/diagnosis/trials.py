@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -126,6 +126,18 @@ class Trials:
                 return done
             session.bind(row, result.row)
         return number if allowed == number else 0
+
+    def offered(self, make: Callable[..., R], pod: Pod, **fields: Any) -> R | None:
+        """Return the remedy that changes the pod so, tried with it; None where the pod gets no node even then.
+
+        Parameters
+        ----------
+        make : the kind of remedy
+        pod : the changed pod
+        fields : of the remedy, besides the node
+        """
+        node = self.node_for(pod)
+        return None if node is None else self.by_change(make(then=node, **fields), pod)
 
     def by_change(self, remedy: R, pod: Pod) -> R:
         """Return the remedy, and remember its changed pod in `tried`."""
