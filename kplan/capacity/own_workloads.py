@@ -59,10 +59,7 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
 def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
     """Return the workloads, as KIND/NAMESPACE/NAME, whose pods have labels that a selector such as ``app=web`` matches.
 
-    Raises
-    ------
-    UsageError
-        When the selector is invalid.
+    Raises UsageError when the selector is invalid.
     """
     try:
         selector = parse_selector(text)
@@ -82,14 +79,11 @@ def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
 def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:
     """Return the pods that a workload would create next, and their claims.
 
+    Raises NotFoundError when the snapshot holds neither its template nor a pod of it.
+
     Parameters
     ----------
     most : the largest number of pods
-
-    Raises
-    ------
-    NotFoundError
-        When the snapshot holds neither its template nor a pod of it.
     """
     owner = _owner(base, key)
     snapshot = base.objects

@@ -116,12 +116,8 @@ def _numbered(pod: Pod, index: int, of: int) -> Pod:
 def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomReport:
     """Count for each pool whether one more pod as large as its largest one fits there.
 
-    Each row of the report is a pool, with the pod that is its largest as the workload.
-
-    Raises
-    ------
-    NotFoundError
-        When no node says to which pool it belongs.
+    Each row of the report is a pool, with the pod that is its largest as the workload. Raises NotFoundError when no
+    node says to which pool it belongs.
     """
     label = pool_label(base.session.cluster.nodes)
     if label is None:

@@ -77,17 +77,12 @@ class PricedShape(msgspec.Struct, frozen=True):
 
 
 def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedShape]:
-    """Read a list of shapes.
+    """Read a list of shapes; raises InputError with all problems of the file, each with line and path.
 
     Parameters
     ----------
     source : a file, or ``-`` for standard input
     nodes : the nodes of the cluster, by name
-
-    Raises
-    ------
-    InputError
-        With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
     shapes: list[PricedShape] = []

@@ -61,15 +61,12 @@ def ask(
 ) -> Subject:
     """Load cluster, configuration and manifests, and return what the question is about.
 
+    Raises KplanError for invalid flags or input.
+
     Parameters
     ----------
     what : manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one
     run_cronjobs : cron jobs among other manifests start a run now
-
-    Raises
-    ------
-    KplanError
-        For invalid flags or input.
     """
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()

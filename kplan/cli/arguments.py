@@ -18,16 +18,12 @@ _NODES = frozenset({"node", "nodes", "no"})
 def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: str = "") -> tuple[list[str], list[str]]:
     """Return the manifests and the names of pods and workloads among arguments.
 
-    A name of an existing file, or with its ending, is a manifest. ``po NAME…`` becomes ``po/NAME`` for each.
+    A name of an existing file, or with its ending, is a manifest. ``po NAME…`` becomes ``po/NAME`` for each. Raises
+    UsageError for an argument that is neither.
 
     Parameters
     ----------
     namespace : that of ``--namespace``, where a name alone is a pod
-
-    Raises
-    ------
-    UsageError
-        For an argument that is neither.
     """
     files: list[str] = [*filenames]
     names: list[str] = []

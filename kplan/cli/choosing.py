@@ -34,16 +34,11 @@ class PodChoiceFlags:
     selector: Annotated[str, option("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")] = ""
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
-        """Return the chosen pods, in their order.
+        """Return the chosen pods, in their order; raises UsageError for an invalid selector.
 
         Parameters
         ----------
         namespace : namespace of the pods, without ``-A``; empty for all
-
-        Raises
-        ------
-        UsageError
-            For an invalid selector.
         """
         wanted = read_selector(self.selector) if self.selector else None
         where = "" if self.all_namespaces else namespace

@@ -56,14 +56,11 @@ class ClusterFlags:
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
         """Return the options for a live cluster; namespaces may be repeated options, or separated by commas.
 
+        Raises UsageError for an invalid timeout.
+
         Parameters
         ----------
         stdin_is_free : kplan itself does not read standard input
-
-        Raises
-        ------
-        UsageError
-            For an invalid timeout.
         """
         from kplan.live.options import LiveOptions, parse_timeout
 

@@ -21,13 +21,7 @@ _INSTRUCTIONS = (
 
 
 def serve(planner: Base) -> None:
-    """Answer the requests on standard input until it ends.
-
-    Raises
-    ------
-    UsageError
-        When the SDK is not installed.
-    """
+    """Answer the requests on standard input until it ends; raises UsageError when the SDK is not installed."""
     try:
         import anyio
         from mcp.server.stdio import stdio_server

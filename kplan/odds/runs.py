@@ -74,15 +74,12 @@ def draw(
 ) -> tuple[Tally, QuestionPods | None]:
     """Answer a question many times; return the counted outcomes, and the pods of the question.
 
+    Raises UsageError when the number of runs is less than 1 or too large.
+
     Parameters
     ----------
     ask_all : runs what takes long in parallel; None carries out all runs here. The answer is the same
     progress : called with the number of runs that are done, and the number of all
-
-    Raises
-    ------
-    UsageError
-        When the number of runs is less than 1 or too large.
     """
     if not 1 <= runs <= MAX_RUNS:
         raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")

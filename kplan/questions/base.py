@@ -42,14 +42,11 @@ class Question(
     def answer(self, base: Base, showing: Showing = PLAIN) -> Head:
         """Return the document that answers the question, as the command prints it with ``-o json``.
 
+        Raises KplanError when the question does not fit the cluster, or its manifests are invalid.
+
         Parameters
         ----------
         base : the cluster; is not changed
-
-        Raises
-        ------
-        KplanError
-            When the question does not fit the cluster, or its manifests are invalid.
         """
         return self.answer_about(self.subject(base), showing)
 

@@ -24,14 +24,11 @@ _HINT = f"expected one of {', '.join(QUESTIONS)}"
 def read_questions(source: str) -> list[Question]:
     """Read a file of questions, one a document.
 
+    Raises InputError with all problems of the file, each with line and path.
+
     Parameters
     ----------
     source : a file, or ``-`` for standard input
-
-    Raises
-    ------
-    InputError
-        With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
     questions: list[Question] = []

@@ -28,13 +28,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?[smh])+")
 
 
 def judge(document: Head, expect: Expect) -> Judgement:
-    """Return what breaks a promise.
-
-    Raises
-    ------
-    UsageError
-        When the answer does not tell what is expected.
-    """
+    """Return what breaks a promise; raises UsageError when the answer does not tell what is expected."""
     match document:
         case DrainsReport():
             judgement = _drains(document, expect)

@@ -17,16 +17,11 @@ MAX_CHECKS = 500
 
 
 def read_checks(source: str) -> list[Check]:
-    """Read the checks of a file.
+    """Read the checks of a file; raises InputError with all problems of the file, each with line and path.
 
     Parameters
     ----------
     source : a file, or ``-`` for standard input
-
-    Raises
-    ------
-    InputError
-        With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
     checks: list[Check] = []

@@ -65,17 +65,12 @@ class _Pods(msgspec.Struct, frozen=True):
 
 
 def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
-    """Return what differs between two answers.
+    """Return what differs between two answers; raises UsageError when one of them is of a kind that cannot be compared.
 
     Parameters
     ----------
     fail_on : ``regression`` fails when a pod is newly pending or newly evicted, less fits, or a fact is worse;
         ``warning`` as elsewhere
-
-    Raises
-    ------
-    UsageError
-        When one of them is of a kind that cannot be compared.
     """
     _check_comparable(before, after)
     then, now = _pods_of(before.report), _pods_of(after.report)

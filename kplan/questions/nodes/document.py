@@ -42,6 +42,8 @@ def nodes_report(
 ) -> NodesReport:
     """Return the NodesReport.
 
+    Raises UsageError when the planner follows no autoscaler, or `loops` are not times in ascending order.
+
     Parameters
     ----------
     full : include the whole decision in the autoscaler's own terms
@@ -49,11 +51,6 @@ def nodes_report(
         before it removes a node
     fail_on : what makes the verdict a failure
     with_map : hold every node, too, with those that are added
-
-    Raises
-    ------
-    UsageError
-        When the planner follows no autoscaler, or `loops` are not times in ascending order.
     """
     if base.autoscaler is None:
         raise no_autoscaler()

@@ -47,15 +47,12 @@ def stored_pods(
 ) -> StoredPods:
     """Return the pods of manifests; pods of one object with the same outcome are one entry.
 
+    Raises ManifestError with every object that the API server would refuse.
+
     Parameters
     ----------
     refuse_objects : a workload that the API server refuses itself is an error
     minor : minor version of the API server, such as 36
-
-    Raises
-    ------
-    ManifestError
-        With every object that the API server would refuse.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)
