@@ -18,12 +18,8 @@ def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warn
     """Return the pod with the priority and preemption policy of its class.
 
     Every cluster has priority classes. A snapshot without any was taken without them: an unknown name is then a
-    warning, and the pod has the priority in its manifest, or 0.
-
-    Raises
-    ------
-    Rejection
-        For an unknown class, or where the manifest's priority or policy differs from the class.
+    warning, and the pod has the priority in its manifest, or 0. Raises Rejection for an unknown class, or where the
+    manifest's priority or policy differs from the class.
     """
     spec = pod.spec
     resolved = resolve_priority(spec.priority_class_name, classes)

@@ -21,12 +21,8 @@ _STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeC
 def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) -> Pod:
     """Return the pod with the overhead, node selector and tolerations of its runtime class.
 
-    A snapshot without any runtime classes may have been taken without them: an unknown name is then a warning.
-
-    Raises
-    ------
-    Rejection
-        For an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
+    A snapshot without any runtime classes may have been taken without them: an unknown name is then a warning. Raises
+    Rejection for an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
     """
     name = pod.spec.runtime_class_name
     if name is None:

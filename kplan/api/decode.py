@@ -100,16 +100,11 @@ def _endless(value: Any, path: str) -> Iterator[str]:
 
 
 def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
-    """Decode an object from builtins.
+    """Decode an object from builtins; raises DecodeError with every problem and its JSON path.
 
     Parameters
     ----------
     shows_values : problems quote wrong values; not for objects with secrets
-
-    Raises
-    ------
-    DecodeError
-        With every problem and its JSON path.
     """
     try:
         return msgspec.convert(value, target)

@@ -25,12 +25,8 @@ def autoscaler_of(
     """Return the settings of the autoscaler to follow; None for none.
 
     ``auto`` is the one whose file is given, else Karpenter where the cluster has NodePools, the cluster-autoscaler
-    where it has that one's status, and none elsewhere.
-
-    Raises
-    ------
-    UsageError
-        For a file that the chosen autoscaler does not read, or an autoscaler that cannot be followed.
+    where it has that one's status, and none elsewhere. Raises UsageError for a file that the chosen autoscaler does not
+    read, or an autoscaler that cannot be followed.
     """
     files = {"node_groups": node_groups, "instance_types": instance_types}
     owners = {_FILES[name] for name, file in files.items() if file is not None}

@@ -24,12 +24,8 @@ Keys = frozenset[tuple[str, str]]
 def without(base: Base, change: Without) -> Followed:
     """Return the snapshot without objects, after controllers recreated the pods that are lost with their nodes.
 
-    Pods that are deleted otherwise are not recreated; the jobs of such pods count them as failed.
-
-    Raises
-    ------
-    NotFoundError
-        When no object has this name.
+    Pods that are deleted otherwise are not recreated; the jobs of such pods count them as failed. Raises NotFoundError
+    when no object has this name.
     """
     removal = removed(base.snapshot, change)
     jobs = {(job.metadata.namespace, job.metadata.name) for job in removal.after.jobs}
@@ -47,10 +43,7 @@ def without(base: Base, change: Without) -> Followed:
 def with_requests(base: Base, change: Resize) -> Followed:
     """Return the snapshot with recommended requests, after controllers recreated the pods that have no room any more.
 
-    Raises
-    ------
-    UsageError
-        When no workload of the cluster is among those with a recommendation.
+    Raises UsageError when no workload of the cluster is among those with a recommendation.
     """
     after, names, evicted = resized(base.snapshot, change)
     entry = change_of("resize", change.what, names)

@@ -72,18 +72,13 @@ def subject_of(
     replicas: int | None = None,
     run_cron_jobs: bool = False,
 ) -> Subject:
-    """Read manifests, and return the subject of a question.
+    """Read manifests, and return the subject of a question; raises ManifestError with all problems of the manifests.
 
     Parameters
     ----------
     pods : pending pods; they follow those of the manifests
     namespace : for objects that name none
     replicas : the number of pods of each workload, in place of its own
-
-    Raises
-    ------
-    ManifestError
-        With all problems of the manifests.
     """
     if not manifests:
         return Subject(base, pods, names_pods=bool(pods))

@@ -58,16 +58,13 @@ class _Answer(msgspec.Struct, rename="camel"):
 def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
     """Run a plugin and return its credential.
 
+    Raises KubeconfigError when it cannot be run, takes too long, fails, or prints no usable credential.
+
     Parameters
     ----------
     user : name of the user in the kubeconfig
     secrets : hidden in messages of the plugin; receives the credential
     stdin_is_free : kplan itself does not read standard input
-
-    Raises
-    ------
-    KubeconfigError
-        When it cannot be run, takes too long, fails, or prints no usable credential.
     """
     name = f"the exec plugin {Path(config.command).name} of user {user}"
     is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)

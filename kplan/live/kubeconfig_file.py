@@ -125,15 +125,12 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
     """Return the merged content of kubeconfig files.
 
+    Raises KubeconfigError when a file cannot be read, or is not a kubeconfig.
+
     Parameters
     ----------
     paths : the files, the most important first
     separator : separates their names in messages
-
-    Raises
-    ------
-    KubeconfigError
-        When a file cannot be read, or is not a kubeconfig.
     """
     configs = [_absolute(_read(path), Path(path).expanduser().parent) for path in paths]
     return Kubeconfig(

@@ -101,12 +101,8 @@ def volume_handle(volume: PersistentVolume) -> str:
 def translated_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
     """Return the node affinity of a volume of a migrated type once it is translated to CSI.
 
-    Zones under in-tree label keys, in the volume's affinity or else in its labels, get the driver's label key.
-
-    Raises
-    ------
-    TranslationError
-        When the volume cannot be translated.
+    Zones under in-tree label keys, in the volume's affinity or else in its labels, get the driver's label key. Raises
+    TranslationError when the volume cannot be translated.
     """
     volume_handle(volume)
     plugin = in_tree_plugin(volume.spec)

@@ -57,17 +57,13 @@ def admit_manifests(
 ) -> Incoming:
     """Put the pods of manifests through admission and validation.
 
-    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods.
+    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods. Raises ManifestError
+    with every pod manifest that is invalid, with file, document, line and JSON path.
 
     Parameters
     ----------
     minor : minor version of the API server, such as 36
     keeps_groups : pods keep the name of their group; the API server drops it while the gate GenericWorkload is off
-
-    Raises
-    ------
-    ManifestError
-        With every pod manifest that is invalid, with file, document, line and JSON path.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)

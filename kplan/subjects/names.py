@@ -30,16 +30,12 @@ class Named(NamedTuple):
 def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
     """Return the pod or the workload that a text names.
 
-    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists.
+    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists. Raises UsageError
+    when the text names neither.
 
     Parameters
     ----------
     namespace : namespace where the text names none; empty for ``default``
-
-    Raises
-    ------
-    UsageError
-        When the text names neither.
     """
     namespace = namespace or DEFAULT_NAMESPACE
     if text in snapshot.pod_by_key:

@@ -57,14 +57,11 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
 def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[Pod]:
     """Return the pods of a workload that have not ended, by name, pending pods first.
 
+    Raises NotFoundError when neither the workload nor a pod of it exists.
+
     Parameters
     ----------
     kind : one of `POD_MAKERS`
-
-    Raises
-    ------
-    NotFoundError
-        When neither the workload nor a pod of it exists.
     """
     wanted = (kind, namespace, name)
     owners = controllers_of_workloads(snapshot)

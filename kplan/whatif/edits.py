@@ -137,15 +137,12 @@ def parse_scale(text: str) -> Scale:
 def rewritten(snapshot: Snapshot, change: With | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
     """Apply one change that needs no controllers.
 
+    Raises NotFoundError when a named object does not exist; the hint names the nearest.
+
     Returns
     -------
     snapshot : with the change, but without an entry in ``changes``
     change : the entry for ``changes``
-
-    Raises
-    ------
-    NotFoundError
-        When a named object does not exist; the hint names the nearest.
     """
     if isinstance(change, With):
         return _with(snapshot, change)
@@ -229,10 +226,7 @@ def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]
 def removed(snapshot: Snapshot, change: Without) -> Removal:
     """Remove objects with all that goes with them.
 
-    Raises
-    ------
-    NotFoundError
-        When no object has this name; the hint names the nearest.
+    Raises NotFoundError when no object has this name; the hint names the nearest.
     """
     kind = change.which.kind
     gone = {id(obj): (kind, obj) for obj in find(change.which, snapshot)}

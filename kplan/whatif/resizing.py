@@ -116,16 +116,13 @@ def _amounts(recommended: _Recommended) -> Iterator[tuple[str, str]]:
 def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], list[Pod]]:
     """Give workloads and pods the recommended requests.
 
+    Raises UsageError when no workload of the cluster is among those with a recommendation.
+
     Returns
     -------
     snapshot : with the requests
     workloads : KIND/NAMESPACE/NAME of the workloads that have them
     evicted : pods of the snapshot that have to leave, because their nodes have no room for their requests
-
-    Raises
-    ------
-    UsageError
-        When no workload of the cluster is among those with a recommendation.
     """
     wanted = dict(_recommended(snapshot.vertical_pod_autoscalers)) if change.requests is None else change.requests
     owners = _owners(snapshot)

@@ -35,16 +35,11 @@ class FoundGroups(msgspec.Struct, frozen=True):
 
 
 def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> FoundGroups:
-    """Return the groups of a cluster.
+    """Return the groups of a cluster; raises UsageError for flags that cannot be read.
 
     Parameters
     ----------
     settings : flags that go before those of the command line
-
-    Raises
-    ------
-    UsageError
-        For flags that cannot be read.
     """
     command_line = command_line_of(snapshot)
     flags: dict[str, Any] = {} if command_line is None else dict(command_line.flags)

@@ -141,7 +141,7 @@ _OF_THE_PROGRAM = frozenset(
 
 
 def parse_options(given_options: Mapping[str, Any], *, of_group: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """Read flags.
+    """Read flags; raises UsageError for a value that the flag cannot have.
 
     Parameters
     ----------
@@ -152,11 +152,6 @@ def parse_options(given_options: Mapping[str, Any], *, of_group: bool = False) -
     -------
     values : fields of `Options`
     passed_over : flags that kplan does not follow
-
-    Raises
-    ------
-    UsageError
-        For a value that the flag cannot have.
     """
     values: dict[str, Any] = {}
     passed_over: list[str] = []

@@ -45,10 +45,7 @@ _SHORT_FIELDS = {"zone": ZONE, "capacitytype": CAPACITY_TYPE}
 def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[InstanceTypeEntry]:
     """Read a catalogue from a file, ``-`` for standard input, or a list.
 
-    Raises
-    ------
-    InputError
-        With all problems, each with its place.
+    Raises InputError with all problems, each with its place.
     """
     problems: list[Problem] = []
     entries: list[InstanceTypeEntry] = []

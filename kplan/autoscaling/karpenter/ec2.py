@@ -67,10 +67,7 @@ class Converted(msgspec.Struct, frozen=True):
 def convert_ec2(sources: Iterable[str | Path]) -> Converted:
     """Make a catalogue of files, each with one or several answers of the AWS command line; ``-`` is standard input.
 
-    Raises
-    ------
-    InputError
-        With all problems.
+    Raises InputError with all problems.
     """
     facts, problems = _Facts({}, {}, {}, {}, {}), list[Problem]()
     for source in sources:

@@ -55,10 +55,7 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 def read_options(options: Mapping[str, Any]) -> Options:
     """Return settings from their names and values.
 
-    Raises
-    ------
-    UsageError
-        For a setting or gate that Karpenter does not have, or a value that it does not take.
+    Raises UsageError for a setting or gate that Karpenter does not have, or a value that it does not take.
     """
     known = Options.__struct_encode_fields__
     for name in options:

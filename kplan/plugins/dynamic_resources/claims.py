@@ -58,15 +58,12 @@ def user_claims(
 ) -> list[ResourceClaim]:
     """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 
+    Raises ClaimProblem if a claim is missing, is being deleted or belongs to another pod.
+
     Parameters
     ----------
     inherited : claims of pods that left, which stand for those created for their successors
     of_groups : a claim may have been created for the pod's group (gate DRAWorkloadResourceClaims)
-
-    Raises
-    ------
-    ClaimProblem
-        If a claim is missing, is being deleted or belongs to another pod.
     """
     user_claims = []
     for entry in pod.spec.resource_claims:
