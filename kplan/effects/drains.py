@@ -15,6 +15,8 @@ from kplan.simulation.outcome import note_stuck
 from kplan.simulation.start import elsewhere
 from kplan.subjects.not_found import no_node
 
+NODE_NOT_REACHED = "NodeNotReached"
+
 
 def drain(
     base: Base,
@@ -76,13 +78,11 @@ def empty(
         work.node_by_node(nodes, replaced=how == "replace")
     else:
         simulation.cordon(nodes)
-        pods = work.leaving(nodes)
         if how == "one-by-one":
-            work.one_by_one(pods, waits=waits)
+            work.one_by_one(work.leaving(nodes), waits=waits)
         else:
-            work.together(pods)
-    because = "is not drained, because a node before it cannot be emptied"
-    left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
+            work.in_turn(nodes)
+    left_out = tuple(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached)
     return _at_rest(
         ChangePlan(
             simulation,
@@ -93,6 +93,20 @@ def empty(
             refused_nodes=tuple(work.refused),
             options=options or DrainOptions(),
         )
+    )
+
+
+def _why(work: Drain, name: str) -> str:
+    """Return why a node is not drained."""
+    if not work.waits_at:
+        return "is not drained, because a node before it cannot be emptied"
+    pods = work.leaving([name])
+    stuck = sum(bool(work.obstacle(pod)) for pod in pods)
+    number = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
+    also = f", of which {stuck} could not be evicted either" if stuck else ""
+    return (
+        f"stays cordoned with {number}{also}: kubectl drain empties one node after the other, and without a timeout it "
+        f"waits at {work.waits_at} for ever"
     )
 
 

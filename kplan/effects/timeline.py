@@ -20,7 +20,7 @@ from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
 from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
-from kplan.effects.drains import check_nodes
+from kplan.effects.drains import NODE_NOT_REACHED, check_nodes
 from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.ready_counts import timeline_of
 from kplan.effects.watching import watched
@@ -258,7 +258,7 @@ class _Course:
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"
-        not_reached = [InputWarning("NodeNotReached", f"Node/{name}", because) for name in self._not_reached()]
+        not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in self._not_reached()]
         return TimelinePlan(
             simulation,
             self._base,

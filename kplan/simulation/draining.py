@@ -15,6 +15,7 @@ from kplan.api.core import Pod
 from kplan.documents.change import BudgetAtRest, Obstacle, RefusedNode, StepEvent
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.disruption import VIOLATED
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
@@ -26,7 +27,8 @@ FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
 
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
-"""How nodes are emptied: all at once, one pod at a time, one node after another and back or replaced, or they fail."""
+"""How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
+or not at all, as they fail."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -54,6 +56,7 @@ class Drain:
         self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
         self.refused: list[RefusedNode] = []  #: nodes that kubectl refuses to empty
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
+        self.waits_at = ""  #: the node at which kubectl waits without end; empty where it does not
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
@@ -146,6 +149,22 @@ class Drain:
                 break
             waiting = still
         self.note_blocked(waiting)
+
+    def in_turn(self, nodes: Sequence[str]) -> None:
+        """Empty cordoned nodes one after the other, as ``kubectl drain`` does.
+
+        kubectl tries a pod again and again that a budget protects: without a timeout it never gets to the next node. It
+        goes on past a node that it refuses to empty, and past a pod that cannot be evicted for another reason.
+
+        Upstream: staging/src/k8s.io/kubectl/pkg/cmd/drain/drain.go RunDrain, pkg/drain/drain.go evictPods.
+        """
+        for index, name in enumerate(nodes):
+            n_known = len(self.obstacles)
+            self.together(self.leaving([name]))
+            if any(obstacle.words == VIOLATED for obstacle in self.obstacles[n_known:]):
+                self.waits_at = name
+                self.not_reached = [later for later in nodes[index + 1 :] if self.leaving([later])]
+                return
 
     def node_by_node(self, nodes: Sequence[str], *, replaced: bool) -> None:
         """Drain nodes in turn, as a node upgrade does; each is uncordoned when it is empty.

@@ -4,7 +4,8 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.effects.drains import lose
+from kplan.effects.change import ChangePlan
+from kplan.effects.drains import NODE_NOT_REACHED, lose
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.start import start
 from tests.objects import head
@@ -122,3 +123,44 @@ def test_nodes_whose_turn_does_not_come_are_told() -> None:
     assert {each.node for each in change.after if each.name.startswith("web")} == set(NODES)
     free = planner().drain(NODES, rolling=True)
     assert not [each for each in free.warnings if each.code == "NodeNotReached"]
+
+
+def not_reached(change: ChangePlan) -> dict[str, str]:
+    return {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED}
+
+
+def test_kubectl_waits_at_the_first_node_that_a_budget_blocks() -> None:
+    change = planner(budget("web", minAvailable=3), *running(deployment("api", 3), NODES)).drain(["n1", "n0", "n2"])
+
+    assert [*change.blocked] == ["default/web-h1-001"]
+    assert [step.pod for step in change.steps if step.event is StepEvent.EVICTED] == ["default/api-h1-001"]
+    assert [*not_reached(change)] == ["Node/n0", "Node/n2"]
+    assert "stays cordoned with 2 pods, of which 1 could not be evicted either" in not_reached(change)["Node/n0"]
+    assert "waits at n1" in not_reached(change)["Node/n0"]
+
+
+def test_a_node_without_pods_to_evict_is_not_missed() -> None:
+    strict = planner(budget("web", minAvailable=3), node("n3", "8"))
+
+    assert [*not_reached(strict.drain(["n0", "n3", "n1"]))] == ["Node/n1"]
+
+
+def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_budgets() -> None:
+    refused = planner(single("tool")).drain(["n0", "n1"])
+    assert [node.node for node in refused.refused_nodes] == ["n0"]
+    assert [step.node for step in refused.steps if step.event is StepEvent.EVICTED] == ["n1"]
+
+    second = budget("web", maxUnavailable=1)
+    second["metadata"]["name"] = "other"
+    doubled = planner(budget("web", maxUnavailable=1), second, *running(deployment("api", 3), NODES))
+    change = doubled.drain(["n0", "n1"])
+    assert [*change.blocked] == ["default/web-h1-000", "default/web-h1-001"]
+    assert not_reached(change) == {}
+
+
+def test_the_next_node_is_drained_when_the_pods_of_the_one_before_have_come_back() -> None:
+    change = planner(budget("web", maxUnavailable=1)).drain(["n0", "n1"])
+
+    assert change.blocked == {}
+    assert [step.node for step in change.steps if step.event is StepEvent.EVICTED] == ["n0", "n1"]
+    assert {each.node for each in change.after} == {"n2"}

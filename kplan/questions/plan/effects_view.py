@@ -94,7 +94,9 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
         (counts[Action.EVICTED], "gone for good"),
         (sum(change.by is not None for change in changes), "preempted"),
     )
-    return ends + [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
+    ends += [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
+    not_reached = sum(warning.code == "NodeNotReached" for warning in document.warnings)
+    return [*ends, f"{count(not_reached, 'node')} not drained"] if not_reached else ends
 
 
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
