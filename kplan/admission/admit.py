@@ -95,13 +95,13 @@ class Admitter:
     minor : minor version of the API server, such as 36
     """
 
-    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+    def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self._minor = minor
-        self.quotas = QuotaLedger(snapshot, standing)
+        self.quotas = QuotaLedger(snapshot, existing)
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
         self._accounts = {obj.metadata.key for obj in snapshot.service_accounts}
-        self._knows_all_accounts = _knows_all(standing or snapshot, "service_accounts", "serviceaccounts")
+        self._knows_all_accounts = _knows_all(existing or snapshot, "service_accounts", "serviceaccounts")
         self._knows_all_namespaces = _knows_all(snapshot, "namespaces", "namespaces")
 
     def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:

@@ -50,11 +50,11 @@ class QuotaLedger:
     standing : existing objects, where these are not all objects of the snapshot
     """
 
-    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None) -> None:
         self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
         for quota in snapshot.resource_quotas:
             hard = parsed(quota.status.hard or quota.spec.hard)
-            used = parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, standing or snapshot)
+            used = parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:

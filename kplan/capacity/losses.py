@@ -107,7 +107,7 @@ def possible_losses(base: Base, lose: int, *, zones: bool) -> list[Lost]:
     ]
 
 
-def outlast(
+def losses_survived(
     base: Base,
     templates: Sequence[Template],
     losses: Sequence[Lost],

@@ -21,7 +21,7 @@ from kplan.api.wellknown import ZONE
 from kplan.capacity.additions import additions
 from kplan.capacity.counting import Fit, Template, fill_from
 from kplan.capacity.growing import fill_growing
-from kplan.capacity.losses import outlast, possible_losses
+from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.offers import offers
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
@@ -249,12 +249,12 @@ def measure_outlasting(
     _refuse_devices(templates)
     losses = possible_losses(base, lose, zones=zones)
     stop_at = _smaller(wanted, limit)
-    outlasting = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
-    broken, before = outlasting.broken, outlasting.before
-    counts = Counter(index for index, _ in outlasting.course)
-    fit = Fit(Counter(outlasting.course), [counts[index] for index in range(len(templates))])
+    survived = losses_survived(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
+    broken, before = survived.broken, survived.before
+    counts = Counter(index for index, _ in survived.course)
+    fit = Fit(Counter(survived.course), [counts[index] for index in range(len(templates))])
     if broken is None:
-        fit.stop, fit.stopped_template, session = before.stop, before.stopped_template, outlasting.before_session
+        fit.stop, fit.stopped_template, session = before.stop, before.stopped_template, survived.before_session
         fit.exhausted_template = before.exhausted_template
     else:
         fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
@@ -266,8 +266,8 @@ def measure_outlasting(
         wanted,
         limit,
         stop,
-        outlasting.before_session,
-        survival=outlasting.survival,
+        survived.before_session,
+        survival=survived.survival,
         stopped_pod="" if broken is None else broken.pod,
         make_context=partial(_context_of_losses, base, templates),
     )

@@ -35,7 +35,7 @@ from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_contents
 from kplan.reading.entries import EntryReader
 from kplan.rules.resources import CPU, MEMORY, PODS
-from kplan.subjects.not_found import meant
+from kplan.subjects.not_found import did_you_mean
 
 MAX_LISTED = 50
 """A list may hold this many shapes."""
@@ -131,7 +131,7 @@ class _Reader(EntryReader):
         self._entry = entry
         model = self._nodes.get(entry.like)
         if entry.like and model is None:
-            hint = meant([entry.like], self._nodes) or "kubectl get nodes lists the nodes"
+            hint = did_you_mean([entry.like], self._nodes) or "kubectl get nodes lists the nodes"
             self.wrong("like", f"the snapshot has no node {entry.like}", hint)
         name = entry.name or entry.like
         if not name:

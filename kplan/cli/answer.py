@@ -136,16 +136,16 @@ def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
     from kplan.subjects.names import object_named
 
-    meant = object_named(name, namespace, planner.objects)
-    if meant.kind == "Pod":
-        return planner, [meant.key]
+    named = object_named(name, namespace, planner.objects)
+    if named.kind == "Pod":
+        return planner, [named.key]
     from kplan.capacity.own_workloads import next_pod
     from kplan.subjects.workload_pods import living_pods
 
-    pods = living_pods(planner.objects, *meant)
+    pods = living_pods(planner.objects, *named)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
         return planner, [*waiting]
-    next_one, claims = next_pod(planner, *meant)
+    next_one, claims = next_pod(planner, *named)
     if not verbosity.quiet:
         say(f"{name} has no pending pod; this is where its next one would go")
     return planner.with_additions(claims) if claims else planner, [next_one]

@@ -13,7 +13,7 @@ import msgspec
 from kplan.admission.disabled_fields import Field, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.api.time import from_micros
-from kplan.cluster.columns import standing
+from kplan.cluster.columns import cluster_of
 from kplan.cluster.moment import moment_of
 from kplan.cluster.proxies import make_picklable
 from kplan.cluster.release import Ties, as_decided, server_warnings, tie_rule
@@ -146,7 +146,7 @@ class Base:
     def session(self) -> Session:
         """The snapshot's cluster before any plan; questions fork it and never change it."""
         origin = None if self.shares_with is None else self.shares_with.session.cluster
-        cluster = standing(self.objects, origin)
+        cluster = cluster_of(self.objects, origin)
         cluster.derive_pod_columns()
         session = Session(
             cluster, Listers(self.objects), self.config, plugin_factory(self.plugins), self.options, self.extenders

@@ -24,7 +24,7 @@ _MAX_NEW = 1000
 """Pods are reused one by one if at most this many are new, and at most half of all."""
 
 
-def standing(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
+def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
     """Return a cluster with all pods that have not ended.
 
     Parameters

@@ -186,8 +186,8 @@ def _unknown_field_hint(cls: type[msgspec.Struct], name: str, known: tuple[str, 
     elsewhere = _ELSEWHERE.get((cls.__name__, name))
     if elsewhere:
         return elsewhere
-    meant = closest(name, known)
-    return f"did you mean {meant}?" if meant else f"remove it; fields here are {', '.join(known)}"
+    suggestion = closest(name, known)
+    return f"did you mean {suggestion}?" if suggestion else f"remove it; fields here are {', '.join(known)}"
 
 
 def _describe(value: object) -> str:

@@ -183,8 +183,8 @@ def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: W
         elif config.name in release.implements and config.args is not None:
             warn("IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; these are unused")
         elif config.name not in {*enabled, *release.implements, *release.removed_plugins}:
-            meant = _meant(config.name, release)
-            text = f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{meant}"
+            suggestion = _suggestion(config.name, release)
+            text = f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{suggestion}"
             warn("IgnoredConfiguration", subject, text)
     for name in enabled:
         if name not in args and args_type(name, release):
@@ -192,7 +192,7 @@ def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: W
     return args
 
 
-def _meant(name: str, release: Release) -> str:
+def _suggestion(name: str, release: Release) -> str:
     guess = closest(name, tuple(release.implements))
     return f" (did you mean {guess}?)" if guess else ""
 
@@ -268,9 +268,9 @@ def _missing_plugin(name: str, sets: Mapping[str, PointSet], release: Release) -
     if MULTI_POINT in named_at:
         points.insert(0, "every extension point that it implements (multiPoint)")
     order = "; pods queue as PrioritySort orders them" if "queue_sort" in named_at else ""
-    meant = _meant(name, release)
+    suggestion = _suggestion(name, release)
     return (
-        f"{name} is not one of kube-scheduler's own plugins{meant}; it is missing from {', '.join(points)}"
+        f"{name} is not one of kube-scheduler's own plugins{suggestion}; it is missing from {', '.join(points)}"
         f"{order}; a kube-scheduler without it compiled in does not start"
     )
 
@@ -279,6 +279,6 @@ def _warn_about_disabled(plugins: Plugins, subject: str, release: Release, warn:
     for point, name in POINT_NAMES.items():
         for plugin in getattr(plugins, point).disabled:
             if plugin.name != "*" and plugin.name not in release.implements:
-                meant = _meant(plugin.name, release)
-                text = f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{meant}"
+                suggestion = _suggestion(plugin.name, release)
+                text = f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{suggestion}"
                 warn("IgnoredConfiguration", subject, text)

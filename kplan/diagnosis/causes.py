@@ -121,7 +121,7 @@ class NodesOut(msgspec.Struct, frozen=True):
     largest: dict[str, str] = {}
     domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
     #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
-    meant: str = ""
+    suggested: str = ""
     instead: str = ""  #: the toleration that was probably meant for the taint
     runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
 

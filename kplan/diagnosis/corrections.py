@@ -19,7 +19,7 @@ def toleration(trials: Trials, taints: list[Taint]) -> r.CorrectName | None:
     """Correct the toleration that was probably meant for the taints of a node."""
     if len(taints) != 1:
         return None
-    guess = intended.meant_toleration(trials.pod, taints[0], trials.live.cluster.nodes)
+    guess = intended.suggested_toleration(trials.pod, taints[0], trials.live.cluster.nodes)
     if guess is None:
         return None
     old, to = map(intended.toleration_text, (guess.old, guess.to))
@@ -38,7 +38,7 @@ def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]
     if not misses.is_never_rejected_by(_PODS):
         keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
     for key, rule in keys.items():
-        to = intended.meant_topology_key(key, nodes)
+        to = intended.suggested_topology_key(key, nodes)
         if not to:
             continue
         change = r.NameChange(what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
@@ -51,7 +51,7 @@ def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.S
     if misses.is_never_rejected_by(_PODS):
         return
     pod, terms = trials.pod, intended.required_together(trials.pod)
-    for guess in intended.meant_pods(trials.live, trials.info):
+    for guess in intended.suggested_pods(trials.live, trials.info):
         term = terms[guess.index]
         if isinstance(guess, intended.MeantNamespace):
             wider = replace(term, namespaces=(*term.namespaces, guess.namespace))

@@ -15,9 +15,9 @@ from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
 from kplan.diagnosis.intended import (
     MeantNamespace,
-    meant_pods,
-    meant_toleration,
-    meant_topology_key,
+    suggested_pods,
+    suggested_toleration,
+    suggested_topology_key,
     toleration_text,
     untolerated,
 )
@@ -116,9 +116,9 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         storage_class = listers.storage_classes.get(class_name)
         if storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             continue
-        meant = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
+        suggested = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
         provisioner = "" if storage_class is None else storage_class.provisioner
-        yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, meant, provisioner)
+        yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, suggested, provisioner)
 
 
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
@@ -164,8 +164,8 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
         row = int(allocatable.argmax())
         if allocatable[row] < amount:
             largest = quantity_text(resource, int(allocatable[row]))
-            meant = "" if allocatable[row] else nearest(resource, resources_of(nodes))
-            yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
+            suggested = "" if allocatable[row] else nearest(resource, resources_of(nodes))
+            yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], suggested)
 
 
 def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[c.Whole]:
@@ -177,9 +177,9 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
         codes = [column.code_of[value] for value in values if value in column.code_of]
         if not codes:
             keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
-            meant = nearest(values[0], column.values) if column.values else nearest_key(label, keys)
+            suggested = nearest(values[0], column.values) if column.values else nearest_key(label, keys)
             known = tuple(sorted(column.values))
-            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
+            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else suggested)
         has_label = np.isin(column.codes, codes)
         has_all &= has_label
         counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
@@ -237,7 +237,7 @@ class _Answer(msgspec.Struct, frozen=True):
     rows: RowArray
 
 
-class _Meant(msgspec.Struct, frozen=True):
+class _Suggested(msgspec.Struct, frozen=True):
     """See `causes.NodesOut`."""
 
     name: str = ""
@@ -286,7 +286,7 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
-    meant = _meant(answer, details, nodes.nodes[int(rows[closest])])
+    suggested = _suggestion(answer, details, nodes.nodes[int(rows[closest])])
     return c.NodesOut(
         nodes=len(group),
         closest=nodes.names[int(rows[closest])],
@@ -295,9 +295,9 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
         details=tuple(details),
         largest=largest,
         domains=domains,
-        meant=meant.name,
-        instead=meant.instead,
-        runs_in=meant.runs_in,
+        suggested=suggested.name,
+        instead=suggested.instead,
+        runs_in=suggested.runs_in,
     )
 
 
@@ -305,7 +305,7 @@ def _compares(session: Session) -> bool:
     return session.config.release.is_on(COMPARISON_GATE)
 
 
-def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
+def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> _Suggested:
     """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
@@ -314,18 +314,18 @@ def _meant(answer: _Answer, details: Sequence[Detail], node: Node) -> _Meant:
         match detail:
             case UntoleratedTaint() if n_taints == 1:
                 taints = untolerated(pod, node, compares=_compares(answer.session))
-                if len(taints) == 1 and (guess := meant_toleration(pod, taints[0], nodes)) is not None:
-                    return _Meant(toleration_text(guess.to), instead=toleration_text(guess.old))
+                if len(taints) == 1 and (guess := suggested_toleration(pod, taints[0], nodes)) is not None:
+                    return _Suggested(toleration_text(guess.to), instead=toleration_text(guess.old))
             case SpreadLabelMissing() | AffinityLabelMissing():
-                return _Meant(meant_topology_key(detail.missing_label, nodes))
+                return _Suggested(suggested_topology_key(detail.missing_label, nodes))
             case UnmetAffinity() if not detail.domains_with_matching_pods:
-                for guess_of_pods in meant_pods(answer.session, answer.info):
+                for guess_of_pods in suggested_pods(answer.session, answer.info):
                     if isinstance(guess_of_pods, MeantNamespace):
-                        return _Meant(runs_in=guess_of_pods.namespace)
-                    return _Meant("=".join(guess_of_pods.to))
+                        return _Suggested(runs_in=guess_of_pods.namespace)
+                    return _Suggested("=".join(guess_of_pods.to))
             case _:
                 pass
-    return _Meant()
+    return _Suggested()
 
 
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:

@@ -68,7 +68,7 @@ def untolerated(pod: Pod, node: Node, *, compares: bool) -> list[Taint]:
     return [taint for taint in node.spec.taints if is_hard(taint) and not own.tolerate(taint)]
 
 
-def meant_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleration | None:
+def suggested_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToleration | None:
     """Return the toleration that was probably meant for a taint which the pod does not tolerate.
 
     Only a toleration that tolerates no taint of the cluster is a candidate: any other does what it says.
@@ -123,7 +123,7 @@ def _likeness(toleration: Toleration, taint: Taint) -> float | None:
     return likeness if is_near and (not by_value or toleration.value == taint.value) else None
 
 
-def meant_topology_key(key: str, nodes: NodeTable) -> str:
+def suggested_topology_key(key: str, nodes: NodeTable) -> str:
     """Return the label of nodes that was probably meant by a topology key that no node has; empty for none."""
     if not key or nodes.label(key).values:
         return ""
@@ -137,7 +137,7 @@ def required_together(pod: Pod) -> Sequence[PodAffinityTerm]:
     return () if rules is None else rules.required_during_scheduling_ignored_during_execution
 
 
-def meant_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | MeantNamespace]:
+def suggested_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | MeantNamespace]:
     """Yield what the terms of the pod's required affinity probably mean, where they match no running pod."""
     compiled = info.affinity.required_affinity
     terms = required_together(info.pod)
@@ -148,7 +148,7 @@ def meant_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | MeantNa
             continue
         for namespace in _other_namespaces(session, term):
             yield MeantNamespace(index, str(term.selector), term.topology_key, namespace)
-        yield from _meant_labels(session, index, raw)
+        yield from _suggested_labels(session, index, raw)
 
 
 def _running(session: Session, term: AffinityTerm) -> bool:
@@ -177,7 +177,7 @@ def _other_namespaces(session: Session, term: AffinityTerm) -> list[str]:
     return ordered[:_MOST_NAMESPACES]
 
 
-def _meant_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterator[MeantLabel]:
+def _suggested_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterator[MeantLabel]:
     """Yield the label of running pods that is nearest to one of the term that no pod has."""
     for key, value in _wanted(term):
         pods = session.cluster.pods
@@ -188,8 +188,8 @@ def _meant_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterat
             to = key, nearest(value, values)
         else:
             keys = {name for info in pods.infos for name in info.labels}
-            meant = nearest_key(key, (name for name in keys if value in pods.label_values(name)))
-            to = meant, value if meant else ""
+            suggested = nearest_key(key, (name for name in keys if value in pods.label_values(name)))
+            to = suggested, value if suggested else ""
         if all(to):
             yield MeantLabel(index, (key, value), to)
 

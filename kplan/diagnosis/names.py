@@ -32,8 +32,8 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
         return (stable or alike)[0]
     by_name = {other.rpartition("/")[2]: other for other in keys}
     siblings = {other.rpartition("/")[2]: other for other in keys if other.rpartition("/")[0] == prefix}
-    meant = nearest(name, siblings)
-    return siblings[meant] if meant else by_name.get(nearest(name, by_name), "")
+    suggested = nearest(name, siblings)
+    return siblings[suggested] if suggested else by_name.get(nearest(name, by_name), "")
 
 
 def _rank(name: str, other: str) -> tuple[float, int]:

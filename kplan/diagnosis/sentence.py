@@ -38,11 +38,11 @@ def sentence(causes: c.Causes) -> str:
 def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
     match cause:
         case c.Refused(missing_class=name) if name:
-            return f"The API server refuses the pod: there is no PriorityClass {name}{_meant(cause.nearest)}"
+            return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
         case c.Refused():
             return f"The API server refuses the pod: {_clause(cause.message)}"
         case c.MissingNamespace():
-            return f"The API server refuses the pod: there is no namespace {cause.name}{_meant(cause.nearest)}"
+            return f"The API server refuses the pod: there is no namespace {cause.name}{_suggestion(cause.nearest)}"
         case c.Gated():
             gates, are = ("scheduling gate", "is") if len(cause.gates) == 1 else ("scheduling gates", "are")
             return f"The scheduler ignores it until its {gates} {_names(cause.gates)} {are} removed"
@@ -54,7 +54,7 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
         case c.NoNodes():
             return "The cluster has no node"
         case c.MissingClaim():
-            return f"Its claim {cause.claim} does not exist{_meant(cause.nearest)}"
+            return f"Its claim {cause.claim} does not exist{_suggestion(cause.nearest)}"
         case c.UnboundClaim():
             return _unbound(cause)
         case c.Promised():
@@ -69,11 +69,11 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             both = "both" if len(cause.labels) == 2 else "all"
             return f"{_of_all(cause.nodes)} has all the labels it requires: {there}, none has {both}"
         case c.NoSuchNode():
-            return f"It requires node {cause.name}, which does not exist{_meant(cause.nearest)}"
+            return f"It requires node {cause.name}, which does not exist{_suggestion(cause.nearest)}"
         case c.TooLarge():
             requested, of_all = readable(cause.requested), _of_all(cause.nodes)
             if cause.largest == "0":
-                return f"{of_all} has {cause.resource}, of which it requests {requested}{_meant(cause.nearest)}"
+                return f"{of_all} has {cause.resource}, of which it requests {requested}{_suggestion(cause.nearest)}"
             return (
                 f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}, and the largest, "
                 f"{cause.node}, has {readable(cause.largest)}"
@@ -88,7 +88,7 @@ def _unbound(cause: c.UnboundClaim) -> str:
     if not cause.storage_class:
         return f"Its claim {cause.claim} is not bound, and names no storage class that could provision a volume"
     if not cause.class_exists:
-        missing = f"there is no storage class {cause.storage_class}{_meant(cause.nearest)}"
+        missing = f"there is no storage class {cause.storage_class}{_suggestion(cause.nearest)}"
         return f"Its claim {cause.claim} is not bound: {missing}"
     text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
     if cause.provisioner in ("", NO_PROVISIONER):
@@ -102,12 +102,12 @@ def _unbound(cause: c.UnboundClaim) -> str:
 def _no_label(cause: c.NoSuchLabel) -> str:
     wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
     if not cause.values:
-        return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_meant(cause.nearest)}"
+        return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_suggestion(cause.nearest)}"
     values = "the only value is" if len(cause.values) == 1 else "the values are"
-    return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_meant(cause.nearest)}"
+    return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_suggestion(cause.nearest)}"
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     return f" (did you mean {name}?)" if name else ""
 
 
@@ -154,7 +154,7 @@ def _none_of(group: c.NodesOut) -> str:
                 f"can attach volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)})"
             )
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return f"has label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
+            return f"has label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
         case _:
             return ""
 
@@ -259,7 +259,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.TooMuchSkew():
             return _skew(detail)
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-            return f"{have} no label {detail.missing_label}, the topology key of its rule{_meant(group.meant)}"
+            return f"{have} no label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
         case d.UnmetAffinity():
             return f"{have} no pod that it must run next to ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
@@ -308,12 +308,12 @@ def _no_volume(detail: d.UnboundClaim) -> str:
 def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
     where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
-    meant = f"; did you mean {group.meant}?" if group.meant else ""
+    suggested = f"; did you mean {group.suggested}?" if group.suggested else ""
     if group.runs_in:
         searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
         where = f"such pods run in namespace {group.runs_in}, and the rule searches only {_names(searched)}"
     terms = " and ".join(term.label_selector or "any labels" for term in detail.terms)
-    return f"{terms} per {detail.topology_key}; {where}{meant}"
+    return f"{terms} per {detail.topology_key}; {where}{suggested}"
 
 
 def _key(taint: str) -> str:
@@ -325,8 +325,8 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
-        meant = f"; it tolerates {group.instead}: did you mean {group.meant}?" if group.instead else ""
-        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)}{meant})"
+        suggested = f"; it tolerates {group.instead}: did you mean {group.suggested}?" if group.instead else ""
+        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)}{suggested})"
     return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 

@@ -39,7 +39,7 @@ from kplan.simulation.start import fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.subjects.incoming import accepted_objects, with_objects
-from kplan.subjects.not_found import meant
+from kplan.subjects.not_found import did_you_mean
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.started import not_started, with_runs
@@ -133,7 +133,7 @@ class ChangePlan:
         """
         waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
         if pod not in waiting:
-            hint = meant([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
+            hint = did_you_mean([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
             raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
         replicas = owned_replicas(self.simulation.session, waiting[pod])
         return pending_placement(self.simulation, waiting[pod], replicas)

@@ -185,12 +185,12 @@ class QueuePlan(Answer):
             counted,
             self.context.warnings,
             chosen,
-            pending_before=self._besides(),
+            pending_before=self._pending_before(),
             groups=groups,
             group_plans=group_plans(self.course.simulation, self.changes, with_remedies=False),
         )
 
-    def _besides(self) -> frozenset[str]:
+    def _pending_before(self) -> frozenset[str]:
         """Return the pods that were pending before, beside the question, and the replacements of their victims."""
         infos, simulation = self.after.pods.infos, self.course.simulation
         names: set[str | None] = {infos[row].key for row in self.pods.pending_before}

@@ -241,7 +241,7 @@ def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Po
     leaving_keys = {pod.metadata.key for pod in leaving}
     pods: list[Pod] = []
 
-    def standing(pod: ObservedPod) -> Pod:
+    def stored_pod(pod: ObservedPod) -> Pod:
         promised = nominator.row_of(pod.row)
         promise = "" if promised is None else names[promised]
         owner = simulation.owner(pod.row)
@@ -252,10 +252,10 @@ def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Po
         if pod.status.phase in _ENDED:
             pods.append(pod)
         elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
-            pods.append(standing(observed))
+            pods.append(stored_pod(observed))
         elif pod.metadata.key in leaving_keys:
             pods.append(pod)
-    pods += map(standing, standing_pods.values())
+    pods += map(stored_pod, standing_pods.values())
     listers = simulation.session.listers
     known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]

@@ -210,14 +210,14 @@ class _Collector:
         refused: list[str] = []
         for namespace in self._options.namespaces:
             try:
-                listed, noted = self._read(resource, version, namespace, decoder)
+                listed, own_notes = self._read(resource, version, namespace, decoder)
             except ForbiddenError:
                 if resource.required:
                     raise
                 refused.append(namespace)
             else:
                 objects += listed
-                notes += noted
+                notes += own_notes
         reason = f"forbidden in {', '.join(refused)}" if refused else ""
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason)
 

@@ -133,8 +133,8 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
         case r.RelaxRule(change=c, with_nodes=nodes):
-            besides = f" and {_added(nodes)}" if nodes else ""
-            return _RULES[c.rule].format(c.topology_key) + besides
+            more = f" and {_added(nodes)}" if nodes else ""
+            return _RULES[c.rule].format(c.topology_key) + more
         case r.MovePod(change=c):
             return " and ".join(_moved(pod) for pod in (c, *(remedy.also or ())))
         case r.AddNodes(change=c):

@@ -166,7 +166,7 @@ class Controlled(Lives):
             return False
         target.replicas = scale.replicas
         target.because = scale.because
-        target.noted = (deployment.wanted.replicas, deployment.wanted.max_pods)
+        target.annotated = (deployment.wanted.replicas, deployment.wanted.max_pods)
         self._dirty[target.ref.key] = target
         return True
 

@@ -29,7 +29,7 @@ class ReplicaSetState(Owner):
     age: int = 0  #: position in the order of creation, the oldest first
     labels: dict[str, str] = field(default_factory=dict)  #: its own, by which a deployment takes it over
     #: its deployment's replicas, and replicas with surge, when it last scaled the set; None where not known
-    noted: tuple[int | None, int | None] = (None, None)
+    annotated: tuple[int | None, int | None] = (None, None)
     because: str = ""
     parent: DeploymentState | None = None
     #: it has an owner; without one its controller looks for no related pods
@@ -149,7 +149,7 @@ class DeploymentState(msgspec.Struct):
                     state.age,
                     state.replicas,
                     *self.reported.get(state.ref.name, (0, 0)),
-                    *state.noted,
+                    *state.annotated,
                     len(state.terminating),
                 )
                 for state in self.sets.values()

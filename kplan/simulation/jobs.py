@@ -46,8 +46,8 @@ class IndexFailures(msgspec.Struct):
         limit : how often an index may fail; None for any number
         """
         before = self.counted.get(index, 0)
-        noted = self.counted if failure.is_counted else self.ignored
-        noted[index] = noted.get(index, 0) + 1
+        failures_of = self.counted if failure.is_counted else self.ignored
+        failures_of[index] = failures_of.get(index, 0) + 1
         return failure.fails_index or (failure.is_counted and limit is not None and before >= limit)
 
     def of(self, index: int) -> int:

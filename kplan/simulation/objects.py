@@ -134,7 +134,7 @@ class Workloads:
             replicas=count(obj.spec.replicas),
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
-            noted=(_noted(annotations.desired_replicas), _noted(annotations.max_replicas)),
+            annotated=(_annotated(annotations.desired_replicas), _annotated(annotations.max_replicas)),
             labels=obj.metadata.labels,
             is_controlled=controller_of(obj.metadata) is not None,
             selector=compiled(obj.spec.selector),
@@ -149,8 +149,8 @@ class Workloads:
             if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
                 # Written by hand, without a template: the set with pods is that of the deployment's current template.
                 state.template, state.templates = parent.template, {"": _with_hash_of(obj, parent.spec)}
-            if None in state.noted:
-                state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+            if None in state.annotated:
+                state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
             parent.adopt(state)
         return state
 
@@ -272,7 +272,7 @@ class Workloads:
         self._ages += 1
         state = ReplicaSetState(ref, {"": parent.spec}, template=parent.template, age=self._ages)
         state.replicas = parent.wanted.replicas
-        state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+        state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
         parent.adopt(state)
         return state
 
@@ -353,7 +353,7 @@ def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
     return WorkloadRef(kind, metadata.namespace, metadata.name, metadata.uid, api_version)
 
 
-def _noted(text: str) -> int | None:
+def _annotated(text: str) -> int | None:
     """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
     number = parse_int64(text)
     return number if number is not None and number >= 0 else None

@@ -37,14 +37,14 @@ class Admitting:
     minor : minor version of the API server, such as 36
     """
 
-    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+    def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self.minor = minor
         self.problems: list[Problem] = []  #: validation errors of pods in manifests, not of workloads' pods
         self.uncountable: list[Problem] = []  #: resource amounts of accepted pods that overflow int64
         self.warnings: list[InputWarning] = []  #: without duplicates
-        self._admitter = Admitter(snapshot, standing, minor=minor)
-        self._snapshot = standing or snapshot
-        self._standing: dict[str, set[tuple[str, str]]] = {}
+        self._admitter = Admitter(snapshot, existing, minor=minor)
+        self._snapshot = existing or snapshot
+        self._existing: dict[str, set[tuple[str, str]]] = {}
         self._templates: dict[int, WholeTemplate] = {}
         self._refused: dict[int, str] = {}
         self._makers_refused: dict[int, str] = {}
@@ -103,10 +103,10 @@ class Admitting:
         return False
 
     def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
-        if kind.attribute not in self._standing:
+        if kind.attribute not in self._existing:
             held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
-            self._standing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}
-        return (metadata.namespace, metadata.name) in self._standing[kind.attribute]
+            self._existing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}
+        return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
         """Put a pod of a workload through admission."""

@@ -56,7 +56,7 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
 def workloads_named(what: Sequence[str], namespace: str, snapshot: Snapshot) -> set[str]:
     """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
     named = (object_named(text, namespace, snapshot) for text in what)
-    return {object_name(*meant) for meant in named if meant.kind != _POD}
+    return {object_name(*name) for name in named if name.kind != _POD}
 
 
 def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:

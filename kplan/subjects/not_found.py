@@ -20,7 +20,7 @@ def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> Not
     workloads : workloads of the same name; the hint prefers them to pods with a similar name
     """
     same = list(workloads)[:_MOST]
-    hint = f"did you mean {', '.join(same)}?" if same else meant([key], known)
+    hint = f"did you mean {', '.join(same)}?" if same else did_you_mean([key], known)
     hint = hint or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
     return NotFoundError(f"the snapshot has no pod {key}", hint=hint)
 
@@ -39,11 +39,11 @@ def has_ended(pod: Pod) -> UsageError | None:
 def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
     """Return the error for nodes that do not exist."""
     unknown = list(names)
-    hint = meant(unknown, known) or "kubectl get nodes lists those that there are"
+    hint = did_you_mean(unknown, known) or "kubectl get nodes lists those that there are"
     return NotFoundError(f"the snapshot has no node {', '.join(unknown)}", hint=hint)
 
 
-def meant(names: Iterable[str], known: Iterable[str]) -> str:
+def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
     """Return a hint with the names nearest to unknown ones; empty if none is near.
 
     The same name in another namespace is nearer than a similar name.

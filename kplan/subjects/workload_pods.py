@@ -10,7 +10,7 @@ from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.not_found import meant
+from kplan.subjects.not_found import did_you_mean
 
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
@@ -71,7 +71,7 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
         held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}
         if key not in held:
             near = workloads_called(snapshot, key)
-            hint = f"did you mean {', '.join(near)}?" if near else meant([key], snapshot.pod_by_key)
+            hint = f"did you mean {', '.join(near)}?" if near else did_you_mean([key], snapshot.pod_by_key)
             hint = hint or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are"
             raise NotFoundError(f"the snapshot has no {kind} {key}", hint=hint)
     return sorted(pods, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))

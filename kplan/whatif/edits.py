@@ -323,9 +323,9 @@ def _copied_slice(obj: Any, old: str, name: str) -> Any:
 
 
 def _cordon(snapshot: Snapshot, change: Cordon) -> tuple[Snapshot, ClusterChange]:
-    meant = {id(node) for node in find(change.which, snapshot)}
+    chosen = {id(node) for node in find(change.which, snapshot)}
     changed = [
-        node for node in snapshot.nodes if id(node) in meant and bool(node.spec.unschedulable) != change.is_cordoned
+        node for node in snapshot.nodes if id(node) in chosen and bool(node.spec.unschedulable) != change.is_cordoned
     ]
     ids = {id(node) for node in changed}
     nodes = tuple(

@@ -109,9 +109,9 @@ def _no_match(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
     wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name
     near = [path for path in known if path.rpartition("/")[2] == reference.name]
     near += nearest_texts(wanted, known, _MOST_NEAR)
-    meant = [f"{kind.name.lower()}/{path}" for path in dict.fromkeys(near)][:_MOST_NEAR]
-    if meant:
-        hint = f"did you mean {', '.join(meant)}?"
+    nearest = [f"{kind.name.lower()}/{path}" for path in dict.fromkeys(near)][:_MOST_NEAR]
+    if nearest:
+        hint = f"did you mean {', '.join(nearest)}?"
     elif known:
         hint = f"the snapshot has {len(known)} of that kind, such as {kind.name.lower()}/{next(iter(known))}"
     else:

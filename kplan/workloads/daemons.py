@@ -73,11 +73,11 @@ def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[
     The controller asks for names, selectors and taints, not for resources.
     """
     pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
-    is_meant = _selection(pod)
+    selects = _selection(pod)
     own = Tolerations(pod.spec.tolerations)
     for node in nodes:
         untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
-        is_selected = is_meant(node)
+        is_selected = selects(node)
         yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
 
 
@@ -107,7 +107,7 @@ def _selection(pod: Pod) -> Callable[[Node], bool]:
     required = required_node_affinity(spec.affinity)
     selector = None if required is None else compile_node_selector(required)
 
-    def is_meant(node: Node) -> bool:
+    def selects(node: Node) -> bool:
         name, labels = node.metadata.name, node.metadata.labels
         if spec.node_name and spec.node_name != name:
             return False
@@ -115,7 +115,7 @@ def _selection(pod: Pod) -> Callable[[Node], bool]:
             return False
         return selector is None or selector.matches(labels, name)
 
-    return is_meant
+    return selects
 
 
 def pinned(pod: Pod, node_name: str) -> Pod:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
-from kplan.cluster.columns import standing
+from kplan.cluster.columns import cluster_of
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_matching import PodMatch
 from kplan.snapshot.model import Snapshot
@@ -89,7 +89,7 @@ def test_what_is_taken_over_is_what_would_be_built(
     gone: set[int],
     is_read_before: bool,
 ) -> None:
-    origin = standing(Snapshot(nodes=tuple(nodes.values()), pods=tuple(pods.values())))
+    origin = cluster_of(Snapshot(nodes=tuple(nodes.values()), pods=tuple(pods.values())))
     if is_read_before:
         seen(origin)
     left = {**{name: held for name, held in pods.items() if name not in gone}, **more}
@@ -99,11 +99,11 @@ def test_what_is_taken_over_is_what_would_be_built(
     }
     world = Snapshot(nodes=tuple(nodes_after.values()), pods=tuple(left.values()))
 
-    changed = standing(world, origin)
+    changed = cluster_of(world, origin)
 
-    assert seen(changed) == seen(standing(world))
+    assert seen(changed) == seen(cluster_of(world))
     added = POD_POOL[len(gone)]
-    for cluster in (changed, plain := standing(world)):
+    for cluster in (changed, plain := cluster_of(world)):
         row = cluster.add_pod(added)
         if nodes_after:
             cluster.bind(row, 0)
@@ -116,10 +116,10 @@ def _turned(held_node: Node) -> Node:
 
 def test_nodes_that_are_cordoned_share_all_else() -> None:
     nodes = tuple(node(name, 0) for name in NAMES)
-    origin = standing(Snapshot(nodes=nodes))
+    origin = cluster_of(Snapshot(nodes=nodes))
     zones = origin.nodes.label("zone")
 
-    changed = standing(Snapshot(nodes=(*nodes[:-1], _turned(nodes[-1]))), origin)
+    changed = cluster_of(Snapshot(nodes=(*nodes[:-1], _turned(nodes[-1]))), origin)
 
     assert changed.nodes.label("zone") is zones
     assert changed.nodes.unschedulable.tolist() == [False] * 4 + [True]

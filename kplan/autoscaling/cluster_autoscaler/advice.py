@@ -165,7 +165,7 @@ def _existing(results: Iterable[LoopResult]) -> dict[str, tuple[str, ...]]:
     """Return the pods that the first loop has room for, by node."""
     existing: dict[str, tuple[str, ...]] = {}
     for result in results:
-        for pod, node in result.filtered.places.items():
+        for pod, node in result.filtered.placements.items():
             existing[node] = (*existing.get(node, ()), pod)
         break
     return existing
@@ -185,7 +185,7 @@ def _removal(
     return Removal(
         nodes=(name,),
         reason=UNDERUTILIZED if removable.move.pods else EMPTY,
-        moves=removable.places,
+        moves=removable.placements,
         saves=prices.of(snapshot.node_by_name[name], group_of.get(name)),
         after=at,
     )

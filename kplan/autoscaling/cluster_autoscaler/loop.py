@@ -230,7 +230,7 @@ class Loops:
         placed = self._placer.place(board, wanted)
         self._placer.drop_old()
         filtered.schedulable = [pod for pod, _ in placed]
-        filtered.places = {pod.metadata.key: board.name(row) for pod, row in placed}
+        filtered.placements = {pod.metadata.key: board.name(row) for pod, row in placed}
         fits = {id(pod) for pod in filtered.schedulable}
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]

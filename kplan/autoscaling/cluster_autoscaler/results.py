@@ -18,7 +18,7 @@ class Filtered(msgspec.Struct):
     schedulable: list[Pod] = []
     daemons: list[Pod] = []
     to_help: list[Pod] = []
-    places: dict[str, str] = {}  #: pod -> the node that has room for it, NAMESPACE/NAME
+    placements: dict[str, str] = {}  #: pod -> the node that has room for it, NAMESPACE/NAME
 
 
 class ScaleDown(msgspec.Struct):

@@ -42,7 +42,7 @@ class Removable(msgspec.Struct):
 
     node: Node
     move: PodsToMove
-    places: dict[str, str]  #: pod -> the node where it finds a place, NAMESPACE/NAME
+    placements: dict[str, str]  #: pod -> the node where it finds a place, NAMESPACE/NAME
     since: int = 0
     is_risky: bool = False  #: a budget does not allow all its pods to leave at once
 
@@ -220,8 +220,8 @@ class Planner:
             board.undo(mark)
             return Stays(name, "NoPlaceToMovePods")
         board.remove_node(row)
-        places = {pod.metadata.key: board.name(there) for pod, there in placed}
-        return Removable(board.node(row), move, places)
+        placements = {pod.metadata.key: board.name(there) for pod, there in placed}
+        return Removable(board.node(row), move, placements)
 
     def nodes_to_delete(self, board: Board) -> tuple[list[Removable], list[Removable]]:
         """Return the nodes that may go now: those without pods to move, and the others; NodesToDelete."""

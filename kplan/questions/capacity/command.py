@@ -116,18 +116,18 @@ def _workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list
 
     workloads = []
     for name in names:
-        meant = object_named(name, namespace, snapshot)
-        if meant.kind == "Pod":
-            near = workloads_called(snapshot, meant.key)
+        named = object_named(name, namespace, snapshot)
+        if named.kind == "Pod":
+            near = workloads_called(snapshot, named.key)
             hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
             raise UsageError(f"{name} is neither a manifest nor a workload", hint=hint)
-        if meant.kind == DAEMON_SET:
+        if named.kind == DAEMON_SET:
             raise UsageError(
-                f"DaemonSet {meant.key} has one pod per node, so there are no replicas to count",
-                hint=f"kplan explain ds/{meant.key} shows its pods",
+                f"DaemonSet {named.key} has one pod per node, so there are no replicas to count",
+                hint=f"kplan explain ds/{named.key} shows its pods",
             )
-        living_pods(snapshot, *meant)
-        workloads.append(object_name(*meant))
+        living_pods(snapshot, *named)
+        workloads.append(object_name(*named))
     return workloads
 
 

@@ -16,11 +16,11 @@ from kplan.simulation.controllers.daemon_set import (
     NOT_HERE,
     ON_DELETE,
     Eligibility,
+    NodeProgress,
     Role,
-    Standing,
     WantedDaemonSet,
     manage,
-    standing,
+    node_progress,
 )
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
@@ -45,11 +45,11 @@ class DaemonLedger:
         if self.desired > 0 and self._surge == 0 and self._unavailable == 0:
             self._unavailable = 1
         self._order = {node: place for place, node in enumerate(nodes)}
-        self._came: dict[str, int] = {}  # node -> in which order nodes came to have pods
-        self._n_came = 0
+        self._added: dict[str, int] = {}  # node -> in which order nodes came to have pods
+        self._n_added = 0
         self._due: dict[str, list[Action]] = {}
-        self._standings: dict[str, Standing] = {}
-        self._by_role: dict[Role, dict[str, Standing]] = {role: {} for role in Role}
+        self._progress: dict[str, NodeProgress] = {}
+        self._by_role: dict[Role, dict[str, NodeProgress]] = {role: {} for role in Role}
         self._n_available = 0
         self._candidates: list[tuple[int, str]] = []  # a heap, with stale entries
         self._in_heap: set[tuple[int, str]] = set()
@@ -72,25 +72,25 @@ class DaemonLedger:
             self._due[node] = due
         else:
             self._due.pop(node, None)
-        self._forget_standing(node)
+        self._forget_progress(node)
         if not pods:
-            self._came.pop(node, None)
+            self._added.pop(node, None)
             return
-        if node not in self._came:
-            self._n_came += 1
-            self._came[node] = self._n_came
-        self._set_standing(node, standing(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+        if node not in self._added:
+            self._n_added += 1
+            self._added[node] = self._n_added
+        self._set_progress(node, node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
 
-    def _forget_standing(self, node: str) -> None:
-        known = self._standings.pop(node, None)
+    def _forget_progress(self, node: str) -> None:
+        known = self._progress.pop(node, None)
         if known is not None:
             del self._by_role[known.role][node]
             self._n_available -= known.is_available
 
-    def _set_standing(self, node: str, now: Standing) -> None:
-        self._standings[node] = self._by_role[now.role][node] = now
+    def _set_progress(self, node: str, now: NodeProgress) -> None:
+        self._progress[node] = self._by_role[now.role][node] = now
         self._n_available += now.is_available
-        entry = (self._came[node], node)
+        entry = (self._added[node], node)
         if now.role is Role.CANDIDATE and entry not in self._in_heap:
             heapq.heappush(self._candidates, entry)
             self._in_heap.add(entry)
@@ -98,7 +98,7 @@ class DaemonLedger:
     def actions(self) -> list[Action]:
         """Return which pods to create or delete next; a further call goes on from there."""
         here = sorted(self._due.keys() & self._order.keys(), key=self._order.__getitem__)
-        gone = sorted(self._due.keys() - self._order.keys(), key=self._came.__getitem__)
+        gone = sorted(self._due.keys() - self._order.keys(), key=self._added.__getitem__)
         actions = [action for node in (*here, *gone) for action in self._due[node]]
         if not actions and self.wanted.strategy != ON_DELETE:
             actions = self._roll_surging() if self._surge else self._roll_replacing()
@@ -119,18 +119,18 @@ class DaemonLedger:
         return [*deletions, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
 
     def _deletions(self, nodes: Sequence[str], because: str) -> list[Action]:
-        pods = (self._standings[node].old for node in nodes)
+        pods = (self._progress[node].old for node in nodes)
         return [Delete(pod, because) for pod in pods if pod is not None]
 
     def _nodes_in(self, role: Role) -> list[str]:
-        return sorted(self._by_role[role], key=self._came.__getitem__)
+        return sorted(self._by_role[role], key=self._added.__getitem__)
 
     def _first_candidates(self, n_wanted: int) -> list[str]:
         candidates = self._by_role[Role.CANDIDATE]
         chosen: list[tuple[int, str]] = []
         while self._candidates and len(chosen) < n_wanted:
-            came, node = entry = heapq.heappop(self._candidates)
-            if node in candidates and self._came[node] == came:
+            added, node = entry = heapq.heappop(self._candidates)
+            if node in candidates and self._added[node] == added:
                 chosen.append(entry)
             else:
                 self._in_heap.discard(entry)

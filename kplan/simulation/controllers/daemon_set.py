@@ -92,7 +92,7 @@ class Role(enum.Enum):
     BROKEN = enum.auto()  #: create a new pod beside the old one, which is not ready
 
 
-class Standing(msgspec.Struct, frozen=True):
+class NodeProgress(msgspec.Struct, frozen=True):
     """How a rollout stands on one node."""
 
     role: Role
@@ -112,26 +112,26 @@ def _split(
     return next(iter(new), None), next(iter(old), None)
 
 
-def standing(
+def node_progress(
     wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
-) -> Standing:
+) -> NodeProgress:
     """Return how a rollout stands on a node that has pods of the set."""
     split = _split(wanted, pods)
     if split is None:
-        return Standing(Role.WAITING)
+        return NodeProgress(Role.WAITING)
     return _surging(eligible, *split) if surges else _replacing(*split)
 
 
-def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> Standing:
+def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
     """Delete old pods first, as many as may be unavailable at a time; new pods take their place."""
     if (new is None) == (old is None) or (new is not None and not new.is_available):
-        return Standing(Role.WAITING)
+        return NodeProgress(Role.WAITING)
     if old is None:
-        return Standing(Role.FINE)
-    return Standing(Role.CANDIDATE if old.is_available else Role.DUE, old)
+        return NodeProgress(Role.FINE)
+    return NodeProgress(Role.CANDIDATE if old.is_available else Role.DUE, old)
 
 
-def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> Standing:
+def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
     """Create new pods beside old ones, as many at a time as the surge allows; old ones go when new ones are ready."""
     first = old or new
     is_available = first is not None and first.is_available
@@ -143,4 +143,4 @@ def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | 
         role = Role.MISPLACED if old.is_available else Role.SERVED
     else:
         role = Role.CANDIDATE if old.is_available else Role.BROKEN
-    return Standing(role, old, is_available)
+    return NodeProgress(role, old, is_available)

@@ -87,7 +87,7 @@ class Simulation(msgspec.Struct, frozen=True):
     """
 
     result: Simulated
-    homeless: Mapping[str, Refused]
+    unplaced: Mapping[str, Refused]
 
 
 def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: int) -> Simulation | None:
@@ -115,11 +115,11 @@ def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: i
     )
 
 
-def first_homeless(prepared: Prepared, simulation: Simulation) -> tuple[str, str]:
+def first_unplaced(prepared: Prepared, simulation: Simulation) -> tuple[str, str]:
     """Return the first pod by name that finds no place, and why."""
-    pod = min(simulation.homeless)
+    pod = min(simulation.unplaced)
     texts = Texts(prepared.known)
-    return pod, "; ".join(text for one in simulation.homeless[pod] for text in texts.of_pool(one))
+    return pod, "; ".join(text for one in simulation.unplaced[pod] for text in texts.of_pool(one))
 
 
 def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: Events, now: int) -> Command | None:
@@ -128,9 +128,9 @@ def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: E
     if simulation is None:
         return None
     alone = candidates[0] if len(candidates) == 1 else None
-    if simulation.homeless:
+    if simulation.unplaced:
         if alone is not None:
-            pod, particulars = first_homeless(prepared, simulation)
+            pod, particulars = first_unplaced(prepared, simulation)
             events.keep(alone.state, NO_PLACE, pod=pod, particulars=particulars)
         return None
     result = simulation.result

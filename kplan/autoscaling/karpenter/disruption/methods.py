@@ -24,7 +24,7 @@ from kplan.autoscaling.karpenter.disruption.commands import (
     NO_PLACE,
     Command,
     consolidation,
-    first_homeless,
+    first_unplaced,
     simulate_without,
     without_same_types,
 )
@@ -159,8 +159,8 @@ def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
     simulation = simulate_without(cluster.prepared, [candidate], cluster.now)
     if simulation is None:
         return None
-    if simulation.homeless:
-        pod, particulars = first_homeless(cluster.prepared, simulation)
+    if simulation.unplaced:
+        pod, particulars = first_unplaced(cluster.prepared, simulation)
         cluster.events.block(candidate.state, NO_PLACE, pod=pod, particulars=particulars)
         return None
     return Command((candidate,), tuple(simulation.result.nodes), simulation.result.existing, consolidates=False)
@@ -233,7 +233,7 @@ def _why_invalid(cluster: Question, command: Command) -> str:
             return "budget"
         allowed[candidate.pool_name] -= 1
     simulation = simulate_without(cluster.prepared, current, later)
-    if simulation is None or simulation.homeless or len(simulation.result.nodes) != len(command.replacements):
+    if simulation is None or simulation.unplaced or len(simulation.result.nodes) != len(command.replacements):
         return "scheduling"
     pairs = zip(command.replacements, simulation.result.nodes, strict=True)
     return "" if all(set(old.type_names) <= set(new.type_names) for old, new in pairs) else "scheduling"
