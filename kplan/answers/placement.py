@@ -15,6 +15,7 @@ from kplan.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
 from kplan.diagnosis.replicas import ALONE, Replicas, owned_replicas
 from kplan.documents.placement import NodeScore, Origin, Outcome, PodField, PodPlacement, PodRef, ReasonCount, Rejection
+from kplan.documents.pod_groups import TopologyDomain
 from kplan.documents.preemption import Preemption, Victim
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult, stored_message_of
@@ -60,6 +61,7 @@ class Placement:
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
     diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
     n_nodes: int | None = None
+    among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
 
     @cached_property
@@ -167,6 +169,7 @@ class Placement:
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
             at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
             held_back_by=self.held_back_by or UNSET,
+            among=UNSET if self.among is None else TopologyDomain(key=self.among[0], value=self.among[1]),
         )
 
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
@@ -228,5 +231,6 @@ def placement_of(
         None if post_filter is None else post_filter.findings,
         diagnose_pod,
         len(names) if session.n_joined else None,
+        result.among,
         object_name("PodGroup", *key) if result.held_back and (key := group_of(info)) is not None else "",
     )

@@ -12,7 +12,7 @@ from kplan.api.references import object_name
 from kplan.diagnosis.diagnosis import diagnose
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.diagnosis.replicas import Replicas
-from kplan.documents.placement import Outcome
+from kplan.documents.placement import Origin, Outcome
 from kplan.documents.pod_groups import EvictedGroup, GroupPlan, GroupState, TopologyDomain
 from kplan.documents.remedy import Remedy
 from kplan.engine.cluster import NOWHERE
@@ -101,31 +101,37 @@ def _remedies(session: Session, key: Key, pending: Sequence[int], most: int) -> 
     return group_remedies(session, key, pending, most)
 
 
-def member_placement(session: Session, pod: int, key: Key, pending: Sequence[int], replicas: Replicas) -> Placement:
+def member_placement(
+    session: Session, pod: int, pending: Sequence[int], replicas: Replicas, origin: Origin | None = None
+) -> Placement:
     """Return the placement of a pod that waits, in its group's cycle, after which its session never changes.
 
     Parameters
     ----------
-    pending : the members of the group without a node
+    pending : the members of its group without a node
     replicas : pods like it that wait with it
+    origin : the manifest of the pod
     """
     from kplan.diagnosis.group_trials import GroupTrials
 
-    decisions = GroupTrials(session, key, pending).decisions()
+    key = group_of(session.cluster.pods.infos[pod])
+    decisions = iter(()) if key is None else GroupTrials(session, key, pending).decisions()
     live = next(((forked, result) for forked, result in decisions if result.pod == pod), None)
     if live is not None:
         # The decision is live as long as somebody holds the iterator.
-        return _live_placement(*live, replicas, decisions)
-    return last_placement(session, schedule_pod(session, pod), replicas=replicas)
+        return _live_placement(*live, replicas, decisions, {} if origin is None else {pod: origin})
+    return last_placement(session, schedule_pod(session, pod), origin, replicas)
 
 
-def _live_placement(session: Session, result: CycleResult, replicas: Replicas, decisions: object) -> Placement:
+def _live_placement(
+    session: Session, result: CycleResult, replicas: Replicas, decisions: object, origins: Mapping[int, Origin]
+) -> Placement:
     """Return the placement of a live decision, which holds what keeps it so."""
 
     def explain_nodes(nodes: NodesShown, _live: object = decisions) -> Explanation:
         return explain(result, session.cluster.nodes.names, nodes)
 
-    return placement_of(session, result, explain_nodes, {}, lambda: diagnose(session, result, replicas=replicas))
+    return placement_of(session, result, explain_nodes, origins, lambda: diagnose(session, result, replicas=replicas))
 
 
 def groups_of_members(groups: Iterable[GroupPlan]) -> dict[str, str]:

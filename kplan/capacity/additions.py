@@ -11,11 +11,15 @@ from kplan.capacity.counting import Fit, Template, fill, fill_from
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.documents.capacity import Addition
+from kplan.framework.cycle import schedule_member
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 
 MAX_ADDED_NODES = 4096
 """The largest number of nodes of a shape to try."""
+
+MAX_NODES_FOR_GROUPS = 512
+"""The largest number of nodes of a shape to try for whole groups, which may need several nodes each."""
 
 MAX_SHAPES = 6
 """The number of shapes to try, the most common ones first."""
@@ -53,6 +57,9 @@ def additions(
 
     def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
         fits = _filling(base, templates, shapes, wanted, preempt=preempt)
+        if any(template.group is not None for template in templates):
+            nodes = least_for_groups(fits, wanted)
+            return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
         nodes = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
         return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
 
@@ -81,12 +88,36 @@ def _fit_alone(base: Base, templates: Sequence[Template], fit: Fit, shape: NodeS
 
 def fit_alone(session: Session, templates: Sequence[Template], fit: Fit, limit: int) -> int | None:
     """Return how many replicas fit on a single node; None if it always rejects the replica that does not fit now."""
-    first = fill(session.fork(), [templates[fit.stopped_template or 0]], limit=1)
+    stopped = templates[fit.stopped_template or 0]
+    if stopped.group is not None:
+        return 1 if _takes_any(session, stopped) else None
+    first = fill(session.fork(), [stopped], limit=1)
     if first.stop is not None and first.stop.filter is not None:
         status = first.stop.filter.status(0)
         if status is not None and status.plugin in _OWN_AFFAIRS:
             return None
     return fill_from(session, templates, limit=limit)[1].total
+
+
+def _takes_any(session: Session, template: Template) -> bool:
+    """Tell whether a node takes any pod of a group on its own; else no number of such nodes helps the group."""
+    return any(
+        schedule_member(session, session.cluster.add_pod(info), looks_for_victims=False).row is not None
+        for info in {info.shape: info for info in template.replicas}.values()
+    )
+
+
+def least_for_groups(fits: Callable[[int], int], wanted: int) -> int | None:
+    """Return the least number of nodes with which so many whole groups fit; one more node may be no help by itself."""
+    low, high = 0, 1
+    while fits(high) < wanted:
+        if high >= MAX_NODES_FOR_GROUPS:
+            return None
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) >= wanted else (middle, high)
+    return high
 
 
 def _filling(

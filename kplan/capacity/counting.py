@@ -9,7 +9,9 @@ import msgspec
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
+from kplan.api.scheduling import PodGroup
 from kplan.capacity.at_once import fill_at_once
+from kplan.capacity.groups import StoppedGroup, place_group
 from kplan.documents.placement import Origin, Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.replicas import place_replicas
@@ -29,6 +31,14 @@ class Template(msgspec.Struct, frozen=True):
     refused: str = ""  #: why the API server refuses such a pod; empty when it accepts it
     are_distinct: bool = False  #: the replicas differ from each other, and there are no more than `replicas` holds
     origin: Origin | None = None  #: the manifest that they come from
+    group: PodGroup | None = None  #: the group whose pods `replicas` are, several times where they are distinct
+    group_size: int = 0  #: how many pods such a group has
+    n_more: int = 0  #: pods of the group that are not created, because no cluster has room for so many
+
+    @property
+    def most(self) -> int:
+        """How many replicas, or groups, there are at most where they are distinct."""
+        return len(self.replicas) // (self.group_size or 1)
 
     def replica(self, index: int) -> PodInfo | None:
         """Return the pod of the replica with this index, or None when there are no more."""
@@ -48,6 +58,9 @@ class Fit(msgspec.Struct):
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica
     exhausted_template: int | None = None  #: the template whose last distinct replica fits, which ends the count
+    n_before: int = 0  #: how many pods there were before the replicas
+    stopped_group: StoppedGroup | None = None  #: the group of the replica that does not fit
+    domains: list[tuple[int, str]] = []  #: template and value of the topology key of placed groups, in order
 
     @property
     def total(self) -> int:
@@ -73,11 +86,12 @@ def fill_from(
     sequential_limit : replaces a `limit` of None where the replicas have to be placed one by one
     """
     session = start.fork()
-    fit = None if preempt or len(templates) > 1 else _fill_at_once(session, templates[0], limit)
+    in_turn = preempt or len(templates) > 1 or templates[0].group is not None
+    fit = None if in_turn else _fill_at_once(session, templates[0], limit)
     if fit is None:
         session = start.fork()
         stop_at = sequential_limit if limit is None else limit
-        fit = None if preempt or len(templates) > 1 else _fill_in_turn(session, templates[0], stop_at)
+        fit = None if in_turn else _fill_in_turn(session, templates[0], stop_at)
     if fit is None:
         fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
     return session, fit
@@ -128,11 +142,16 @@ def fill(
     progress : called now and then with the number of replicas placed so far
     course : the template and the node row of each placed replica are appended to it, in order
     """
-    fit = Fit(counts=[0] * len(templates))
+    fit = Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))
     quotas = _quotas(session, templates)
     for n_placed, index in enumerate(_turns(templates)):
         if limit is not None and n_placed >= limit:
             break
+        if templates[index].group is not None:
+            refused = templates[index].refused or _charge_all(quotas, templates[index])
+            if not place_group(session, templates[index], index, refused, fit, preempt=preempt):
+                break
+            continue
         info = templates[index].replica(fit.counts[index])
         if info is None:
             fit.exhausted_template = index
@@ -174,6 +193,12 @@ def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
     except Rejection as rejection:
         return f'pods "{info.name}" is forbidden: {rejection}'
     return ""
+
+
+def _charge_all(quotas: QuotaLedger | None, template: Template) -> str:
+    """Count the pods of a group against the quotas; return the API server's first message that forbids one."""
+    pods = () if quotas is None else template.replicas[: template.group_size]
+    return next((refused for info in pods if quotas is not None and (refused := _charge(quotas, info))), "")
 
 
 def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> CycleResult:

@@ -13,9 +13,10 @@ from kplan.capacity.counting import Template
 from kplan.capacity.measure import Capacity, measure, measure_outlasting
 from kplan.capacity.own_workloads import next_replicas
 from kplan.capacity.shape_list import PricedShape, read_shapes
-from kplan.capacity.templates import most_replicas, templates_of
+from kplan.capacity.templates import most_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
 from kplan.errors import ParameterError, UsageError
+from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.workloads.manifests import Manifests, load_manifests
 from kplan.workloads.sources import Source
 
@@ -40,7 +41,7 @@ def capacity_of(
     ready = [template for template in templates if isinstance(template, Template)]
     sources = [template for template in templates if not isinstance(template, Template)]
     if sources:
-        manifests = single_replicas(base, sources, namespace)
+        manifests = single_replicas(base, sources, namespace, keeps_groups=True)
         base, ready = with_templates(base, manifests, mix=mix, wanted=wanted, limit=limit)
     listed: Sequence[PricedShape] = ()
     if shapes is not None:
@@ -48,11 +49,23 @@ def capacity_of(
             hint = "say how many are wanted, and leave out preempt, lose and zones"
             raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
         listed = read_shapes(shapes, base.objects.node_by_name)
+    _refuse_groups(ready, losses=lose is not None or zones, shapes=bool(listed))
     if lose is None and not zones:
         return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
     if preempt:
         raise UsageError("preempt and lose do not go together", hint="leave one of them out")
     return measure_outlasting(base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress)
+
+
+def _refuse_groups(templates: Sequence[Template], *, losses: bool, shapes: bool) -> None:
+    """Raise UsageError for what is not counted in whole groups."""
+    named = next((template.name for template in templates if template.group is not None), "")
+    if named and losses:
+        hint = "leave nodes out instead: --exclude-nodes counts without them"
+        raise UsageError(f"the losses that whole groups like {named} survive are not counted", hint=hint)
+    if named and shapes:
+        hint = "without shapes, nodes like those of the cluster are tried"
+        raise UsageError(f"shapes with prices are not tried for whole groups like {named}", hint=hint)
 
 
 def with_templates(
@@ -73,7 +86,8 @@ def with_templates(
     """
     templates: list[Template] = []
     if manifests is not None:
-        n_of_manifests = len(manifests.pods) if workloads else len(mix)
+        keeps_groups = base.release.is_on(WORKLOAD_GATE)
+        n_of_manifests = number_of_templates(manifests, keeps_groups=keeps_groups) if workloads else len(mix)
         counted = templates_of(
             manifests,
             base.snapshot,
@@ -81,6 +95,7 @@ def with_templates(
             wanted=wanted,
             limit=limit,
             minor=base.release.number,
+            keeps_groups=keeps_groups,
         )
         base = base.for_cluster(base.snapshot, counted.objects, counted.warnings)
         templates += counted.templates
@@ -98,7 +113,20 @@ def with_templates(
     return base, templates
 
 
-def single_replicas(base: Base, sources: Sequence[Source], namespace: str | None) -> Manifests:
-    """Read manifests with one replica of each workload, numbered as if no pod of that name existed."""
-    alone = replace(base.snapshot, pods=())
-    return load_manifests(sources, snapshot=alone, namespace=namespace, replicas=1, minor=base.release.number)
+def single_replicas(
+    base: Base, sources: Sequence[Source], namespace: str | None, *, keeps_groups: bool = False
+) -> Manifests:
+    """Read manifests with one replica of each workload, numbered as if no pod of that name existed.
+
+    Parameters
+    ----------
+    keeps_groups : of workloads whose pods belong to pod groups read all pods
+    """
+    return load_manifests(
+        sources,
+        snapshot=replace(base.snapshot, pods=()),
+        namespace=namespace,
+        replicas=1,
+        minor=base.release.number,
+        keeps_groups=keeps_groups and base.release.is_on(WORKLOAD_GATE),
+    )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
@@ -20,17 +20,20 @@ from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.capacity.additions import additions
 from kplan.capacity.counting import Fit, Template, fill_from
+from kplan.capacity.groups import stopped_placement, stopped_plan
 from kplan.capacity.growing import fill_growing
 from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.offers import offers
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, growth_of, node_changes
+from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
 from kplan.documents.capacity import (
     Addition,
     CapacityReport,
     CapacitySummary,
+    GroupFit,
     Offers,
     Stop,
     Survival,
@@ -39,6 +42,7 @@ from kplan.documents.capacity import (
 )
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import Outcome
+from kplan.documents.pod_groups import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import UsageError
 from kplan.framework.session import Session
@@ -67,11 +71,16 @@ class Capacity(Answer):
     stopped_pod: str = ""
     growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
     offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
+    stopped_group: GroupPlan | None = None  #: what becomes of the first group that is not whole
 
     @property
     def is_enough(self) -> bool:
         """Whether all wanted replicas fit."""
         return self.wanted is None or self.fit.total >= self.wanted
+
+    @property
+    def _noun(self) -> str:
+        return "group" if all(template.group is not None for template in self.templates) else "replica"
 
     @property
     def sets(self) -> int | None:
@@ -112,7 +121,7 @@ class Capacity(Answer):
         if self.fit.exhausted_template is None:
             return context
         template = self.templates[self.fit.exhausted_template]
-        message = f"each replica has its own claims, so no more than {len(template.replicas)} are tried"
+        message = f"each replica has its own claims, so no more than {template.most} are tried"
         return structs.replace(
             context, warnings=(*context.warnings, InputWarning("ReplicaBound", template.name, message))
         )
@@ -123,7 +132,7 @@ class Capacity(Answer):
         chosen = default if fail_on is None else fail_on
         because: list[str] = []
         if not self.is_enough and UNSCHEDULABLE in chosen:
-            because.append(f"{self.fit.total} of {self.wanted} replicas fit")
+            because.append(f"{self.fit.total} of {self.wanted} {self._noun}s fit")
         if self.fit.evicted and PREEMPTION in chosen:
             n_evicted = len(self.fit.evicted)
             because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
@@ -145,6 +154,19 @@ class Capacity(Answer):
         row_of = after.nodes.row_of
         nodes = (structs.replace(node, arriving=tuple(coming.get(row_of[node.name], ()))) for node in changed.nodes)
         return structs.replace(changed, nodes=tuple(nodes))
+
+    def _group_fit(self, index: int) -> GroupFit | UnsetType:
+        template = self.templates[index]
+        if template.group is None:
+            return UNSET
+        constraints, gang = template.group.spec.scheduling_constraints, template.group.spec.scheduling_policy.gang
+        topology = constraints.topology[0].key if constraints is not None and constraints.topology else ""
+        return GroupFit(
+            pods=template.group_size + template.n_more,
+            min_count=UNSET if gang is None else gang.min_count,
+            topology_key=topology,
+            domains=tuple(value for counted, value in self.fit.domains if counted == index),
+        )
 
     def report(
         self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
@@ -179,14 +201,17 @@ class Capacity(Answer):
                     fits=count,
                     priority=template.replicas[0].priority,
                     requests=requests_of(template),
+                    group=self._group_fit(index),
                 )
-                for template, count in zip(self.templates, self.fit.counts, strict=True)
+                for index, (template, count) in enumerate(zip(self.templates, self.fit.counts, strict=True))
             ),
             nodes=self.per_node(),
             zones=self.per_zone(),
             cluster=UNSET if before is None else self._map(before),
             victims=tuple(infos[pod].key for pod in self.fit.evicted),
-            stop=None if self.stop is None else Stop(template=stop_name, placement=self.stop.to_document(nodes)),
+            stop=None
+            if self.stop is None
+            else Stop(template=stop_name, placement=self.stop.to_document(nodes), group=self.stopped_group or UNSET),
             to_add=self.additions,
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,
@@ -219,8 +244,25 @@ def measure(
     else:
         session, fit = fill_growing(base, templates, growth, limit=stop_at, progress=progress)
     stopped = templates[fit.stopped_template or 0]
-    stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
-    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, growth=growth, make_context=base.context)
+    group: GroupPlan | None = None
+    stop: Placement | None
+    if fit.stopped_group is not None:
+        stop = stopped_placement(session, fit.stopped_group, stopped.origin)
+        group = stopped_plan(session, fit.stopped_group, stop)
+    else:
+        stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
+    has_groups = any(template.group is not None for template in templates)
+    answer = Capacity(
+        tuple(templates),
+        fit,
+        wanted,
+        limit,
+        stop,
+        session,
+        growth=growth,
+        stopped_group=group,
+        make_context=partial(in_whole_groups, base.context) if has_groups else base.context,
+    )
     is_short = not answer.is_enough and stop is not None and stop.outcome is Outcome.UNSCHEDULABLE
     if not is_short or wanted is None or growth is not None:
         return answer
@@ -301,8 +343,10 @@ def _volumes(template: Template) -> Sequence[Volume]:
 
 
 def requests_of(template: Template) -> dict[str, str]:
-    """Return resource -> what each pod of a template requests, as a quantity."""
-    requests = template.replicas[0].resources.requests
+    """Return resource -> what each pod of a template requests, or all pods of a group, as a quantity."""
+    requests: Counter[str] = Counter()
+    for info in template.replicas[: template.group_size or 1]:
+        requests.update(info.resources.requests)
     return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 
 

@@ -19,13 +19,14 @@ from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.meta import controller_of
 from kplan.api.quantity import value
 from kplan.capacity.counting import Template
+from kplan.capacity.groups import FIRST_COPY
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.subjects.incoming import admit_manifests, with_objects, with_uid
+from kplan.subjects.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.manifests import Manifests
 
@@ -52,6 +53,7 @@ def templates_of(
     wanted: int | None = None,
     limit: int | None = None,
     minor: int = NEWEST,
+    keeps_groups: bool = False,
 ) -> CountedTemplates:
     """Return the template of each workload of manifests, after admission.
 
@@ -61,6 +63,7 @@ def templates_of(
     shares : the number of replicas of each workload in a row; one of each if empty
     wanted, limit : as for `Planner.capacity`
     minor : minor version of the API server, such as 36
+    keeps_groups : count the pods of a pod group, all of which the manifests hold, as one
 
     Raises
     ------
@@ -69,16 +72,23 @@ def templates_of(
     UsageError
         When the number of shares differs from that of workloads, or one of these is a daemon set.
     """
-    _check_countable(manifests, shares)
-    incoming = admit_manifests(manifests, snapshot, minor=minor)
+    _check_countable(manifests, shares, keeps_groups=keeps_groups)
+    incoming = admit_manifests(manifests, snapshot, minor=minor, keeps_groups=keeps_groups)
     combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
-    names = Counter(f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in incoming.pods)
+    units = _units(incoming.pods)
+    names = Counter(f"{unit[0].pod.metadata.namespace}/{unit[0].origin.name}" for unit in units)
     templates = []
-    for index, pod in enumerate(incoming.pods):
+    for index, unit in enumerate(units):
+        pod = unit[0]
         name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
         share = shares[index] if shares else 1
+        if pod.pod.spec.scheduling_group is not None:
+            template, claims = _of_group(unit, share, most, combined)
+            objects += claims
+            templates.append(template)
+            continue
         if names[name] > 1:
             name = f"{pod.origin.kind}/{name}"
         pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
@@ -87,7 +97,7 @@ def templates_of(
     return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
 
 
-def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
+def _check_countable(manifests: Manifests, shares: Sequence[int], *, keeps_groups: bool) -> None:
     """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
     daemons = [pod for pod in manifests.pods if pod.kind == DAEMON_SET]
     if daemons:
@@ -100,13 +110,94 @@ def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
             "there are no replicas to count: the manifests create no pod in this cluster",
             hint="for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload",
         )
-    if shares and len(shares) != len(manifests.pods):
+    n_templates = number_of_templates(manifests, keeps_groups=keeps_groups)
+    if shares and len(shares) != n_templates:
         texts, n_shares = ":".join(map(str, shares)), len(shares)
         described = f"{n_shares} template{'s' if n_shares != 1 else ''}"
         raise UsageError(
-            f"--mix {texts} is for {described}, and the manifests hold {len(manifests.pods)}",
+            f"--mix {texts} is for {described}, and the manifests hold {n_templates}",
             hint="give one number for each workload, in the order of the manifests",
         )
+
+
+def number_of_templates(manifests: Manifests, *, keeps_groups: bool) -> int:
+    """Return how many templates manifests are counted as: one for each pod on its own, and one for each pod group."""
+    return len({(keeps_groups and _unit_of(pod.pod)) or index for index, pod in enumerate(manifests.pods)})
+
+
+def _unit_of(pod: Pod) -> tuple[str, str] | None:
+    group = pod.spec.scheduling_group
+    return None if group is None else (pod.metadata.namespace, group.pod_group_name or "")
+
+
+def _units(pods: Sequence[IncomingPod]) -> list[list[IncomingPod]]:
+    """Return pods as what is counted, those of a pod group together, in order."""
+    units: dict[object, list[IncomingPod]] = {}
+    for index, pod in enumerate(pods):
+        units.setdefault(_unit_of(pod.pod) or index, []).append(pod)
+    return list(units.values())
+
+
+def _of_group(
+    pods: Sequence[IncomingPod], share: int, most: int, snapshot: Snapshot
+) -> tuple[Template, list[msgspec.Struct]]:
+    """Return the template of a pod group, all of whose pods are given, and the claims of further groups like it."""
+    namespace, name = _unit_of(pods[0].pod) or ("", "")
+    known = (group for group in snapshot.pod_groups if group.metadata.key == f"{namespace}/{name}")
+    group = next(known, None)
+    if group is None:
+        raise UsageError(
+            f"the pods of {pods[0].origin.name} belong to PodGroup {namespace}/{name}, which does not exist",
+            hint="add its PodGroup to the manifests",
+        )
+    first = [_under_free_name(pod.pod, snapshot) for pod in pods]
+    if any(_unit_of(pod) == (namespace, name) for pod in snapshot.pods):
+        # The group has pods already, so even the first one that is counted is another group like it.
+        group = replace(group, metadata=replace(group.metadata, name=name + FIRST_COPY, uid=""))
+        first = [_in_group(pod, name + FIRST_COPY) for pod in first]
+    infos = list(map(PodInfo, first))
+    claims: list[msgspec.Struct] = []
+    has_own = any(_has_own_claims(pod.pod, snapshot) for pod in pods)
+    for number in range(1, min(most, MAX_OWN_REPLICAS // len(pods)) if has_own else 0):
+        for pod in pods:
+            copied, own = _copy(pod.pod, number, snapshot)
+            infos.append(PodInfo(copied))
+            claims += own
+    refused = next((pod.refused for pod in pods if pod.refused), "")
+    n_more = sum(pod.more for pod in pods)
+    return Template(
+        f"{namespace}/{name}",
+        tuple(infos),
+        share,
+        refused,
+        has_own,
+        pods[0].origin,
+        group,
+        len(pods),
+        n_more,
+    ), [complete(claim, type_of(claim)) for claim in claims]
+
+
+def _in_group(pod: Pod, name: str) -> Pod:
+    group = pod.spec.scheduling_group
+    return (
+        pod
+        if group is None
+        else replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
+    )
+
+
+def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
+    """Return a pod of a further group, with claims of its own."""
+    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-copy-{number}", uid="")
+    copied = with_uid(replace(pod, metadata=metadata, status=replace(pod.status, resource_claim_statuses=())))
+    owner = _stateful_set(pod, snapshot)
+    claims: list[msgspec.Struct] = []
+    if owner is not None:
+        copied, own = stateful_claims(owner, copied, snapshot)
+        claims += own
+    copied, generated = generated_claims(copied, snapshot)
+    return copied, [*claims, *generated]
 
 
 def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:

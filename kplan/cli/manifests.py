@@ -28,6 +28,7 @@ def read_manifests(
     *,
     replicas: int | None = None,
     minor: int,
+    keeps_groups: bool = False,
 ) -> Manifests:
     """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
@@ -52,6 +53,7 @@ def read_manifests(
             namespace=flags.namespace or cluster.default_namespace() or None,
             takes_others=not flags.namespace,
             replicas=replicas,
+            keeps_groups=keeps_groups,
             validate=flags.validate.value,
             minor=minor,
             as_deployments=flags.as_deployment or (),

@@ -171,6 +171,7 @@ class GroupTrials:
         for row in change.leaving:
             session.evict(row)
         groups = session.pod_groups
+        groups.groups |= live.pod_groups.groups
         known = live.pod_groups.members(self.key)
         groups.remove([row for row in groups.members(self.key) if row not in set(known)])
         groups.remove(change.leaving)

@@ -10,12 +10,13 @@ from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import PodPlacement
+from kplan.documents.pod_groups import GroupPlan
 
 Price = Annotated[float, Meta(ge=0)]
 
 
 class CapacitySummary(Document, frozen=True, kw_only=True):
-    """How many replicas fit.
+    """How many replicas fit, or whole pod groups.
 
     Attributes
     ----------
@@ -31,14 +32,32 @@ class CapacitySummary(Document, frozen=True, kw_only=True):
     victims: Count
 
 
-class TemplateFit(Document, frozen=True, kw_only=True):
-    """How many replicas of one workload fit.
+class GroupFit(Document, frozen=True, kw_only=True):
+    """A pod group that is counted as a whole.
 
     Attributes
     ----------
-    name : NAMESPACE/NAME of the workload
+    pods : how many one group has
+    min_count : how many of them must fit at the same time; absent where it is no gang
+    topology_key : the label that has one value on the nodes of a group; empty for none
+    domains : that value for each group that fits, in the order in which they were placed
+    """
+
+    pods: Positive
+    min_count: Count | UnsetType = UNSET
+    topology_key: str = ""
+    domains: tuple[str, ...] = ()
+
+
+class TemplateFit(Document, frozen=True, kw_only=True):
+    """How many replicas of one workload fit, or how many whole groups.
+
+    Attributes
+    ----------
+    name : NAMESPACE/NAME of the workload, or of the PodGroup
     share : how many of them are placed before the next template has its turn
-    requests : of one replica
+    requests : of one replica, or of all pods of one group
+    group : absent for replicas of a workload
     """
 
     name: str
@@ -46,6 +65,7 @@ class TemplateFit(Document, frozen=True, kw_only=True):
     fits: Count
     priority: int
     requests: dict[str, str]
+    group: GroupFit | UnsetType = UNSET
 
 
 class ZoneFit(Document, frozen=True, kw_only=True):
@@ -56,10 +76,16 @@ class ZoneFit(Document, frozen=True, kw_only=True):
 
 
 class Stop(Document, frozen=True, kw_only=True):
-    """The decision about the first replica that did not fit."""
+    """The decision about the first replica that did not fit.
+
+    Attributes
+    ----------
+    group : what becomes of its pod group, which is counted as a whole; absent for a replica of its own
+    """
 
     template: str
     placement: PodPlacement
+    group: GroupPlan | UnsetType = UNSET
 
 
 class NodeShape(Document, frozen=True, kw_only=True):
@@ -192,7 +218,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    nodes : node -> template -> replicas; nodes without any are left out
+    nodes : node -> template -> replicas, or pods of groups; nodes without any are left out
     victims : pods that are evicted, with --preempt
     stop : the decision about the first replica that did not fit; null when the count ended before
     to_add : nodes of existing shapes with which all wanted replicas fit; each entry is enough by itself

@@ -13,7 +13,7 @@ from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
 from kplan.documents.luck import Luck
 from kplan.documents.nodes import NewNodeRef, NodeChanges
-from kplan.documents.pod_groups import GroupPlan
+from kplan.documents.pod_groups import GroupPlan, TopologyDomain
 from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
 
@@ -174,6 +174,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
         Only for the first fifty different pods of a report.
+    among : of a pod whose group runs where a label has one value: the nodes that were looked at; absent for others
     held_back_by : PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits; else absent
     at_fault : the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
     """
@@ -201,6 +202,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     remedies: tuple[Remedy, ...] | UnsetType = UNSET
     at_fault: PodField | UnsetType = UNSET
     held_back_by: str | UnsetType = UNSET
+    among: TopologyDomain | UnsetType = UNSET
 
 
 class Unlisted(Document, frozen=True, kw_only=True):

@@ -56,7 +56,7 @@ def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> P
         return last_placement(session, schedule_pod(session, row), replicas=replicas)
     pods, infos = simulation.pods, session.cluster.pods.infos
     pending = [other for other, pod in pods.items() if not pod.node and group_of(infos[other]) == key]
-    return member_placement(session, row, key, pending, replicas)
+    return member_placement(session, row, pending, replicas)
 
 
 def held_back(simulation: Simulation, changes: Sequence[PodChange]) -> list[PodChange]:

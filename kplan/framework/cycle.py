@@ -51,6 +51,7 @@ class CycleResult:
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)
     held_back: bool = False  #: a node fits the pod, but its pod group waits
+    among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
 
 

@@ -150,6 +150,8 @@ def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) ->
             result.framework = result.framework or session.framework_for(session.cluster.pods.infos[pod])
             result.outcome, result.message = end.outcome, end.message
             result.row = member.row if member is not None and end.outcome is Outcome.SCHEDULED else None
+            if group.placement is not None and group.placement.key:
+                result.among = group.placement.key, group.placement.value
             result.held_back = member is not None and member.fits and result.row is None
             yield result
             if member is not None and member.row is not None:

@@ -216,6 +216,8 @@ def _passed_over(placement: PodPlacement) -> Iterator[Block]:
 
 
 def _why_passed(placement: PodPlacement) -> str:
+    if placement.among:
+        return f"this is how its group ends where {placement.among.key} is {placement.among.value}"
     if placement.feasible_count == 1 and not placement.rejection_summary:
         return "its nominated node is tried first, and fits"
     return "kube-scheduler stops when it has found enough"

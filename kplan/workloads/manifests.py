@@ -134,6 +134,7 @@ def load_manifests(
     stdin: IO[bytes] | None = None,
     minor: int = NEWEST,
     as_deployments: Iterable[str] = (),
+    keeps_groups: bool = False,
 ) -> Manifests:
     """Read manifests and expand their workloads into pods.
 
@@ -145,6 +146,7 @@ def load_manifests(
     replicas : the number of pods of each workload, in place of its own
     validate : whether unknown and duplicate fields are errors, warnings, or ignored
     minor : minor version of the API server, such as 36
+    keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
     as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
 
     Raises
@@ -154,7 +156,7 @@ def load_manifests(
     """
     reading = Sources(stdin)
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
-    reader.minor, reader.takes_others = minor, takes_others
+    reader.minor, reader.takes_others, reader.keeps_groups = minor, takes_others, keeps_groups
     reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
     items = reading.items(sources)
     objects: list[Item] = []
@@ -227,6 +229,7 @@ class _Reader:
         self.as_deployments: frozenset[str] = frozenset()
         self.foreign: list[str] = []  #: kinds that are not known and have pod templates
         self.takes_others = True
+        self.keeps_groups = False
 
     def take(self, item: Item) -> None:
         api_kind = kind_named(item.api_version, item.kind)
@@ -319,7 +322,8 @@ class _Reader:
         template = _template_of(content, item.kind)
         if isinstance(obj, CronJob):
             obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
-        expansion = expand(obj, self.snapshot, self.replicas)
+        in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
+        expansion = expand(obj, self.snapshot, None if in_group else self.replicas)
         sample = expansion.pods[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
         group = split_api_version(item.api_version)[0]
         namespace = metadata["namespace"]

@@ -86,7 +86,8 @@ def capacity(
     showing = showing_of(flags.output, fail_on_of(flags.output, "capacity") if flags.output.fail_on else None)
     subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
-    from kplan.questions.capacity.question import AboutWorkloads
+    from kplan.framework.pod_groups import WORKLOAD_GATE
+    from kplan.questions.capacity.question import AboutWorkloads, Counting
 
     base = subject.base
     if not flags.cluster.names_autoscaler:
@@ -99,7 +100,16 @@ def capacity(
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = dataclasses.replace(base.snapshot, pods=())
         minor = base.release.number
-        loaded = read_manifests(files, manifests, flags.cluster, alone, flags.verbosity, replicas=1, minor=minor)
+        loaded = read_manifests(
+            files,
+            manifests,
+            flags.cluster,
+            alone,
+            flags.verbosity,
+            replicas=1,
+            minor=minor,
+            keeps_groups=isinstance(question, Counting) and base.release.is_on(WORKLOAD_GATE),
+        )
     if isinstance(question, AboutWorkloads):
         workloads = _workloads(names, manifests.namespace or flags.cluster.default_namespace(), base.objects)
         namespace = "" if other.all_namespaces else manifests.namespace

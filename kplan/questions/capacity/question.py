@@ -38,7 +38,10 @@ class AboutWorkloads(Question, frozen=True):
         from kplan.capacity.fitting import single_replicas
         from kplan.effects.subject import Subject
 
-        loaded = single_replicas(base, self.manifests, self.namespace or None) if self.manifests else None
+        loaded = None
+        if self.manifests:
+            keeps_groups = isinstance(self, Counting)
+            loaded = single_replicas(base, self.manifests, self.namespace or None, keeps_groups=keeps_groups)
         return Subject(base, manifests=loaded)
 
 
@@ -66,10 +69,15 @@ class Counting(AboutWorkloads, frozen=True):
         shapes: str | None = None,
     ) -> CapacityReport:
         from kplan.capacity.fitting import capacity_of, with_templates
+        from kplan.capacity.templates import number_of_templates
+        from kplan.framework.pod_groups import WORKLOAD_GATE
 
         if subject.manifests is None and not self.workloads:
             raise UsageError("nothing to count", hint="name manifests")
-        n_counted = len(self.workloads) + (len(subject.manifests.pods) if subject.manifests else 0)
+        keeps_groups = subject.base.release.is_on(WORKLOAD_GATE)
+        manifests = subject.manifests
+        n_counted = len(self.workloads)
+        n_counted += number_of_templates(manifests, keeps_groups=keeps_groups) if manifests else 0
         if len(self.mix) == 1 and n_counted == 1:
             showing.tell_no_effect("mix", "a mix needs a number for each workload")
         base, templates = with_templates(

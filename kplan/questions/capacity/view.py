@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -11,9 +12,10 @@ from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
+from kplan.report.groups import group_text
 from kplan.report.new_nodes import added_cases, growth_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import located
+from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
@@ -27,7 +29,7 @@ def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from _offers(document)
     templates = document.templates
     if len(templates) == 1:
-        yield line(f"Each requests {_requests(templates[0])}.")
+        yield line(f"{_what_requests(templates[0])} {_requests(templates[0])}.")
     else:
         yield _sets(document)
         rows = tuple(
@@ -60,10 +62,32 @@ def _sentence(document: CapacityReport) -> str:
     on = f" on {summary.nodes} of {count(document.snapshot.nodes + n_new, 'node')}" if fits else ""
     on += f", {n_new} of them new" if n_new else ""
     on += f", with any {_lost(document.survival)} lost" if document.survival else ""
+    noun, plural = _nouns(document)
     if wanted is not None:
-        return f"{names}: {fits} of {count(wanted, 'replica')} {'fit' if wanted != 1 else 'fits'}{on}"
+        return f"{names}: {fits} of {count(wanted, noun, plural)} {'fit' if wanted != 1 else 'fits'}{on}"
     more = " or more" if document.stop is None else ""
-    return f"{names}: {fits}{more} {'replica fits' if fits == 1 and not more else 'replicas fit'}{on}"
+    return f"{names}: {fits}{more} {f'{noun} fits' if fits == 1 and not more else f'{plural} fit'}{on}"
+
+
+def _nouns(document: CapacityReport) -> tuple[str, str]:
+    """Return what is counted, one and several."""
+    groups = {template.group.pods if template.group else 0 for template in document.templates}
+    if groups == {0}:
+        return "replica", "replicas"
+    if 0 in groups:
+        return "replica or group", "replicas and groups"
+    pods = f" of {count(max(groups), 'pod')}" if len(groups) == 1 else ""
+    return f"whole group{pods}", f"whole groups{pods}"
+
+
+def _what_requests(template: TemplateFit) -> str:
+    """Return what a replica, or a group, is, as the beginning of a sentence about its requests."""
+    group = template.group
+    if not group:
+        return "Each requests"
+    needed = f", of which {group.min_count} must fit at the same time" if group.min_count else ""
+    where = f", together on one {group.topology_key.rpartition('/')[2]}" if group.topology_key else ""
+    return f"Each group has {count(group.pods, 'pod')}{needed}{where}; in all they request"
 
 
 def _sets(document: CapacityReport) -> Block:
@@ -118,12 +142,23 @@ def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
         )
         yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
     names = [template.name for template in document.templates]
-    columns = names if len(names) > 1 else ["REPLICAS"]
+    columns = names if len(names) > 1 else ["PODS" if document.templates[0].group else "REPLICAS"]
+    yield from _domains(document)
     if options.top is None or options.is_wide or len(nodes) <= _MOST_SINGLE_NODES:
         single = [(node, *(str(fits.get(name, 0)) for name in names)) for node, fits in nodes.items()]
         yield Table(("NODE", *columns), tuple(single), "<" + ">" * len(columns))
         return
     yield Table((*columns, "NODES", "WHICH"), tuple(_alike(nodes, names)), ">" * (len(columns) + 1) + "<")
+
+
+def _domains(document: CapacityReport) -> Iterator[Block]:
+    """Yield where groups run that stay together."""
+    for template in document.templates:
+        group = template.group
+        if group and group.domains:
+            times = ", ".join(f"{n} on {value}" for value, n in Counter(group.domains).items())
+            name = f" of {template.name}" if len(document.templates) > 1 else ""
+            yield line(f"Groups{name} by {group.topology_key}: {times}.")
 
 
 def _alike(nodes: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> list[tuple[Cell, ...]]:
@@ -155,7 +190,12 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{_lost_pods(loss)} would need another node, and none fits {stop.template}.")
         yield from decision_blocks(stop.placement, document.snapshot.nodes - loss.nodes, options)
         return
-    yield Heading((f"What stops the next replica{which}",))
+    if stop.group:
+        yield Heading((f"What stops the next group{which}",))
+        yield line(f"{group_text(stop.group)}.")
+        yield from remedy_blocks(stop.group.remedies)
+    else:
+        yield Heading((f"What stops the next replica{which}",))
     yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
 
 
@@ -251,7 +291,8 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     stop = document.stop
     failed = document.verdict.failed
     for template in document.templates:
-        message = f"{count(template.fits, 'replica')} fit" if template.fits != 1 else "1 replica fits"
+        noun = "whole group" if template.group else "replica"
+        message = f"{count(template.fits, noun)} fit" if template.fits != 1 else f"1 {noun} fits"
         if failed:
             text = ", ".join(document.verdict.because)
             message = text if len(document.templates) == 1 else f"{message}; {text}"
