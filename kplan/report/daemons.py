@@ -11,7 +11,7 @@ from kplan.report.decision import outcome_text
 from kplan.report.details import failure_lines, listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
-from kplan.report.words import count, left_out
+from kplan.report.words import count, grouped, left_out
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3
@@ -39,9 +39,7 @@ def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> It
     pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
     if not pending:
         return
-    nodes: dict[tuple[str, str], list[str]] = {}
-    for member in pending:
-        nodes.setdefault((_why(member), _help(member)), []).append(_where(member))
+    nodes = grouped(((_why(member), _help(member)), _where(member)) for member in pending)
     shown = list(nodes.items())
     if options.top is not None and not options.is_wide:
         shown = shown[:_MOST_ROWS]

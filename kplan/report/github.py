@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kplan.report.details import listing
 from kplan.report.view import Case, CaseReport, State, alike, brief_lines
-from kplan.report.words import count
+from kplan.report.words import count, grouped
 
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 _MOST_NAMES = 10
@@ -33,10 +33,7 @@ def render_github(report: CaseReport) -> str:
 
 def _warnings(report: CaseReport) -> list[list[Case]]:
     """Return the warnings, those that say the same about several objects together."""
-    groups: dict[tuple[str, str], list[Case]] = {}
-    for case in report.cases:
-        if case.state == "warning":
-            groups.setdefault((case.rule, case.message), []).append(case)
+    groups = grouped(((case.rule, case.message), case) for case in report.cases if case.state == "warning")
     return list(groups.values())
 
 

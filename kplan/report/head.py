@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kplan.documents.base import ClusterChange, Report
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
-from kplan.report.words import count
+from kplan.report.words import count, grouped
 
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
@@ -49,9 +49,7 @@ def warning_texts(document: Report) -> list[str]:
 
     A warning about several objects comes once, under the first of them.
     """
-    objects: dict[tuple[str, str], list[str]] = {}
-    for warning in document.warnings:
-        objects.setdefault((warning.message, warning.code), []).append(warning.object)
+    objects = grouped(((warning.message, warning.code), warning.object) for warning in document.warnings)
     return [f"{_first_of(names)}: {message} [{code}]" for (message, code), names in objects.items()]
 
 

@@ -12,7 +12,7 @@ from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChan
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.details import listing
 from kplan.report.view import Case, State
-from kplan.report.words import count, left_out, name_ranges
+from kplan.report.words import count, grouped, left_out, name_ranges
 from kplan.rules.group_names import short_group_name, short_group_names
 
 _MOST_ROWS = 20
@@ -130,9 +130,7 @@ def unhelped_blocks(
     if not unhelped:
         return
     yield Heading((Span(f"{count(len(unhelped), 'pending pod')} not helped", "bad"),))
-    together: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
-    for pod, reasons in unhelped.items():
-        together.setdefault(tuple(reasons.items()), []).append(pod)
+    together = grouped((tuple(reasons.items()), pod) for pod, reasons in unhelped.items())
     names_of = short_group_names(home for reasons in unhelped.values() for home in reasons)
     shown = list(together.items())
     limit = len(shown) if is_whole else _MOST_ROWS
@@ -142,9 +140,7 @@ def unhelped_blocks(
             # Without groups there is nothing behind the colon of "pod didn't trigger scale-up: ".
             event = events.get(pods[0], "").rstrip(": ")
             yield Line((event or "no reason is told",), 2)
-        by_reason: dict[tuple[str, ...], list[str]] = {}
-        for home, why in reasons_of:
-            by_reason.setdefault(why, []).append(names_of[home])
+        by_reason = grouped((why, names_of[home]) for home, why in reasons_of)
         for why, homes in by_reason.items():
             names = name_ranges(homes, most=None if is_whole else _MOST_NAMES)
             yield Line((f"{names}: {', '.join(why)}" if names else ", ".join(why),), 2, is_item=True)

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
+from kplan.report.decision import OUTCOME_STYLES
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.tables import natural_width
-from kplan.report.words import count, left_out
+from kplan.report.words import count, grouped, left_out
 
 _MOST_ROWS = 50
 """At most so many workloads are listed, unless more than that need attention."""
@@ -25,12 +26,6 @@ STATES: Mapping[Outcome, str] = {
     Outcome.UNSCHEDULABLE: "fits nowhere",
     Outcome.GATED: "gated",
     Outcome.ERROR: "cannot be scheduled",
-}
-_STYLES: Mapping[Outcome, Style] = {
-    Outcome.SCHEDULED: "good",
-    Outcome.UNSCHEDULABLE: "bad",
-    Outcome.GATED: "warn",
-    Outcome.ERROR: "bad",
 }
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.SCHEDULED)
 
@@ -79,7 +74,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
         wanted=wanted,
         nodes=nodes,
         state=", ".join(words) or STATES[Outcome.SCHEDULED],
-        style=_STYLES[worst],
+        style=OUTCOME_STYLES[worst],
         needs_attention=not is_whole,
         why=next((member.diagnosis for member in members if member.diagnosis), "") or "",
     )
@@ -87,9 +82,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
 
 def _ends(members: Sequence[PodPlacement]) -> list[str]:
     """Return how the pods of a workload end, once for all that end alike; a pod that evicts others counts first."""
-    alike: dict[tuple[Outcome, str], list[PodPlacement]] = {}
-    for member in members:
-        alike.setdefault((member.outcome, member.message), []).append(member)
+    alike = grouped(((member.outcome, member.message), member) for member in members)
     return list(dict.fromkeys(_end(members[0], len(members)) for members in alike.values()))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement
 from kplan.documents.preemption_report import PreemptionReport
@@ -14,22 +14,16 @@ from kplan.report.overview import workload_name
 from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.view import Case, State
+from kplan.report.words import grouped
 
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
-    daemons = _daemons(placements.values())
+    daemons = grouped(
+        (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
+    )
     return [_case(placement, document, options, daemons) for placement in placements.values()]
-
-
-def _daemons(placements: Iterable[PodPlacement]) -> dict[str, list[PodPlacement]]:
-    """Return the pods of each DaemonSet."""
-    groups: dict[str, list[PodPlacement]] = {}
-    for placement in placements:
-        if is_daemon_set([placement]):
-            groups.setdefault(workload_name(placement), []).append(placement)
-    return groups
 
 
 def _case(

@@ -12,7 +12,7 @@ from kplan.report.arranging import failure_words
 from kplan.report.blocks import Block, Cell, Heading, Span, plain
 from kplan.report.head import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, grouped, name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
 Moment = Literal["before", "after"]
@@ -98,9 +98,7 @@ R = TypeVar("R", bound=Report)
 
 def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
     """Return why a verdict is a failure; `names` are those of objects that are called otherwise in tables."""
-    objects: dict[str, list[str]] = {}
-    for event in verdict.counted:
-        objects.setdefault(event.text, []).append(names.get(event.object, event.object))
+    objects = grouped((event.text, names.get(event.object, event.object)) for event in verdict.counted)
     return failure_words(verdict.also, objects)
 
 

@@ -10,7 +10,7 @@ from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, S
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, left_out, name_ranges
+from kplan.report.words import count, grouped, left_out, name_ranges
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
@@ -66,9 +66,7 @@ def _variety(summary: OddsSummary) -> str:
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     """Yield the pods workload by workload."""
-    pods: dict[str, list[PodOdds]] = {}
-    for pod in document.pods:
-        pods.setdefault(pod.workload, []).append(pod)
+    pods = grouped((pod.workload, pod) for pod in document.pods)
     for workload in document.workloads:
         if workload.workload in pods:
             yield from _workload_blocks(workload, pods[workload.workload], options)
@@ -90,10 +88,11 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
     if document.pods:
         yield Heading(("Pods",))
         yield _fate_table(sorted(document.pods, key=_is_certain), options)
-    held_up: dict[str, list[str]] = {}
-    for workload in document.workloads:
-        if workload.because:
-            held_up.setdefault(workload.because, []).append(workload.workload.replace("/", " ", 1))
+    held_up = grouped(
+        (workload.because, workload.workload.replace("/", " ", 1))
+        for workload in document.workloads
+        if workload.because
+    )
     if held_up:
         yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())

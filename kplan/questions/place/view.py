@@ -24,7 +24,7 @@ from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.placement_cases import placement_cases
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, View
-from kplan.report.words import count, left_out, name_ranges
+from kplan.report.words import count, grouped, left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"
@@ -226,10 +226,7 @@ def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions)
     if is_daemon_set(members):
         yield from daemon_blocks(members, options)
         return
-    ends: dict[tuple[object, ...], list[PodPlacement]] = {}
-    for member in members:
-        if not _is_well(member):
-            ends.setdefault((member.outcome, member.message), []).append(member)
+    ends = grouped(((member.outcome, member.message), member) for member in members if not _is_well(member))
     for alike in ends.values():
         if len(ends) > 1:
             names = name_ranges([member.pod.name for member in alike])
@@ -324,9 +321,7 @@ def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOpti
 
 
 def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Table:
-    by_node: dict[str | None, list[str]] = {}
-    for member in members:
-        by_node.setdefault(member.node, []).append(member.pod.name)
+    by_node = grouped((member.node, member.pod.name) for member in members)
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]

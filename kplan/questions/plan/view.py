@@ -34,7 +34,7 @@ from kplan.report.steps import step_blocks
 from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View, reasons_of
-from kplan.report.words import count
+from kplan.report.words import count, grouped
 
 _MOST_TOLD = 5
 """For so many of the different reasons why pods stay pending, one pod is shown in full."""
@@ -177,9 +177,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 def _names_of(members: Sequence[PodChange]) -> str:
     """Return the names of pods; several of one workload by its name."""
-    by_workload: dict[str, list[str]] = {}
-    for member in members:
-        by_workload.setdefault(workload_of(member), []).append(member.pod)
+    by_workload = grouped((workload_of(member), member.pod) for member in members)
     names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
     return listing(names)
 

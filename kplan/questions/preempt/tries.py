@@ -12,6 +12,7 @@ from kplan.report.blocks import Block, Cell, Span, Table, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES
+from kplan.report.words import grouped
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"
@@ -27,9 +28,7 @@ class Tries(msgspec.Struct, frozen=True):
 
 def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
     """Return one item for each pod, however often it was tried."""
-    by_pod: dict[str, list[PodPlacement]] = {}
-    for placement in placements:
-        by_pod.setdefault(placement.pod.key, []).append(placement)
+    by_pod = grouped((placement.pod.key, placement) for placement in placements)
     return [_of(tries) for tries in by_pod.values()]
 
 
