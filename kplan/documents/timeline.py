@@ -100,6 +100,59 @@ class NodeTimeline(Document, frozen=True, kw_only=True):
     because: str = ""
 
 
+class WorkloadWaits(Document, frozen=True, kw_only=True):
+    """How long the pods of a workload wait for a node.
+
+    Attributes
+    ----------
+    pods : how many of its pods need a node
+    waiting : how many of them have none at the end
+    mean : how long they wait on average, those without a node until the end
+    longest : how long one of them waits at most
+    pod : NAMESPACE/NAME of that one
+    """
+
+    pods: Count
+    waiting: Count
+    mean: Seconds
+    longest: Seconds
+    pod: str
+
+
+class QueueTimeline(Document, frozen=True, kw_only=True):
+    """The pods without a node over time; times are in seconds since the change.
+
+    Attributes
+    ----------
+    most : how many wait at once at most
+    most_at : when that is so first
+    over_time : time and number of waiting pods from then on; of a long course the most of each of many equal parts
+    workloads : by KIND/NAMESPACE/NAME, those with pods that need a node
+    """
+
+    most: Count
+    most_at: Seconds
+    over_time: tuple[tuple[Seconds, Count], ...]
+    workloads: dict[str, WorkloadWaits]
+
+
+class UsageTimeline(Document, frozen=True, kw_only=True):
+    """How much of a resource pods request over time, in percent of what all nodes offer.
+
+    Attributes
+    ----------
+    mean : over the whole time
+    highest : the highest share
+    highest_at : when that is reached first
+    over_time : time and share from then on; of a long course the highest of each of many equal parts
+    """
+
+    mean: float
+    highest: float
+    highest_at: Seconds
+    over_time: tuple[tuple[Seconds, float], ...]
+
+
 class Timeline(Document, frozen=True, kw_only=True):
     """When a change ends, and what is out of service meanwhile; times are in seconds since the change.
 
@@ -111,6 +164,8 @@ class Timeline(Document, frozen=True, kw_only=True):
     stuck_at : since when nothing gets on though something is wanting; null where nothing is wanting
     workloads : by KIND/NAMESPACE/NAME, those with pods that come, go or end
     nodes : by name, those that come, are emptied, or go; in the order in which they first do
+    queue : the pods without a node over time, where the question is about all of them
+    utilisation : resource -> how much of it is requested over time, where the question is about the whole cluster
     """
 
     end: Seconds
@@ -119,3 +174,5 @@ class Timeline(Document, frozen=True, kw_only=True):
     stuck_at: Seconds | None
     workloads: dict[str, WorkloadTimeline]
     nodes: dict[str, NodeTimeline] = {}
+    queue: QueueTimeline | UnsetType = UNSET
+    utilisation: dict[str, UsageTimeline] | UnsetType = UNSET

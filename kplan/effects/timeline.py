@@ -22,6 +22,7 @@ from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
 from kplan.effects.drains import NODE_NOT_REACHED, check_nodes
 from kplan.effects.nodes_in_time import NodesInTime
+from kplan.effects.occupancy import Occupancy
 from kplan.effects.ready_counts import timeline_of
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
@@ -86,12 +87,14 @@ class TimelinePlan(ChangePlan):
     drains: Sequence[TimedDrain] = field(default=(), repr=False)
     is_over: bool = True  #: nothing more is to happen
     min_ready: IntOrString = 1  #: how many pods of each workload must stay ready
+    occupancy: Occupancy | None = field(default=None, repr=False)  #: the queue and the nodes over time
 
     @cached_property
     def timeline(self) -> Timeline:
         """When the changes end, and how many pods of each workload are ready meanwhile."""
         is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
-        return timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
+        timeline = timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
+        return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
 
     @property
     def unavailable(self) -> list[str]:
@@ -167,6 +170,7 @@ def carry_out_in_time(
     retries_pending: bool = False,
     runs_for: float = 0.0,
     removes_nodes: bool = False,
+    is_watched: bool = False,
 ) -> TimelinePlan:
     """Carry out changes at their times.
 
@@ -177,6 +181,7 @@ def carry_out_in_time(
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
     removes_nodes : the autoscaler that is followed removes nodes, too
+    is_watched : note how many pods wait for a node, and how full the nodes are, over time
     """
     for step in steps:
         if isinstance(step, Drained):
@@ -186,6 +191,8 @@ def carry_out_in_time(
         course.run_cron_jobs(runs_for)
     if removes_nodes:
         course.remove_nodes()
+    if is_watched:
+        course.watch_occupancy()
     return course.run(until, retries_pending=retries_pending)
 
 
@@ -213,6 +220,7 @@ class _Course:
         self._drains: list[TimedDrain] = []
         self._steps = steps
         self._runs_cron_jobs = False
+        self._occupancy: Occupancy | None = None
         for step in steps:
             self._post(step)
 
@@ -247,6 +255,10 @@ class _Course:
         if isinstance(provisioner, NodesInTime):
             provisioner.remove_too(self._simulation)
 
+    def watch_occupancy(self) -> None:
+        """Note how many pods wait for a node, and how full the nodes are, over time."""
+        self._occupancy = Occupancy(self._simulation)
+
     def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
         simulation = self._simulation
         if retries_pending:
@@ -270,6 +282,7 @@ class _Course:
             until=until,
             drains=self._drains,
             is_over=is_over,
+            occupancy=self._occupancy,
         )
 
     def _not_reached(self) -> list[str]:

@@ -71,6 +71,8 @@ def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Show
         decisions=decisions,
         retries_pending=command == "plan",
         runs_for=clock.runs_for,
+        removes_nodes=bool(clock.runs_for),
+        is_watched=command == "plan",
     )
     if clock.node_start and base.autoscaler is None:
         showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")

@@ -6,36 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UnsetType
 
-from kplan.api.references import WorkloadRef
 from kplan.documents.change import Step, StepEvent
 from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
+from kplan.report.occupancy import occupancy_blocks
+from kplan.report.times import object_title, seconds_text
 from kplan.report.view import Case
 from kplan.report.words import count
 
-_MINUTE = 60
-_HOUR = 3600
 _MOST_WORKLOADS = 30
 _MOST_NODES = 30
 _LONGEST = 3
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    if seconds < _MINUTE:
-        return f"{round(seconds, 1):g} s"
-    whole = round(seconds)
-    if whole < _HOUR:
-        minutes, rest = divmod(whole, _MINUTE)
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, rest = divmod(whole, _HOUR)
-    return f"{hours} h {rest // _MINUTE} min" if rest >= _MINUTE else f"{hours} h"
-
-
-def object_title(name: str) -> str:
-    """Return KIND/NAMESPACE/NAME as tables have it."""
-    return WorkloadRef.parse(name).title
 
 
 def end_sentence(timeline: Timeline) -> str:
@@ -67,6 +49,7 @@ def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block
         n_more = len(moving) - _MOST_WORKLOADS
         note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
         yield Table(("WORKLOAD", "READY BEFORE", "LOWEST", "AT", "AT THE END", "WANTED"), rows, "<>>>>>", note=note)
+    yield from occupancy_blocks(timeline)
     yield from _assumptions(timeline)
 
 

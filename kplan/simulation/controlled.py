@@ -42,6 +42,7 @@ class Controlled(Lives):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over, with a clock
+        self.on_pause: Callable[[], None] | None = None  #: called when time is about to go on: nothing more happens now
         self._draws: Random | None = None
 
     def draw_turns(self, draws: Random) -> None:
@@ -67,6 +68,8 @@ class Controlled(Lives):
         if due is None:
             return False
         at, act = due
+        if self.on_pause is not None and at > self.now:
+            self.on_pause()
         self._queue.now = max(self.now, at)
         act()
         return True

@@ -46,7 +46,8 @@ def main() -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects))
     durations = durations_for(planner, {"*": 5.0}, {"*": 2.0}, {"*": 180.0})
     begin = time.process_time()
-    plan = carry_out_in_time(planner, [], durations, until=DAY, runs_for=DAY)
+    plan = carry_out_in_time(planner, [], durations, until=DAY, runs_for=DAY, is_watched=True)
+    plan.timeline  # noqa: B018 - the queue and the utilisation over time
     ends = sum(step.event == "succeeded" for step in plan.steps)
     starts = sum(step.event == "bound" for step in plan.steps)
     seconds = time.process_time() - begin

@@ -7,7 +7,8 @@ from kplan.documents.plan import PlanReport
 from kplan.effects.report import change_report
 from kplan.report.blocks import Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
-from kplan.report.timeline import seconds_text, timeline_blocks
+from kplan.report.timeline import timeline_blocks
+from kplan.report.times import seconds_text
 from tests.simulation.clusters import deployment, node, running
 
 

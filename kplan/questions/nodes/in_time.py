@@ -43,6 +43,7 @@ def nodes_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRepo
         retries_pending=True,
         runs_for=clock.runs_for,
         removes_nodes=True,
+        is_watched=True,
     )
     for name, which in clock.unused(plan):
         showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")

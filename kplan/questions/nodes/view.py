@@ -22,7 +22,8 @@ from kplan.report.new_nodes import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.steps import step_blocks
-from kplan.report.timeline import seconds_text, timeline_blocks
+from kplan.report.timeline import timeline_blocks
+from kplan.report.times import seconds_text
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
 

@@ -11,7 +11,7 @@ from kplan.report.blocks import Block, Cell, Line, Preformatted, Span, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
-from kplan.report.timeline import seconds_text
+from kplan.report.times import seconds_text
 from kplan.report.view import Case, View
 from kplan.report.words import count
 

@@ -14,7 +14,9 @@ from msgspec import UnsetType
 
 from kplan.documents.change import Step, StepEvent
 from kplan.documents.timeline import NodeTimeline, Timeline, WorkloadTimeline
-from kplan.report.timeline import by_drop, object_title, seconds_text
+from kplan.report.occupancy import horizon, queue_sentence, shown_usages
+from kplan.report.timeline import by_drop
+from kplan.report.times import object_title, seconds_text
 from kplan.report.words import count
 
 MAX_WORKLOADS = 25
@@ -84,7 +86,47 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     n_more = len(names) - MAX_WORKLOADS
     more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
     nodes = _nodes_figure(timeline)
-    return f'<h2>The course</h2>{nodes}{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+    whole = _occupancy_figures(timeline)
+    return f'<h2>The course</h2>{whole}{nodes}{_legend()}<div class="course">{"".join(figures)}</div>{more}'
+
+
+def _occupancy_figures(timeline: Timeline) -> str:
+    """Return the queue and the use of each resource as lines; empty where they are not known."""
+    queue, usages, end = timeline.queue, timeline.utilisation, horizon(timeline)
+    if isinstance(queue, UnsetType) or isinstance(usages, UnsetType) or not end:
+        return ""
+    figures = [_whole_figure(queue_sentence(queue), queue.over_time, max(queue.most, 1), end)]
+    for name, usage in shown_usages(usages).items():
+        words = (
+            f"{name} requested: {usage.mean:g} % on average, at most {usage.highest:g} %"
+            f" ({seconds_text(usage.highest_at)} after the start)"
+        )
+        figures.append(_whole_figure(words, usage.over_time, max(usage.highest, 100.0), end))
+    return f'<div class="course">{"".join(figures)}</div>'
+
+
+def _whole_figure(words: str, points: Sequence[tuple[float, float]], most: float, end: float) -> str:
+    """Return a line from 0 to `most`, with its highest number beside it."""
+    line = _steps(points, most, end)
+    return (
+        f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>'
+        f'<svg class="over-time" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(words)}"><polyline points="{line}"/></svg>{_axis(end)}</figure>'
+    )
+
+
+def _height(number: float, most: float) -> str:
+    return f"{_HEIGHT - number * (_HEIGHT - 4) / most - 2:.4g}"
+
+
+def _steps(points: Sequence[tuple[float, float]], most: float, end: float) -> str:
+    """Return a line that keeps its height from one point to the next, to the end."""
+    drawn: list[str] = []
+    before = points[0][1] if points else 0.0
+    for at, number in points:
+        drawn += [f"{_x(at, end)},{_height(before, most)}", f"{_x(at, end)},{_height(number, most)}"]
+        before = number
+    return " ".join([*drawn, f"{_WIDTH},{_height(before, most)}"])
 
 
 def _nodes_figure(timeline: Timeline) -> str:
@@ -160,21 +202,12 @@ def _last(workload: WorkloadTimeline) -> int:
 def _line(workload: WorkloadTimeline, end: float, words: str) -> str:
     """Return the number of ready pods over time as a line, with the wanted number as a dashed one."""
     most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
-
-    def height(n: int) -> str:
-        return f"{_HEIGHT - n * (_HEIGHT - 4) / most - 2:.4g}"
-
-    points = [f"0,{height(workload.ready_before)}"]
-    before = workload.ready_before
-    for at, n in workload.ready_over_time:
-        points += [f"{_x(at, end)},{height(before)}", f"{_x(at, end)},{height(n)}"]
-        before = n
-    points.append(f"{_WIDTH},{height(before)}")
-    wanted = height(workload.wanted)
+    points = _steps([(0.0, workload.ready_before), *workload.ready_over_time], most, end)
+    wanted = _height(workload.wanted, most)
     return (
         f'<svg class="over-time" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
         f' aria-label="{escape(words)}"><line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
-        f'<polyline points="{" ".join(points)}"/></svg>'
+        f'<polyline points="{points}"/></svg>'
     )
 
 
