@@ -60,6 +60,132 @@ def test_values_are_those_of_the_api_machinery(text: str, value: Any) -> None:
     assert type(found) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("+0x1F", 31),
+        ("-0b101", -5),
+        ("0B101", 5),
+        ("0O17", 15),
+        ("+12", 12),
+        ("-0", 0),
+        ("0_7", 7),
+        ("0x_1F", 31),
+        ("08", 8),
+        ("09.5", 9.5),
+        ("-07", -7),
+        ("1.e5", 100000),
+        ("+.5", 0.5),
+        (".5e3", 500),
+        ("1e-3", 0.001),
+        ("1_0.5", 10.5),
+        ("18446744073709551616", 18446744073709552000),
+        ("-9223372036854775809", -9223372036854776000),
+        ("1:30", "1:30"),
+        ("190:20:30", "190:20:30"),
+        ("0b2", "0b2"),
+        ("0o8", "0o8"),
+        ("0x", "0x"),
+        ("0xG", "0xG"),
+        ("1__", 1),
+        ("_1", "_1"),
+        ("._5", "._5"),
+        (".5_0", ".5_0"),
+        (".", "."),
+        ("..", ".."),
+        ("-", None),
+        ("+", "+"),
+        ("1e", "1e"),
+        ("e1", "e1"),
+        ("1e+3", 1000),
+        ("nULL", "nULL"),
+        ("yEs", "yEs"),
+        ("oN", "oN"),
+        ("2026-11-22", "2026-11-22"),
+        ("2026-11-22T10:00:00Z", "2026-11-22T10:00:00Z"),
+        ("=", "="),
+        ("1Ki", "1Ki"),
+        ("+1Ki", "+1Ki"),
+        ("0.5", 0.5),
+        ("<<", "<<"),
+        ("! 5", 5),
+        ("!!bool 'yes'", True),
+        ("!!null ''", None),
+        ("!!float 5", 5),
+        ("!!str ~", "~"),
+        ("!!map {b: 1}", {"b": 1}),
+        ("!!seq [1]", [1]),
+        ("!!omap [b: 1]", [{"b": 1}]),
+        ("!<tag:yaml.org,2002:int> 7", 7),
+        ("http://x:80/y?z", "http://x:80/y?z"),
+        ("['what?']", ["what?"]),
+        ("[http://x:80/y]", ["http://x:80/y"]),
+        ("{b: c:d}", {"b": "c:d"}),
+        ("\tb", "b"),
+    ],
+)
+def test_odd_values_are_those_of_go_yaml(text: str, value: Any) -> None:
+    if text == "-":
+        assert load("a:\n- ")["a"] == [None]
+        return
+    read = load(f"a: {text}")["a"]
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: !!int 5.0", "'5.0' does not match its tag !!int"),
+        ("a: !!int 1e1", "'1e1' does not match its tag !!int"),
+        ("a: !!bool 1", "does not match its tag !!bool"),
+        ("a: !!null x", "does not match its tag !!null"),
+        ("a: !!float yes", "does not match its tag !!float"),
+        ("a: !!timestamp now", "does not match its tag !!timestamp"),
+        ("a: +.Inf", "JSON has no number +.Inf"),
+        ("a: {<<: 5}", "map merge requires map or sequence of maps as the value"),
+        ("a: {<<: }", "map merge requires map or sequence of maps as the value"),
+        ("a: {<<: [{b: 1}, 2]}", "map merge requires map or sequence of maps as the value"),
+        ("a: [sh, what?]", "did not find expected ',' or ']' after 'what'"),
+        ("a: {b: http://x/?y}", "did not find expected ',' or ']' after 'http://x/'"),
+        ("18446744073709551615: a", "a key must be a string"),
+        ("~: a", "a key must be a string"),
+        ("? [a]\n: b", "a key must be a string"),
+        ("a: @b", "found character"),
+        ("a: `b`", "found character"),
+        ("a: %b", "found character"),
+        ("a: b: c", "mapping values are not allowed in this context"),
+        ("a: 'b' c", "expected"),
+        ("%TAG ! tag:x,2000:\n%TAG ! tag:y,2000:\n---\na: 1", "found duplicate %TAG directive"),
+    ],
+)
+def test_what_go_yaml_refuses_is_refused(text: str, message: str) -> None:
+    with pytest.raises(YamlProblem) as caught:
+        list(read_yaml(text.encode(), "f.yaml"))
+    assert message in str(caught.value)
+
+
+def test_whatever_is_written_later_wins_over_a_merge_and_under_it() -> None:
+    base = "base: &b {x: 1, w: 1}\none: {x: 2, <<: *b}\ntwo: {<<: *b, x: 2}\n"
+
+    value = load(base + "three: {'<<': *b}\nfour: {<<: &c {x: 3}, <<: *b}\n")
+
+    assert value["one"] == {"x": 1, "w": 1}
+    assert value["two"] == {"x": 2, "w": 1}
+    assert value["three"] == {"<<": {"x": 1, "w": 1}}
+    assert value["four"] == {"x": 1, "w": 1}
+
+
+def test_a_key_that_a_merge_brings_is_not_written_twice() -> None:
+    (document,) = read_yaml(b"base: &b {x: 1}\none:\n  <<: *b\n  x: 2\ntwo:\n  x: 1\n  x: 2\n", "f.yaml")
+
+    assert [(duplicate.path, duplicate.line) for duplicate in document.duplicates()] == [("$.two.x", 7)]
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert [document.content for document in read_yaml("\ufeffa: ä\n".encode(), "f.yaml")] == [{"a": "ä"}]
+
+
 def test_keys_become_texts() -> None:
     assert load("1: a\ntrue: b\n1.5: c\n1e3: d\n1e-7: f") == {
         "1": "a",
