@@ -33,6 +33,8 @@ from kplan.simulation.pod_creation import PodMaker, share
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 
 FIRST_RETRY = 0.005
+_MANY = 20
+"""Failed syncs after which a controller waits longest for the next."""
 LAST_RETRY = 1000.0
 """Seconds between two tries of a sync that fails; doubled with each failure."""
 
@@ -68,7 +70,9 @@ class Lives(ClusterState):
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        self._over_quota: dict[str, Failures] = {}  # key of a workload whose pod exceeds a quota -> its failed syncs
+        #: key of a workload whose pod exceeds a quota -> its failed syncs
+        self._over_quota: dict[str, Failures] = {}
+        self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
         self.n_runs = 0  #: how often it was run to rest
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
@@ -85,6 +89,8 @@ class Lives(ClusterState):
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
         """See `ClusterState`."""
+        if not self._knows_short and self._maker.counts_quota(pod.namespace):
+            self._note_short()
         super().vanish(pod, owner)
         for key, failures in self._over_quota.items() if self._over_quota else ():
             refused = self.workloads.owner(key)
@@ -93,6 +99,16 @@ class Lives(ClusterState):
             # Without a clock, a sync that failed in this run is tried again only after the cluster has come to rest.
             if self.durations is not None or failures.run < self.n_runs:
                 self.timers.post(failures.next_retry(self.now), partial(self.enqueue, refused), f"retry of {key}")
+
+    def _note_short(self) -> None:
+        """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
+        self._knows_short = True
+        owners = {key: self.workloads.owner(key) for key in self.workloads.keys()}  # noqa: SIM118 - no mapping
+        for key, owner in owners.items():
+            if owner is None or key in self._over_quota or not self._maker.counts_quota(owner.ref.namespace):
+                continue
+            if any(isinstance(action, Create) for action in owner.actions(self.now)):
+                self._over_quota[key] = Failures(_MANY, self.now, 0)
 
     def begin_clock(self, durations: Durations, *, is_time_known: bool) -> None:
         """Start the clock: what pods of the snapshot have begun goes on.

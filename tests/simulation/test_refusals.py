@@ -174,3 +174,18 @@ def test_a_name_that_somebody_else_has_given_is_taken() -> None:
         ("db-1", "Pod/default/db-1"),
     ]
     assert (only(change).state, only(change).because) == (WorkloadState.STUCK, 'pods "db-1" already exists')
+
+
+def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> None:
+    quota = head("ResourceQuota", name="few", namespace="default") | {
+        "spec": {"hard": {"pods": "3"}},
+        "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
+    }
+    web, short = deployment("web", 2), deployment("short", 3)
+    absent = ("short-h1-001", "short-h1-002")
+    there = [obj for obj in running(short, ["n0"]) if obj["metadata"]["name"] not in absent]
+    cluster = [*NODES, quota, *running(web, ["n0", "n1"]), *there]
+    change = roll_out(cluster, deployment("web", 1))
+
+    workloads = [pod.workload for pod in change.after if pod.new]
+    assert workloads == ["Deployment/default/short"]
