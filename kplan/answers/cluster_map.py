@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+
+from msgspec import UNSET
 
 from kplan.answers.utilisation import allocatable, pool_label, requested, resources_of
 from kplan.api.wellknown import ZONE
-from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.documents.cluster_map import ClusterMap, GroupOnMap, NodeLoad
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
 
 MOST_RESOURCES = 5
 """The number of resources in a picture: ``pods``, and the others that most nodes offer."""
@@ -56,6 +60,27 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
             )
             for name, row in sorted(nodes.row_of.items())
         ),
+        pod_groups=_pod_groups(before, after) or UNSET,
+    )
+
+
+def _pod_groups(before: Cluster, after: Cluster) -> tuple[GroupOnMap, ...]:
+    """Return where the pods of groups run before and after, by the groups' names."""
+    on: dict[Key, tuple[Counter[str], Counter[str]]] = {}
+    infos, names = after.pods.infos, after.nodes.names
+    for pod, info in enumerate(infos):
+        key = group_of(info)
+        if key is None:
+            continue
+        rows = before.node_of[pod] if pod < len(before.node_of) else NOWHERE, after.node_of[pod]
+        counts = on.setdefault(key, (Counter(), Counter()))
+        for row, count in zip(rows, counts, strict=True):
+            if row != NOWHERE:
+                count[names[row]] += 1
+    return tuple(
+        GroupOnMap(group="/".join(key), before=dict(then), after=dict(now))
+        for key, (then, now) in sorted(on.items())
+        if then or now
     )
 
 

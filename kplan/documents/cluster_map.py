@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kplan.documents.base import Document
+from msgspec import UNSET, UnsetType
+
+from kplan.documents.base import Document, Positive
 
 
 class NodeLoad(Document, frozen=True, kw_only=True):
@@ -30,14 +32,30 @@ class NodeLoad(Document, frozen=True, kw_only=True):
     leaving: tuple[str, ...] = ()
 
 
+class GroupOnMap(Document, frozen=True, kw_only=True):
+    """Where the pods of a PodGroup run.
+
+    Attributes
+    ----------
+    group : NAMESPACE/NAME
+    before, after : node -> number of its pods there
+    """
+
+    group: str
+    before: dict[str, Positive] = {}
+    after: dict[str, Positive] = {}
+
+
 class ClusterMap(Document, frozen=True, kw_only=True):
     """All nodes, by name.
 
     Attributes
     ----------
     group_label : the label by which nodes are coloured; null when they have none in common
+    pod_groups : the groups of which pods run, before or after, by name; absent where there are none
     """
 
     resources: tuple[str, ...]
     group_label: str | None
     nodes: tuple[NodeLoad, ...]
+    pod_groups: tuple[GroupOnMap, ...] | UnsetType = UNSET

@@ -1,7 +1,8 @@
 """The cluster as a picture: a card for each node with a bar for each resource; many nodes as the cells of a heat map.
 
 Colours tell the group of a node (pool or zone); texts and shapes tell the same, so that nothing depends on colour: what
-arrives is striped, what leaves is outlined, and every bar and cell has its numbers in words.
+arrives is striped, what leaves is outlined, and every bar and cell has its numbers in words. The pods of a PodGroup
+have one letter, wherever they run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from html import escape
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.html.anchors import node_anchor, pod_link
+from kplan.report.html.badges import Badges
 from kplan.report.view import Moment
 
 MAX_CARDS = 150
@@ -42,13 +44,14 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
     marks : node -> what the report says about it; nodes without one have none
     """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
-    colours = _colours(cluster)
+    colours, badges = _colours(cluster), Badges(cluster)
     figures = "".join(
         f'<figure class="cluster"><figcaption>{escape(caption)}</figcaption>'
-        f"{draw(cluster, moment, colours, marks)}</figure>"
+        f"{draw(cluster, moment, colours, marks, badges)}</figure>"
         for moment, caption in moments.items()
     )
-    return f'<div class="moments">{figures}</div>{_legend(cluster, colours, has_marks=bool(marks))}'
+    legend = _legend(cluster, colours, has_marks=bool(marks)) + badges.legend()
+    return f'<div class="moments">{figures}</div>{legend}'
 
 
 def _colours(cluster: ClusterMap) -> Mapping[str, int]:
@@ -56,15 +59,25 @@ def _colours(cluster: ClusterMap) -> Mapping[str, int]:
     return {group: index % _PALETTE for index, group in enumerate(groups)}
 
 
-def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]) -> str:
+def _cards(
+    cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span], badges: Badges
+) -> str:
     there = (index for index, node in enumerate(cluster.nodes) if moment == "after" or not node.new)
-    cards = "".join(_card(cluster, index, moment, colours, marks) for index in there)
+    cards = "".join(
+        _card(
+            cluster,
+            index,
+            moment,
+            colours[cluster.nodes[index].group],
+            _labels(cluster.nodes[index], moment, marks.get(cluster.nodes[index].name))
+            + badges.on_card(cluster.nodes[index].name, moment),
+        )
+        for index in there
+    )
     return f'<ul class="cards">{cards}</ul>'
 
 
-def _card(
-    cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]
-) -> str:
+def _card(cluster: ClusterMap, index: int, moment: Moment, colour: int, labels: str) -> str:
     node = cluster.nodes[index]
     bars = "".join(
         _bar(resource, node, position, moment)
@@ -72,10 +85,9 @@ def _card(
         if node.allocatable[position] or node.before[position] or node.after[position]
     )
     pods = "".join(_pods(node, moment))
-    labels = _labels(node, moment, marks.get(node.name))
     name = escape(node.name)
     return (
-        f'<li class="card g{colours[node.group]}{" off" if node.cordoned else ""}">'
+        f'<li class="card g{colour}{" off" if node.cordoned else ""}">'
         f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>{labels}{bars}{pods}</li>'
     )
 
@@ -117,14 +129,17 @@ def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
     yield f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
 
 
-def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]) -> str:
+def _heat_map(
+    cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span], badges: Badges
+) -> str:
     """Return each group as rows of cells; the fuller the scarcest resource of a node, the darker its cell."""
     parts = []
     for group in colours:
         indices = [index for index, node in enumerate(cluster.nodes) if node.group == group]
         columns = min(max(math.isqrt(_WIDE * len(indices)), _FEWEST_COLUMNS), _MOST_COLUMNS)
         cells = "".join(
-            _cell(cluster, index, divmod(place, columns), moment, marks) for place, index in enumerate(indices)
+            _cell(cluster.nodes[index], index, divmod(place, columns), moment, marks, badges)
+            for place, index in enumerate(indices)
         )
         width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
         shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
@@ -143,8 +158,14 @@ def _in_words(cluster: ClusterMap, indices: Sequence[int], moment: Moment) -> st
     return f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
 
 
-def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Moment, marks: Mapping[str, Span]) -> str:
-    node = cluster.nodes[index]
+def _cell(  # noqa: PLR0917 - all that a cell shows
+    node: NodeLoad,
+    index: int,
+    place: tuple[int, int],
+    moment: Moment,
+    marks: Mapping[str, Span],
+    badges: Badges,
+) -> str:
     y, x = place[0] * _CELL, place[1] * _CELL
     level = min(int(fullest(node, moment) * 10), 10)
     verdict = marks.get(node.name)
@@ -155,11 +176,17 @@ def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Momen
         if marked
         else ""
     )
+    letter = badges.in_cell(node.name, moment)
+    if letter and not is_bad:
+        mark = f'<text class="gang" x="{x + 5}" y="{y + 8}">{letter}</text>'
     off = " off" if node.cordoned or (node.new and moment == "before") else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
-    title = node.name if verdict is None else f"{node.name}: {verdict.text}"
+    words = [*([verdict.text] if verdict is not None else []), *badges.in_words(node.name, moment)]
+    title = f"{node.name}: {', '.join(words)}" if words else node.name
     # Only cells where something happens are links; the table below leads to all others.
-    return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(title)}</title></a>' if marked else rect
+    return (
+        f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(title)}</title></a>' if marked or letter else rect
+    )
 
 
 def share(node: NodeLoad, position: int, moment: Moment) -> float:

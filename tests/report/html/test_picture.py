@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.documents.cluster_map import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.html.picture import MAX_CARDS, Moment, fullest, picture, share
 
@@ -90,3 +90,41 @@ def test_names_cannot_leave_their_place() -> None:
     drawn = picture(cluster(load(evil, 1, 2, group=evil, arriving=(evil,))), BOTH, {})
 
     assert "<script>" not in drawn
+
+
+def grouped(*nodes: NodeLoad, **groups: tuple[dict[str, int], dict[str, int]]) -> ClusterMap:
+    on = (GroupOnMap(group=f"ml/{name}", before=then, after=now) for name, (then, now) in groups.items())
+    return ClusterMap(resources=("cpu",), group_label=None, nodes=nodes, pod_groups=tuple(on))
+
+
+def test_the_pods_of_a_group_have_one_letter_on_every_card_and_in_the_legend() -> None:
+    nodes = [load(name, 0, 500) for name in ("a", "b")]
+    drawn = picture(grouped(*nodes, eval=({"a": 1}, {"a": 1}), train=({}, {"a": 1, "b": 2})), BOTH, {})
+    before, after = drawn.split("<figcaption>After")
+
+    assert ">A×1</span>" in before
+    assert ">B×" not in before
+    assert 'title="PodGroup ml/train: 2 of 3 pods">B×2</span>' in after
+    assert "ml/train: no pod → 3 pods on 2 nodes</li>" in drawn
+    assert "ml/eval: 1 pod on 1 node</li>" in drawn
+
+
+def test_cells_have_the_letter_of_their_group_and_say_its_name() -> None:
+    nodes = [load(f"n{index}", 0, 0) for index in range(MAX_CARDS + 1)]
+    drawn = picture(grouped(*nodes, train=({}, {"n3": 2, "n4": 1}), eval=({}, {"n4": 1})), AFTER, {})
+
+    assert re.findall(r'<text class="gang"[^>]*>(.)</text>', drawn) == ["A", "+"]
+    assert "<title>n4: 1 pod of ml/train, 1 pod of ml/eval</title>" in drawn
+
+
+def test_a_picture_without_groups_has_no_letters() -> None:
+    assert "gang" not in picture(cluster(load("n", 0, 500)), AFTER, {})
+
+
+def test_more_groups_than_letters_leave_the_smallest_without() -> None:
+    groups = {f"g{index:02}": ({}, {"n": 1 + index}) for index in range(30)}
+    drawn = picture(grouped(load("n", 0, 500), **groups), AFTER, {})
+
+    assert "and 4 smaller groups without a letter" in drawn
+    assert "ml/g03:" not in drawn
+    assert "ml/g04:" in drawn
