@@ -102,10 +102,10 @@ def test_the_pods_of_a_group_have_one_letter_on_every_card_and_in_the_legend() -
     drawn = picture(grouped(*nodes, eval=({"a": 1}, {"a": 1}), train=({}, {"a": 1, "b": 2})), BOTH, {})
     before, after = drawn.split("<figcaption>After")
 
-    assert ">A×1</span>" in before
-    assert ">B×" not in before
-    assert 'title="PodGroup ml/train: 2 of 3 pods">B×2</span>' in after
-    assert "ml/train: no pod → 3 pods on 2 nodes</li>" in drawn
+    assert ">A\u00d71</span>" in before
+    assert ">B\u00d7" not in before
+    assert 'title="PodGroup ml/train: 2 of 3 pods">B\u00d72</span>' in after
+    assert "ml/train: no pod \u2192 3 pods on 2 nodes</li>" in drawn
     assert "ml/eval: 1 pod on 1 node</li>" in drawn
 
 
