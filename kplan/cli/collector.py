@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 
 _WHILE_LOADING = 1_000_000
-_AFTERWARDS = 100_000
+_AFTERWARDS = 10_000
 """Allocations before a collection. What is no longer used, such as tables of a cluster that was tried, goes in time."""
 
 

@@ -23,7 +23,7 @@ LIMITS = {
     "chart of 50 workloads, two of them changed, on 5,000 nodes": 1.0,
     "drain of each of 1,000 nodes with 20,000 pods": 60.0,
 }
-N_DRAINED = 50
+N_DRAINED = 1000
 
 
 def _planner(n_nodes: int, n_pods: int, workloads: list[Object]) -> kplan.Planner:
