@@ -30,7 +30,13 @@ _COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 #: Characters beyond plain ASCII; most of them are letters, and stay.
 _UNUSUAL = re.compile("[^\n -~]+")
 _HALVES = re.compile("[\ud800-\udfff]")
-_NEEDS_A_LOOK = re.compile(rb"[^ -~]|\\[^\"\\/]|::|##\[|##vso|##team", re.IGNORECASE)
+_ESCAPE_IN_JSON = re.compile(rb"\\[^\"\\/]")
+_MARK_IN_JSON = re.compile(rb"##\[|##vso|##team", re.IGNORECASE)
+
+#: Plain ASCII. What is left of a text without it shows at once that a long one holds nothing else: a pattern would look
+#: at every character, a hundred times as slowly.
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_LINES = _PRINTABLE + b"\n"
 
 
 def visible(text: str) -> str:
@@ -58,10 +64,19 @@ def shown(document: T) -> T:
 
     It is the same one if all are so already.
     """
-    if _NEEDS_A_LOOK.search(_encode(document)) is None:
+    if not _needs_a_look(_encode(document)):
         return document
     visible_document: T = _shown(document)
     return visible_document
+
+
+def _needs_a_look(data: bytes) -> bool:
+    """Whether a document in JSON holds what does not show, or could be a command."""
+    if data.translate(None, _PRINTABLE) or b"::" in data:
+        return True
+    if b"\\" in data and _ESCAPE_IN_JSON.search(data) is not None:
+        return True
+    return b"##" in data and _MARK_IN_JSON.search(data) is not None
 
 
 def _encode(document: object) -> bytes:
@@ -114,7 +129,8 @@ def escape_json(text: str) -> str:
 
     Only the strings of JSON hold anything to escape.
     """
-    text = _UNUSUAL.sub(_escape_run, text)
+    if not text.isascii() or text.encode().translate(None, _LINES):
+        text = _UNUSUAL.sub(_escape_run, text)
     return _COMMAND_IN_JSON.sub(r"\\u0023#", text) if "##" in text else text
 
 
