@@ -18,9 +18,9 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
 from kplan.autoscaling.changed_pools import with_change
-from kplan.autoscaling.seam import PoolChange, PreparedCluster
+from kplan.autoscaling.seam import PoolChange
 from kplan.cluster.base import Base
-from kplan.cluster.growth import Growth
+from kplan.cluster.growth import Growth, prices_of
 from kplan.documents.change import StepEvent
 from kplan.effects.change import begin
 from kplan.effects.provisioning import Growing
@@ -122,9 +122,7 @@ class Playing:
     @cached_property
     def prices(self) -> Mapping[str, float]:
         """The prices of the cluster's nodes, by name, where the autoscaler knows them."""
-        base = self.base
-        followed = base.followed
-        return {} if followed is None else followed.prices(PreparedCluster(base.objects, base.session, base.now))
+        return prices_of(self.base)
 
     def price(self, acts: Acts, played: Played | None = None) -> float | None:
         """Return the price of the nodes that actions add; None if it is unknown.

@@ -11,9 +11,10 @@ which shows quickly that a node has to stay.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.utilisation import allocatable, amounts, requested, usage
@@ -21,8 +22,10 @@ from kplan.answers.verdict import NONE, opening
 from kplan.api.core import PodStatus
 from kplan.api.wellknown import CONTROL_PLANE
 from kplan.cluster.base import Base
+from kplan.cluster.growth import prices_of, ref_of
 from kplan.documents.base import Condition
 from kplan.documents.change import StepEvent
+from kplan.documents.nodes import NodePrices
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Usage
 from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
@@ -33,6 +36,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.loop import Simulation
 
 
 def shrink_report(
@@ -50,18 +54,32 @@ def shrink_report(
     fail_on : what makes the verdict a failure; None for nothing
     progress : called with the number of nodes that can go so far, and of those that were tried
     """
-    shrinking = _Shrinking(base, options or DrainOptions())
+    prices, ref = prices_of(base), ref_of(base)
+    # An autoscaler would add nodes for the pods of those that are drained, and none would be gone.
+    alone = base.with_snapshot(base.snapshot)
+    alone.autoscaler = None
+    shrinking = _Shrinking(alone, options or DrainOptions())
     shrinking.run(progress or (lambda _freed, _tried: None))
     chosen = (NONE,) if fail_on is None else fail_on
     nodes = base.session.cluster.nodes
     gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(
         **opening(base.context(), chosen),
-        freed=tuple(shrinking.freed),
+        freed=tuple(replace(node, saves=prices.get(node.name)) for node in shrinking.freed),
         stays=tuple(shrinking.stays),
         frees=_offered(base, gone),
         usage=shrinking.usage(gone),
+        autoscaler=UNSET if ref is None else ref,
+        price=UNSET if ref is None else _without(prices, [node.name for node in shrinking.freed]),
     )
+
+
+def _without(prices: Mapping[str, float], gone: Sequence[str]) -> NodePrices:
+    """Return the price of nodes, with and without those that go."""
+    if not prices:
+        return NodePrices(before=None, after=None)
+    total = sum(prices.values())
+    return NodePrices(before=round(total, 9), after=round(total - sum(prices.get(name, 0.0) for name in gone), 9))
 
 
 class _Shrinking:
@@ -69,10 +87,17 @@ class _Shrinking:
 
     def __init__(self, base: Base, options: DrainOptions) -> None:
         self._base, self._options = base, options
-        self._simulation = begin(base)
+        self._simulation = self._begin()
         self.freed: list[FreedNode] = []
         self.stays: list[StayingNode] = []
         self._replacements: dict[int, PodInfo] = {}  # row of a pod -> the pod that its controller creates next
+
+    def _begin(self) -> Simulation:
+        """Return a simulation at rest: what pending pods bring about is not the doing of a drain."""
+        simulation = begin(self._base)
+        simulation.retry_pending()
+        simulation.run()
+        return simulation
 
     def run(self, progress: Callable[[int, int], None]) -> None:
         """Try every node once, the one with the smallest share of requests first."""
@@ -177,7 +202,7 @@ class _Shrinking:
 
     def _undo_last_drain(self) -> None:
         """Start the simulation anew, and repeat all drains but the last one."""
-        self._simulation = begin(self._base)
+        self._simulation = self._begin()
         self._replacements.clear()
         for freed in self.freed:
             drain = Drain(self._simulation, self._options)

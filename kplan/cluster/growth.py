@@ -117,6 +117,20 @@ def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
     )
 
 
+def prices_of(base: Base) -> Mapping[str, float]:
+    """Return the prices of a cluster's nodes, by name, where its autoscaler knows them."""
+    followed = base.followed
+    return {} if followed is None else followed.prices(PreparedCluster(base.objects, base.session, base.now))
+
+
+def ref_of(base: Base) -> AutoscalerRef | None:
+    """Return the document about the autoscaler of a cluster; None without one."""
+    followed = base.followed
+    if followed is None:
+        return None
+    return AutoscalerRef(name=followed.name, version=followed.version, source=followed.source)
+
+
 def growth_of(base: Base) -> Growth | None:
     """Return the growth of a cluster that has an autoscaler, before it has looked; None without one."""
     followed = base.followed

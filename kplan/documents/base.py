@@ -78,6 +78,13 @@ ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scal
 CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
 
 
+class RequestSum(Document, frozen=True, kw_only=True):
+    """How much of a resource pods request together, before a change and after it; quantities in Kubernetes form."""
+
+    before: str
+    after: str
+
+
 class ClusterChange(Document, frozen=True, kw_only=True):
     """A change to the cluster, made on paper before the question is answered.
 
@@ -87,12 +94,14 @@ class ClusterChange(Document, frozen=True, kw_only=True):
     what : the argument of the flag; a file for with, empty for settle
     count : how many objects were added, replaced, removed or changed, dependent ones included
     objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
+    requests : of resize: resource -> the requests of the pods that have a recommendation, of those that had a node
     """
 
     change: ChangeWord
     what: str
     count: Count = 0
     objects: tuple[str, ...] = ()
+    requests: dict[str, RequestSum] | UnsetType = UNSET
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):

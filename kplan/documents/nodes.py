@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Document
+from kplan.documents.base import Count, Document
 
 AutoscalerName = Literal["karpenter", "cluster-autoscaler"]
 
@@ -140,4 +140,21 @@ class NodeChanges(Document, frozen=True, kw_only=True):
     events: dict[str, str] = {}
     existing: dict[str, tuple[str, ...]] = {}
     elsewhere: dict[str, str | None] = {}
+    price: NodePrices
+
+
+class RightSizing(Document, frozen=True, kw_only=True):
+    """Which nodes are not needed any more with the recommended requests.
+
+    Attributes
+    ----------
+    freed : in the order in which they can be drained
+    nodes : how many nodes there are
+    autoscaler : where the prices come from; absent where none is followed
+    price : of the nodes whose price is known, with and without those that can go
+    """
+
+    freed: tuple[str, ...]
+    nodes: Count
+    autoscaler: AutoscalerRef | UnsetType = UNSET
     price: NodePrices

@@ -12,7 +12,7 @@ from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
 from kplan.documents.luck import Luck
-from kplan.documents.nodes import NewNodeRef, NodeChanges
+from kplan.documents.nodes import NewNodeRef, NodeChanges, RightSizing
 from kplan.documents.pod_groups import GroupPlan, TopologyDomain
 from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
@@ -248,6 +248,7 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     unlisted : the others
     groups : what becomes of the pod groups of these pods, where the scheduler has groups
     luck : what depends on draws among equals; absent where nothing does, or there are too many pods to draw
+    right_sizing : with recommended requests and without manifests: which nodes are not needed any more
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
@@ -258,4 +259,5 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
+    right_sizing: RightSizing | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET

@@ -12,7 +12,7 @@ from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.luck import Luck
-from kplan.documents.nodes import NodeChanges
+from kplan.documents.nodes import NodeChanges, RightSizing
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.queue import QueueEntry
@@ -176,6 +176,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     refused_nodes : nodes that kubectl drain refuses to empty
     luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
     forced : what the flags would change that kubectl asks for there; absent where it refuses no node
+    right_sizing : with recommended requests and without manifests: which nodes are not needed any more
     """
 
     kind: Literal["PlanReport"] = "PlanReport"
@@ -198,6 +199,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     timeline: Timeline | UnsetType = UNSET
     refused_nodes: tuple[RefusedNode, ...] = ()
     forced: Forced | UnsetType = UNSET
+    right_sizing: RightSizing | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
 

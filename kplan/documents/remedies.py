@@ -169,7 +169,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
     new_nodes : how many nodes are added by hand
     price : of the nodes that are added by hand and by the autoscaler, beyond those that it adds without the actions, in
         the unit in which prices are given (Karpenter: an hour); negative where they cost less; null if unknown
-    autoscaling : what the autoscaler adds with the actions; absent where none is followed
+    nodes : what the autoscaler adds with the actions; absent where none is followed
     left : pods that stay pending, as NAMESPACE/NAME
     is_least : all smaller sets of these kinds of actions were tried, or are too small for certain
     """
@@ -181,7 +181,7 @@ class RemedySet(Document, frozen=True, kw_only=True):
     disturbance: Count
     new_nodes: Count
     price: float | None = None
-    autoscaling: NodeChanges | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET
     left: tuple[str, ...] = ()
     is_least: bool
 
@@ -194,7 +194,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     pods : the pods that are to run
     remedy : the least set of actions that was found; without actions where nothing helps, or nothing is needed
     alternatives : sets of other kinds of actions
-    autoscaling : what the autoscaler adds by itself, without any action; absent where none is followed
+    nodes : what the autoscaler adds by itself, without any action; absent where none is followed
     tried : how many sets were carried out, each as a whole
     checked : the whole set was carried out in a simulation, and has this result
     """
@@ -203,6 +203,6 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     pods: tuple[str, ...]
     remedy: RemedySet
     alternatives: tuple[RemedySet, ...]
-    autoscaling: NodeChanges | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET
     tried: Count
     checked: bool = True

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kplan.documents.base import Count, Document, Report
+from kplan.documents.nodes import AutoscalerRef, NodePrices
 from kplan.documents.plan import Usage
 
 Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane"]
@@ -20,12 +23,14 @@ class FreedNode(Document, frozen=True, kw_only=True):
     moved : pods that find another place
     deleted : pods that no controller recreates, with --force
     frees : resource -> how much of it the node offers
+    saves : its price; null if unknown
     """
 
     name: str
     moved: Count
     deleted: Count
     frees: dict[str, str]
+    saves: float | None = None
 
 
 class StayingNode(Document, frozen=True, kw_only=True):
@@ -52,6 +57,8 @@ class ShrinkReport(Report, frozen=True, kw_only=True):
     stays : the other nodes, in the order in which they were tried
     frees : resource -> how much of it the nodes that go offer together
     usage : resource -> requests on all nodes before, and on those that stay afterwards
+    autoscaler : where the prices come from; absent where no autoscaler is named
+    price : of the nodes whose price is known; absent where no autoscaler is named
     """
 
     kind: Literal["ShrinkReport"] = "ShrinkReport"
@@ -59,3 +66,5 @@ class ShrinkReport(Report, frozen=True, kw_only=True):
     stays: tuple[StayingNode, ...]
     frees: dict[str, str]
     usage: dict[str, Usage]
+    autoscaler: AutoscalerRef | UnsetType = UNSET
+    price: NodePrices | UnsetType = UNSET

@@ -45,8 +45,9 @@ def with_requests(base: Base, change: Resize) -> Followed:
 
     Raises UsageError when no workload of the cluster is among those with a recommendation.
     """
-    after, names, evicted = resized(base.snapshot, change)
-    entry = change_of("resize", change.what, names)
+    new = resized(base.snapshot, change)
+    after, evicted = new.snapshot, new.evicted
+    entry = replace(change_of("resize", change.what, new.workloads), requests=new.requests)
     if not evicted:
         return Followed(after, entry, 0)
     evicted_keys = _keys(evicted)

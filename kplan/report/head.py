@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kplan.api.readable import readable
 from kplan.documents.base import ClusterChange, Report
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
@@ -33,7 +34,11 @@ def change_text(change: ClusterChange) -> str:
     if change.change == "settle":
         return f"settled, {count(change.count, 'pod')} moved" if change.count else "settled, nothing moved"
     more = f" ({count(change.count, 'object')})" if change.count != 1 else ""
-    return f"{word} {change.what}{more}"
+    sums = [
+        f"{name} {readable(total.before)} -> {readable(total.after)}" for name, total in (change.requests or {}).items()
+    ]
+    requests = f"; requests of its running pods: {', '.join(sums)}" if sums else ""
+    return f"{word} {change.what}{more}{requests}"
 
 
 def closing_blocks(document: Report) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from msgspec import UnsetType
 
 from kplan.documents.base import Verdict
-from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices
+from kplan.documents.nodes import AddedNode, AutoscalerRef, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.details import listing
 from kplan.report.view import Case, State
@@ -18,6 +18,8 @@ from kplan.rules.group_names import short_group_name, short_group_names
 _MOST_ROWS = 20
 _MOST_NAMES = 3
 _NONE = "-"
+_HOURS = 730
+"""Of a month, as clouds count."""
 
 
 def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
@@ -35,7 +37,7 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
         names = listing(places, most=len(places) if is_whole else _MOST_NAMES)
         yield line(f"kube-scheduler has the last word: it puts {names}.")
     if changes.added:
-        yield from price_blocks(changes.price)
+        yield from price_blocks(changes.price, changes.autoscaler)
 
 
 def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
@@ -64,10 +66,32 @@ def followed_line(ref: AutoscalerRef) -> Line:
     return line(f"Decided as {ref.name} {ref.version} does; {known} from {ref.source}.")
 
 
-def price_blocks(price: NodePrices) -> Iterator[Block]:
-    """Yield the price of the nodes before and after, where both are known."""
+def price_blocks(price: NodePrices, ref: AutoscalerRef) -> Iterator[Block]:
+    """Yield the price of the nodes before and after, where both are known, and what is saved."""
     if price.before is not None and price.after is not None:
-        yield line(f"Price of the nodes whose price is known: {price_text(price.before)} -> {price_text(price.after)}.")
+        saved = price.before - price.after
+        saves = f", saves {cost_text(saved, ref)}" if saved > 0 else ""
+        both = f"{price_text(price.before)} -> {price_text(price.after)}"
+        yield line(f"Price of the nodes whose price is known: {both}{saves}.")
+
+
+def right_sizing_blocks(right_sizing: RightSizing | UnsetType) -> Iterator[Block]:
+    """Yield which nodes are not needed any more with recommended requests, and what that saves."""
+    if not right_sizing:
+        return
+    freed = right_sizing.freed
+    names = f": {name_ranges(freed, most=_MOST_NAMES)}; kplan capacity --shrink shows how" if freed else ""
+    nodes = count(right_sizing.nodes, "node")
+    yield line(f"With the recommended requests {len(freed) or 'none'} of {nodes} can go{names}.")
+    if right_sizing.autoscaler:
+        yield from price_blocks(right_sizing.price, right_sizing.autoscaler)
+
+
+def cost_text(amount: float, ref: AutoscalerRef | UnsetType) -> str:
+    """Return an amount of money; only the prices of Karpenter's instance types are known to be for an hour."""
+    if ref and ref.name == "karpenter":
+        return f"{price_text(amount)} an hour ({amount * _HOURS:.2f} a month)"
+    return price_text(amount)
 
 
 def price_text(price: float | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,11 +22,12 @@ from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.references import object_name
+from kplan.documents.base import RequestSum
 from kplan.errors import InputError, Problem, UsageError
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import REPORTS
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import CPU, MEMORY
+from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.subjects.workload_pods import controllers_of_workloads
@@ -113,16 +115,19 @@ def _amounts(recommended: _Recommended) -> Iterator[tuple[str, str]]:
         yield name, f"{math.ceil(number * 1000)}m" if name == CPU else str(math.ceil(number))
 
 
-def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], list[Pod]]:
+class Resized(msgspec.Struct, frozen=True):
+    """A cluster with recommended requests."""
+
+    snapshot: Snapshot
+    workloads: list[str]  #: KIND/NAMESPACE/NAME of the workloads that have them
+    evicted: list[Pod]  #: pods of the snapshot that have to leave, because their nodes have no room for their requests
+    requests: dict[str, RequestSum]  #: resource -> what the pods on nodes that have a recommendation request in all
+
+
+def resized(snapshot: Snapshot, change: Resize) -> Resized:
     """Give workloads and pods the recommended requests.
 
     Raises UsageError when no workload of the cluster is among those with a recommendation.
-
-    Returns
-    -------
-    snapshot : with the requests
-    workloads : KIND/NAMESPACE/NAME of the workloads that have them
-    evicted : pods of the snapshot that have to leave, because their nodes have no room for their requests
     """
     wanted = dict(_recommended(snapshot.vertical_pod_autoscalers)) if change.requests is None else change.requests
     owners = _owners(snapshot)
@@ -138,6 +143,8 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], li
             names += [] if key in owners else [key]
             objects.append(_with_template(obj, requests))
     grown: dict[str, list[Pod]] = {}
+    before: Counter[str] = Counter()
+    then: Counter[str] = Counter()
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
         if owner is None or pod.status.phase in _ENDED:
@@ -149,8 +156,12 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], li
         changed = _resized_pod(pod, requests)
         objects.append(changed)
         names += [] if owners.get(key, key) in names else [owners.get(key, key)]
-        had = PodInfo(pod).requests
-        if pod.spec.node_name and any(amount > had.get(name, 0) for name, amount in PodInfo(changed).requests.items()):
+        had, has = PodInfo(pod).requests, PodInfo(changed).requests
+        if not pod.spec.node_name:
+            continue
+        before.update(had)
+        then.update(has)
+        if any(amount > had.get(name, 0) for name, amount in has.items()):
             grown.setdefault(pod.spec.node_name, []).append(changed)
     if not names:
         hint = "see kubectl get vpa -A" if change.requests is None else "is the report about this cluster?"
@@ -159,7 +170,12 @@ def resized(snapshot: Snapshot, change: Resize) -> tuple[Snapshot, list[str], li
     keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}
     after = dataclasses.replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
     evicted = [pod for name, pods in sorted(grown.items()) for pod in _without_room(after, name, pods)]
-    return after, sorted(names), evicted
+    sums = {
+        name: RequestSum(before=quantity_text(name, before[name]), after=quantity_text(name, then[name]))
+        for name in _CONTROLLED
+        if before[name] != then[name]
+    }
+    return Resized(after, sorted(names), evicted, sums)
 
 
 def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple[str, Requests]]:

@@ -40,6 +40,7 @@ def test_templates_and_pods_take_what_is_recommended() -> None:
     assert after.objects.deployments[0].spec.template.spec.containers[0].resources.requests["cpu"] == "500m"
     (note,) = after.snapshot.changes
     assert (note.change, note.what, note.objects) == ("resize", "vpa", ("Deployment/default/web",))
+    assert (note.requests["cpu"].before, note.requests["cpu"].after) == ("2", "500m")
     assert after.plan_queue().changes[0].to_node == "a"
 
 

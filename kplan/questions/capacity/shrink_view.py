@@ -8,6 +8,7 @@ from kplan.api.readable import readable
 from kplan.documents.plan import Usage
 from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.new_nodes import price_blocks, price_text
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count, left_out, name_ranges
@@ -32,14 +33,19 @@ def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
         resources = [name for name in document.frees if name != _PODS]
         shown = freed if options.top is None or options.is_wide else freed[:_MOST_ROWS]
         header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(node.deleted for node in freed) else ()))
-        rows = tuple(_row(number, node, resources, header) for number, node in enumerate(shown, 1))
-        columns = (*header, *(f"FREES {name}" for name in resources))
+        rows = tuple(
+            (*_row(number, node, resources, header), *((price_text(node.saves),) if _has_prices(document) else ()))
+            for number, node in enumerate(shown, 1)
+        )
+        columns = (*header, *(f"FREES {name}" for name in resources), *(("SAVES",) if _has_prices(document) else ()))
         yield Table(columns, rows, "><" + ">" * (len(columns) - 2), note=left_out(len(freed) - len(shown)))
     shares = [
         f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%" for name, usage in _changed_usage(document)
     ]
     if shares:
         yield line(f"Utilisation of the nodes that stay: {', '.join(shares)}.")
+    if document.price and document.autoscaler:
+        yield from price_blocks(document.price, document.autoscaler)
     yield from _staying(document, options)
     yield line(
         Span(
@@ -69,6 +75,10 @@ def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, 
     deleted = (str(node.deleted),) if "DELETED" in header else ()
     amounts = (readable(node.frees[name]) if name in node.frees else "-" for name in resources)
     return (str(number), Span(node.name, "good"), str(node.moved), *deleted, *amounts)
+
+
+def _has_prices(document: ShrinkReport) -> bool:
+    return any(node.saves is not None for node in document.freed)
 
 
 def _changed_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:

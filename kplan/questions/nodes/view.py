@@ -40,7 +40,7 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     yield from unhelped_blocks(document.unhelped, document.events, is_whole=is_whole)
     yield from _removes(document, is_whole=is_whole)
     yield from _stays(document, is_whole=is_whole)
-    yield from price_blocks(document.price)
+    yield from price_blocks(document.price, document.autoscaler)
     if isinstance(document.timeline, Timeline):
         steps = () if isinstance(document.steps, UnsetType) else document.steps
         yield Heading(("The course",))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError, UsageError
@@ -52,6 +53,7 @@ class Place(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
+        from kplan.capacity.right_sizing import right_sizing
         from kplan.cluster.in_order import place_in_order
         from kplan.questions.updates import change_of
 
@@ -66,12 +68,13 @@ class Place(AboutPods, frozen=True):
             from kplan.odds.luck import with_luck_in_order
 
             plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
-        return plan.report(
+        document = plan.report(
             fail_on=showing.fail_on,
             nodes_of=nodes_to_show(plan.placements[: showing.max_listed], showing),
             max_listed=showing.max_listed,
             with_map=showing.with_map,
         )
+        return document if subject.manifests is not None else replace(document, right_sizing=right_sizing(subject.base))
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""

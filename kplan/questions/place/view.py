@@ -18,7 +18,7 @@ from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks
-from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text
+from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.placement_cases import placement_cases
@@ -58,6 +58,7 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from unlisted_blocks(document.unlisted, options)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
+    yield from right_sizing_blocks(document.right_sizing)
 
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:

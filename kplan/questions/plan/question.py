@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.effects.clock import Clock
@@ -58,6 +59,7 @@ class Plan(AboutPods, frozen=True):
         change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline, queue=queue)
         if change is not None:
             return change
+        from kplan.capacity.right_sizing import right_sizing
         from kplan.effects.queue_course import WorkedOff
         from kplan.effects.queue_plan import MOST_TIES
         from kplan.effects.queued import work_off
@@ -65,13 +67,14 @@ class Plan(AboutPods, frozen=True):
 
         worked_off = WorkedOff(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)
         plan = with_luck_in_queue(subject.base, work_off(subject.base, worked_off), worked_off)
-        return plan.report(
+        document = plan.report(
             fail_on=showing.fail_on,
             nodes_of=nodes_to_show(plan, showing),
             most_ties=None if showing.explain else MOST_TIES,
             with_map=showing.with_map,
             max_listed=showing.max_listed,
         )
+        return document if subject.manifests is not None else replace(document, right_sizing=right_sizing(subject.base))
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""

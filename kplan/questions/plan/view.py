@@ -27,7 +27,7 @@ from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks
-from kplan.report.new_nodes import added_cases, added_text, growth_blocks
+from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.steps import step_blocks
@@ -59,6 +59,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield from obstacles_blocks(document)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=tells_all)
+    yield from right_sizing_blocks(document.right_sizing)
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)

@@ -69,8 +69,8 @@ def remedy_report(
     chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
-    if NEW_NODES in chosen and described.autoscaling:
-        counted += [Counted(new.name, "NewNode") for new in described.autoscaling.added]
+    if NEW_NODES in chosen and described.nodes:
+        counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = base.context()
     warnings = (*context.warnings, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     return d.RemedyReport(
@@ -78,7 +78,7 @@ def remedy_report(
         pods=tuple(sorted(named)),
         remedy=described,
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
-        autoscaling=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
+        nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
         tried=playing.n_tried,
     )
 
@@ -146,7 +146,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         disturbance=disturbance(acts),
         new_nodes=new_nodes(acts),
         price=None if after_all is None or price is None else round(after_all - price, 9),
-        autoscaling=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
+        nodes=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
         left=tuple(goal.left(before)),
         is_least=solution.is_least,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from kplan.documents import remedies as d
-from kplan.documents.nodes import AddedNode, NodeChanges
+from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
 from kplan.report.details import listing
-from kplan.report.new_nodes import followed_line, new_node_text, price_text, unhelped_blocks
+from kplan.report.new_nodes import cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
@@ -19,12 +19,10 @@ from kplan.report.words import count
 from kplan.rules.group_names import short_group_name
 
 _MOST_NAMED = 5
-_HOURS = 730
-"""Of a month, as clouds count."""
 
 
 def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
-    by_itself = document.autoscaling
+    by_itself = document.nodes
     if by_itself and by_itself.added:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
     yield from _actions(document.remedy, document)
@@ -45,7 +43,7 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
 
 def _unhelped(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the autoscaler has no node for the pods that stay pending."""
-    changes = document.remedy.autoscaling
+    changes = document.remedy.nodes
     if changes:
         yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=options.top is None or options.is_wide)
 
@@ -65,7 +63,7 @@ def _sentence(document: d.RemedyReport) -> str:
     if any(isinstance(action, d.Scale) and action.drops for action in remedy.actions):
         runs += f" or {'is' if remedy.runs == 1 else 'are'} not wanted any more,"
     if not remedy.actions:
-        by_itself = document.autoscaling and document.autoscaling.added
+        by_itself = document.nodes and document.nodes.added
         enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
         nothing = enough if remedy.runs == remedy.of else "nothing was found that helps"
         return f"{runs}: {nothing}" if remedy.runs else nothing.capitalize()
@@ -89,10 +87,10 @@ def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
     for number, action in enumerate(remedy.actions, 1):
         yield line(Span(f"Step {number}: ", "strong"), f"{action_text(action)}{_effects(action)}")
         yield Preformatted("", "\n".join(action.commands), indent=2)
-    if remedy.actions and remedy.autoscaling:
-        yield from _followed(remedy, remedy.autoscaling, document.autoscaling)
+    if remedy.actions and remedy.nodes:
+        yield from _followed(remedy, remedy.nodes, document.nodes)
     elif remedy.price:
-        yield line(_price(remedy.price, ""))
+        yield line(_price(remedy.price, UNSET))
 
 
 def _followed(remedy: d.RemedySet, changes: NodeChanges, by_itself: NodeChanges | UnsetType) -> Iterator[Block]:
@@ -102,7 +100,7 @@ def _followed(remedy: d.RemedySet, changes: NodeChanges, by_itself: NodeChanges 
         added = _new_nodes(changes.added) if changes.added else "no node"
         yield line(f"{changes.autoscaler.name} then adds {added}{' in all' if alone else ''}.")
     if remedy.price:
-        yield line(_price(remedy.price, changes.autoscaler.name))
+        yield line(_price(remedy.price, changes.autoscaler))
 
 
 def _new_nodes(nodes: Sequence[AddedNode]) -> str:
@@ -112,13 +110,11 @@ def _new_nodes(nodes: Sequence[AddedNode]) -> str:
     return listing([f"{count(number, 'node')} ({text})" for text, number in kinds.items()], most=_MOST_NAMED)
 
 
-def _price(price: float, autoscaler: str) -> str:
-    """Return what a set costs; only Karpenter's prices are known to be for an hour."""
-    verb, amount = ("Costs", price) if price > 0 else ("Saves", -price)
-    more = " more" if price > 0 else ""
-    if autoscaler == "karpenter":
-        return f"{verb} {price_text(amount)}{more} an hour ({amount * _HOURS:.2f} a month)."
-    return f"{verb} {price_text(amount)}{more}, in the unit of the prices given."
+def _price(price: float, ref: AutoscalerRef | UnsetType) -> str:
+    """Return what a set costs or saves."""
+    if price < 0:
+        return f"Saves {cost_text(-price, ref)}."
+    return f"Costs {cost_text(price, ref)} more."
 
 
 def _effects(action: d.Action) -> str:

@@ -303,7 +303,7 @@ def test_nodes_that_are_not_needed_in_every_format(tmp_path: Path) -> None:
     code, texts = in_every_format(tmp_path, "--shrink", "--add-nodes", "2=general-a-1")
 
     assert code == 0
-    assert {name for name, text in texts.items() if "general-a-1-more-1" not in text} <= {"github", "sarif"}
+    assert {name for name, text in texts.items() if "spot-b-1" not in text} <= {"github", "sarif"}
 
 
 def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
@@ -315,7 +315,7 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
     assert "a disruption budget does not allow it, such as " in text
     assert "Another order might free more." in text
     wide = invoke("capacity", "--shrink", "-o", "wide").stdout
-    assert wide.startswith("None of 13 nodes can go\n")
+    assert wide.startswith("1 of 13 nodes can go, drained one after another\n")
     assert "Cannot evict pod as it" in wide
     assert "general-a-1" not in invoke("capacity", "--shrink", "--exclude-nodes", "general-a-1", "-o", "json").stdout
 
@@ -323,7 +323,20 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
 def test_nodes_that_stay_are_annotated_once_a_reason() -> None:
     stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(Stays)" in line]
 
-    assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["7 nodes", "6 nodes"]
+    assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["6 nodes", "stays", "5 nodes"]
+
+
+def test_nodes_that_go_are_told_with_what_they_save() -> None:
+    groups = ("--node-groups", "fixtures/node-groups.yaml")
+    text = invoke("capacity", "--shrink", *groups).stdout
+    document = json.loads(invoke("capacity", "--shrink", *groups, "-o", "json").stdout)
+
+    assert "Price of the nodes whose price is known: 11.9 -> 11.75, saves 0.15." in text
+    assert [(node["name"], node["saves"]) for node in document["freed"]] == [("spot-b-1", 0.15)]
+    assert (document["price"], document["autoscaler"]["name"]) == (
+        {"before": 11.9, "after": 11.75},
+        "cluster-autoscaler",
+    )
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_nothing_is_to_be_done_where_the_autoscaler_does_all() -> None:
     report = remedy(with_karpenter(node_pool(), waiting_pod("one", "1500m")))
 
     assert (report.remedy.actions, report.remedy.runs, report.remedy.of) == ((), 1, 1)
-    assert [new.instance_type for new in report.autoscaling.added] == ["m.large"]
+    assert [new.instance_type for new in report.nodes.added] == ["m.large"]
     assert report.verdict.exit_code == 0
     assert "the autoscaler does all by itself" in render(report, "table", ReportOptions())
 
@@ -67,8 +67,8 @@ def test_the_limit_of_a_pool_is_raised_as_far_as_it_has_to_be() -> None:
     assert isinstance(action, d.RaiseLimits)
     assert [(limit.resource, limit.old, limit.to) for limit in action.limits] == [("cpu", "5", "12")]
     assert report.remedy.price == 0.16
-    assert [new.instance_type for new in report.remedy.autoscaling.added] == ["m.2xlarge"]
-    assert "Costs 0.16 more an hour (116.80 a month)." in render(report, "table", ReportOptions())
+    assert [new.instance_type for new in report.remedy.nodes.added] == ["m.2xlarge"]
+    assert "Costs 0.16 an hour (116.80 a month) more." in render(report, "table", ReportOptions())
 
 
 def test_a_zone_is_admitted_for_a_pod_that_is_bound_to_it() -> None:

@@ -1,0 +1,46 @@
+"""What recommended requests save."""
+
+from msgspec import UNSET
+
+import kplan
+from kplan.capacity.right_sizing import right_sizing
+from kplan.questions import Place, Plan
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.questions.remedy.test_report import deployment, node
+from tests.whatif.test_resizing import vpa
+
+GROUPS = [{"name": "g", "maxSize": 3, "nodes": ["a", "b"], "price": 2}]
+
+
+def planner() -> kplan.Planner:
+    objects = [node("a"), node("b"), *deployment("web", "2", ("a", "a", "b")), vpa("web", cpu="500m")]
+    autoscaler = kplan.ClusterAutoscaler(node_groups=GROUPS)
+    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler)
+
+
+def test_the_nodes_that_are_not_needed_any_more_are_told_with_their_price() -> None:
+    saved = right_sizing(planner().changed(recommendations=["vpa"]))
+
+    assert saved is not UNSET
+    assert (saved.freed, saved.nodes) == (("b",), 2)
+    assert (saved.price.before, saved.price.after) == (4, 2)
+
+
+def test_nothing_is_said_where_nothing_is_recommended() -> None:
+    assert right_sizing(planner()) is UNSET
+
+
+def test_plan_and_place_tell_what_is_saved() -> None:
+    changed = planner().changed(recommendations=["vpa"])
+    documents = [changed.ask(Plan()), changed.ask(Place(pods=({"metadata": {"name": "p"}, "spec": POD},)))]
+
+    for document in documents:
+        assert document.to_dict()["rightSizing"]["freed"] == ["b"]
+        for form in ("table", "markdown", "html"):
+            text = render(document, form, ReportOptions())
+            assert "With the recommended requests 1 of 2 nodes can go" in text
+            assert "saves 2" in text
+
+
+POD = {"containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}]}
