@@ -76,6 +76,7 @@ class Lives(ClusterState):
         self.n_runs = 0  #: how often it was run to rest
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
+        self._cleared: set[int] = set()  # rows of those whose objects are gone as well
 
     def create(self, owner: Owner, wanted: Create) -> bool:
         """See `ClusterState`; a controller whose pod exceeds a quota tries again when room may have come free."""
@@ -246,6 +247,13 @@ class Lives(ClusterState):
         if owner is not None:
             owner.settle(pod)
             self.notify(owner)
+
+    def clear_finished(self, node: str, because: str) -> None:
+        """Remove the pods of a node that have done their work: nothing holds them up, and nothing takes their place."""
+        for workload, pod in self.finished:
+            if pod.node == node and pod.row not in self._cleared:
+                self._cleared.add(pod.row)
+                self.log(StepEvent.GONE, pod=pod.key, node=node, workload=workload, because=because)
 
     def succeed(self, row: int) -> None:
         """Have a pod end with success: it leaves its room at once."""

@@ -190,6 +190,7 @@ class Workloads:
             {**self._templates_of(known), update: obj.spec.template},
             wanted=wanted_stateful_set(obj, current, update, self.is_on),
             has_revision=bool(known or obj.status.update_revision),
+            n_claims=len(obj.spec.volume_claim_templates),
             deletes_claims=deletes_claims(obj),
             selector=selector,
             min_ready=obj.spec.min_ready_seconds,
@@ -281,7 +282,9 @@ class Workloads:
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
             revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
-            pod = replace(pod, index=next_ordinal(owner, pod, info), revision=revision)
+            n_claims = sum(volume.persistent_volume_claim is not None for volume in info.pod.spec.volumes)
+            is_misfit = n_claims < owner.n_claims  # it was taken over without the claims of the set
+            pod = replace(pod, index=next_ordinal(owner, pod, info), revision=revision, is_misfit=is_misfit)
             owner.templates.setdefault(revision, _template_of(info.pod))
         elif isinstance(owner, DaemonSetState):
             revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)

@@ -142,6 +142,7 @@ class StatefulSetState(Owner):
 
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
     has_revision: bool = False  #: its status or the snapshot names its revisions
+    n_claims: int = 0  #: claims of each pod: how many ``volumeClaimTemplates`` it has
     deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age

@@ -102,6 +102,7 @@ class TimedDrain:
         n_refused = len(self.work.refused)
         pods = self.work.without_refused(self.work.leaving([self._node]))
         self._waiting = {pod.row: "" for pod in pods}
+        self._simulation.clear_finished(self._node, f"drain of {self._node}")
         for pod in pods:
             self._evict(pod.row)
         if len(self.work.refused) > n_refused:

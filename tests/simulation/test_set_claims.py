@@ -132,6 +132,16 @@ def test_the_volumes_of_older_pods_pin_their_successors() -> None:
     assert "2 node(s) didn't match PersistentVolume's node affinity" in drained.after[1].message
 
 
+def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_claims() -> None:
+    workload = database(1)
+    first = pod_of(workload, 0, "n0")
+    first["spec"]["volumes"] = []
+    objects = [*(node(name) for name in NODES), storage_class("local"), volume("spare", "n1"), workload, first]
+    change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2)])
+
+    assert nodes_of(change) == {"db-0": "n0"}
+
+
 def test_claims_stay_when_a_set_shrinks_and_are_used_again() -> None:
     cluster = standing(3)
 

@@ -7,7 +7,8 @@ import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
 from kplan.simulation.node_upgrade import Upgrade
-from tests.simulation.clusters import budget, deployment, node, running
+from tests.objects import head
+from tests.simulation.clusters import budget, deployment, node, running, template
 
 NODES = ["n0", "n1", "n2"]
 
@@ -54,6 +55,21 @@ def test_the_next_node_waits_until_one_is_empty() -> None:
 
     first, second = _times(plan, StepEvent.EVICTED)
     assert 3 <= second - first < 3.5  # gone after two seconds, and looked at each second
+
+
+def test_a_drain_takes_away_pods_that_have_done_their_work_too() -> None:
+    job = head("Job", name="sum", namespace="default") | {
+        "spec": {"parallelism": 3, "completions": 3, "template": template("sum")}
+    }
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    planner = kplan.Planner(kplan.load_snapshot([*map(node, NODES)]))
+    plan = planner.timeline([{"at": 0, "apply": [job]}, {"at": 30, "drain": ["n0"]}], start={"*": 1}, run={"*": 5})
+
+    (gone,) = [step for step in plan.steps if step.event is StepEvent.GONE]
+    assert (gone.node, gone.workload, gone.because) == ("n0", "Job/default/sum", "drain of n0")
+    assert isinstance(gone.at, float)
+    assert 30 <= gone.at < 31
+    assert [pod.name for pod in plan.after] == []
 
 
 def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node() -> None:
