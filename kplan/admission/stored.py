@@ -1,7 +1,9 @@
 """A pod as the API server stores it: the manifest's object with all that is filled in, and by what.
 
 Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
-whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/serviceaccount, limitranger.
+whole object.
+
+Upstream: pkg/registry/core/pod strategy.go, applyAppArmorVersionSkew; plugin/pkg/admission/serviceaccount, limitranger.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from typing import Any
 import msgspec
 
 from kplan.admission.admit import Stage
-from kplan.admission.app_armor import take_profiles_from_annotations
 from kplan.admission.defaults import complete, default_pod
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.serviceaccount import add_service_account
+from kplan.admission.validation.security import app_armor_errors
+from kplan.admission.validation.windows import containers_with_path
 from kplan.admission.workload_defaults import generated_uid
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
@@ -300,3 +303,32 @@ def qos_class(spec: dict[str, Any]) -> str:
 def _positive(amounts: dict[str, str]) -> dict[str, Quantity]:
     exact = {name: parse(amounts[name]) for name in _COMPUTE if name in amounts}
     return {name: amount for name, amount in exact.items() if amount.nanos > 0}
+
+
+_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+_LOCALHOST = "localhost/"
+_TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
+
+
+def take_profiles_from_annotations(pod: dict[str, Any]) -> None:
+    """Set containers' profiles from annotations where the field is empty and the pod's profile is another."""
+    annotations, spec = pod["metadata"].get("annotations", {}), pod["spec"]
+    if spec.get("os", {}).get("name") == "windows" or not any(key.startswith(_ANNOTATION) for key in annotations):
+        return
+    whole = spec.get("securityContext", {}).get("appArmorProfile")
+    for container, _ in containers_with_path(spec, ""):
+        written = annotations.get(_ANNOTATION + container.get("name", ""))
+        if written is None or "appArmorProfile" in container.get("securityContext", {}):
+            continue
+        profile = _profile(written)
+        if profile is not None and profile != whole and not any(app_armor_errors(profile, "")):
+            container.setdefault("securityContext", {})["appArmorProfile"] = profile
+
+
+def _profile(annotation: str) -> dict[str, str] | None:
+    if annotation in _TYPES:
+        return {"type": _TYPES[annotation]}
+    if annotation.startswith(_LOCALHOST):
+        name = annotation.removeprefix(_LOCALHOST)
+        return {"type": "Localhost", "localhostProfile": name} if name else None
+    return None

@@ -69,7 +69,7 @@ class AutoscalerFlags:
 
     def settings_for(self, snapshot: Snapshot) -> Settings | None:
         """Return the settings of the autoscaler to follow in a cluster; None for none."""
-        from kplan.autoscaling.choosing import autoscaler_of
+        from kplan.autoscaling.settings import autoscaler_of
 
         return autoscaler_of(
             snapshot,

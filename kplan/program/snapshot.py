@@ -276,7 +276,7 @@ def groups(
     They are found by the labels that clouds give to nodes, by Cluster API objects, in the status that the
     cluster-autoscaler writes, and in the command line of its Deployment.
     """
-    from kplan.autoscaling.cluster_autoscaler.writing import found_list
+    from kplan.autoscaling.cluster_autoscaler.setup import found_list
 
     check_template(output)
     known = found_list(_open(file, cluster, quiet=quiet))

@@ -12,8 +12,7 @@ import kplan
 from kplan.api.time import to_micros
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.options import read_options
-from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.provisioning import provision
+from kplan.autoscaling.karpenter.prepared import Prepared, provision
 
 NOW = "2026-01-15T12:00:00Z"
 COUNTS = (500, 2_000, 5_000)

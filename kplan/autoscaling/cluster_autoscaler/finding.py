@@ -12,8 +12,16 @@ from kplan.autoscaling.cluster_autoscaler.command_line import CommandLine, comma
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.machines import machine_groups
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
-from kplan.autoscaling.cluster_autoscaler.pools import Pool, cloud_of, matched, pools_of, sizes_by_flag
-from kplan.autoscaling.cluster_autoscaler.status import CONFIG_MAP, GroupStatus, statuses_of
+from kplan.autoscaling.cluster_autoscaler.pools import (
+    CONFIG_MAP,
+    GroupStatus,
+    Pool,
+    cloud_of,
+    matched,
+    pools_of,
+    sizes_by_flag,
+    statuses_of,
+)
 from kplan.documents.base import InputWarning
 from kplan.snapshot.model import Snapshot
 

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.durations import parse_duration
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
-from kplan.autoscaling.cluster_autoscaler.budgets import cropped
 from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, Owners
-from kplan.autoscaling.cluster_autoscaler.expanders import Expanders, Prices
+from kplan.autoscaling.cluster_autoscaler.expanders import Expanders, Prices, Priorities
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import (
     DELETION_CANDIDATE,
@@ -41,9 +40,8 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     pods_by_state,
     without_tpus,
 )
-from kplan.autoscaling.cluster_autoscaler.priorities import Priorities
 from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
-from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, cropped
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker

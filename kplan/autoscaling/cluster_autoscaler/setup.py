@@ -1,19 +1,20 @@
-"""How the cluster-autoscaler is set up for a cluster: groups, flags, prices, priorities."""
+"""How the cluster-autoscaler is set up for a cluster: groups, flags, prices, priorities; and the groups as a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.core import Node
+from kplan.autoscaling.cluster_autoscaler.expanders import Priorities, priorities_of
 from kplan.autoscaling.cluster_autoscaler.finding import find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.listing import GroupList, listed_groups, names_of, read_group_file
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
-from kplan.autoscaling.cluster_autoscaler.priorities import Priorities, priorities_of
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.base import InputWarning
 from kplan.errors import InputError, Problem, UsageError
@@ -84,3 +85,38 @@ def _checked(prices: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
             hint = "give numbers: {instanceTypes: {m5.large: 0.1}, cpu: 0.03, memoryGiB: 0.004}"
             raise UsageError(f"the price of {str(name)[:80]} is no number from 0 on", hint=hint)
     return prices
+
+
+class FoundList(msgspec.Struct, frozen=True):
+    """The groups of a cluster, as a file holds them."""
+
+    content: dict[str, Any]  #: nodeGroups, and options if there are any
+    source: str  #: where they were found
+    warnings: tuple[InputWarning, ...]
+
+
+def found_list(snapshot: Snapshot) -> FoundList:
+    """Return the groups that are found in a cluster, and the flags of its cluster-autoscaler."""
+    setup = setup_of(ClusterAutoscaler(), snapshot)
+    content: dict[str, Any] = {"nodeGroups": [dict(_fields(group)) for group in setup.groups]}
+    if setup.flags:
+        content["options"] = dict(setup.flags)
+    return FoundList(content, setup.source, setup.warnings)
+
+
+def _fields(group: NodeGroup) -> Iterator[tuple[str, Any]]:
+    yield "name", group.name
+    yield "minSize", group.least
+    yield "maxSize", group.most
+    yield "targetSize", group.target
+    if group.nodes:
+        yield "nodes", list(group.nodes)
+    elif group.template is not None:
+        yield "template", _written(group.template)
+    if group.price is not None:
+        yield "price", group.price
+
+
+def _written(node: Node) -> dict[str, Any]:
+    content: dict[str, Any] = msgspec.to_builtins(node)
+    return {"apiVersion": "v1", "kind": "Node", **content}

@@ -5,7 +5,7 @@ Upstream: apis/v1/nodeclaim.go; scheduling/requirement.go NodeSelectorRequiremen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kplan.api.durations import format_duration, parse_duration
@@ -13,7 +13,10 @@ from kplan.api.karpenter import NEVER
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import texts_of
-from kplan.autoscaling.karpenter.launching import CRASH, cheapest_of, launch_of, node_claim_labels
+from kplan.autoscaling.karpenter.disruption.commands import Command
+from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState
+from kplan.autoscaling.karpenter.disruption.methods import Outcome
+from kplan.autoscaling.karpenter.machines import CRASH, cheapest_of, launch_of, node_claim_labels
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_OVERLAID,
     CAPACITY_TYPE,
@@ -23,12 +26,10 @@ from kplan.autoscaling.karpenter.names import (
     RESERVATION_IDS,
 )
 from kplan.autoscaling.karpenter.planned import Planned, node_claim_requirements
-from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.provisioning import Provisioned, exceeded_limit
-from kplan.autoscaling.karpenter.refusals import Plain, PoolRefusal
+from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
-from kplan.autoscaling.karpenter.texts import Texts
+from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 
 _FAILED = "Failed to schedule pod, "
 _FILTERED = "NodePool requirements filtered out all compatible available instance types"
@@ -170,3 +171,38 @@ def _duration(text: str) -> str:
 def rounded(number: float) -> float:
     """Return a number without the noise of binary fractions."""
     return float(f"{number:.12g}")
+
+
+def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """Return what each method does by itself, and which one acts."""
+    return {
+        "conditions": {name: _condition_texts(state) for name, state in sorted(conditions.items())},
+        "first": next((name for name, outcome in outcomes.items() if outcome.commands), ""),
+        "methods": {name: _method(outcome) for name, outcome in outcomes.items()},
+    }
+
+
+def _condition_texts(state: ClaimState) -> dict[str, str]:
+    texts = {CONSOLIDATABLE: "True"} if state.is_consolidatable else {}
+    return texts | ({DRIFTED: f"True {state.drifted}".strip()} if state.is_drifted else {})
+
+
+def _method(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "candidates": [{"node": one.name, "cost": rounded(one.cost)} for one in outcome.candidates],
+        "budgets": dict(outcome.budgets),
+        "commands": [_command(command) for command in outcome.commands],
+        "events": outcome.events.by_target(),
+    }
+
+
+def _command(command: Command) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "decision": command.decision,
+        "candidates": [candidate.name for candidate in command.candidates],
+        "replacements": [node_claim(node) for node in command.replacements],
+        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in command.existing.items()},
+    }
+    if command.consolidates:
+        answer["savings"] = rounded(command.savings)
+    return answer

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.wellknown import ZONE
-from kplan.autoscaling.karpenter.answers import error_texts, provisioning_answer, rounded
+from kplan.autoscaling.karpenter.answers import answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.costs import lifetime_remaining
-from kplan.autoscaling.karpenter.disruption.answer import answer_of
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
 from kplan.autoscaling.karpenter.disruption.methods import METHODS
@@ -24,11 +23,9 @@ from kplan.autoscaling.karpenter.machines import new_node
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, static_node
-from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
-from kplan.autoscaling.karpenter.refusals import Plain
+from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
-from kplan.autoscaling.karpenter.texts import Texts
+from kplan.autoscaling.karpenter.texts import Plain, Texts
 from kplan.autoscaling.karpenter.watching import KarpenterWatch
 from kplan.autoscaling.karpenter.widening import Widening
 from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal

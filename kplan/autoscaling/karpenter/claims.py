@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kplan.autoscaling.karpenter.amounts import Amounts, add
-from kplan.autoscaling.karpenter.entrants import Entrant
+from kplan.autoscaling.karpenter.pods import untolerated
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.ports import HostPort, conflict
-from kplan.autoscaling.karpenter.refusals import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.reservations import Reservations
-from kplan.autoscaling.karpenter.taints import untolerated
+from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup
+from kplan.autoscaling.karpenter.wishes import Entrant
 
 
 class Fit(msgspec.Struct, frozen=True):

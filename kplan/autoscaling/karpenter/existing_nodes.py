@@ -13,12 +13,12 @@ import numpy as np
 from kplan.api.tolerations import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import Amounts, fits, less
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
-from kplan.autoscaling.karpenter.entrants import Entrant
+from kplan.autoscaling.karpenter.pods import tolerates_all
 from kplan.autoscaling.karpenter.ports import conflict
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.autoscaling.karpenter.taints import tolerates_all
 from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup
+from kplan.autoscaling.karpenter.wishes import Entrant
 
 _ALMOST = 1 - 1e-9
 

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.claims import InFlight
-from kplan.autoscaling.karpenter.entrants import Entrant
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_IDS, RESERVED
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.refusals import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import PassResult
+from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
+from kplan.autoscaling.karpenter.wishes import Entrant
 
 MOST_TYPES = 600
 """A new node may become one of at most so many instance types."""

@@ -1,23 +1,38 @@
 """What Karpenter asks of single pods: which are pending, can be moved, evicted, or hold their node.
 
-Upstream: utils/pod/scheduling.go, utils/disruption/disruption.go.
+Taints are compared as numbers, too, where a toleration says so.
+
+Upstream: utils/pod/scheduling.go, utils/disruption/disruption.go, scheduling/taints.go; k8s.io/api core/v1
+toleration.go.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from kplan.api import tolerations as api
 from kplan.api.core import Pod
 from kplan.api.durations import parse_duration
 from kplan.api.pod_totals import requests_of
 from kplan.api.time import to_micros
-from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.api.tolerations import NO_SCHEDULE, Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED
 from kplan.autoscaling.karpenter.ports import HostPort, host_ports
-from kplan.autoscaling.karpenter.taints import tolerates_all
 from kplan.autoscaling.karpenter.volumes import Storage, Volumes
 from kplan.rules.resources import PODS
+
+
+def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Return the taints that no toleration tolerates, whatever their effect."""
+    return api.untolerated(tuple(tolerations), tuple(taints), compares=True)
+
+
+def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
+    """Tell whether every taint is tolerated."""
+    return not untolerated(tolerations, taints)
+
 
 _DISRUPTED_TAINT = (Taint(key=DISRUPTED, effect=NO_SCHEDULE),)
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

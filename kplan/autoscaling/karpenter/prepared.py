@@ -1,6 +1,6 @@
-"""A cluster, a catalogue and settings, made ready for any number of passes.
+"""A cluster, a catalogue and settings, made ready for any number of passes; and what Karpenter makes for pending pods.
 
-Upstream: provisioning/provisioner.go NewScheduler, GetPendingPods.
+Upstream: provisioning/provisioner.go NewScheduler, GetPendingPods, Schedule.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.karpenter import NodePool
-from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
+from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, texts_of
+from kplan.autoscaling.karpenter.blocking import Budgets
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
-from kplan.autoscaling.karpenter.entrants import entrants_of
 from kplan.autoscaling.karpenter.existing_nodes import Basis, basis_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of, well_known_of
 from kplan.autoscaling.karpenter.names import NODEPOOL
@@ -39,7 +39,7 @@ from kplan.autoscaling.karpenter.restrictions import Restrictions
 from kplan.autoscaling.karpenter.scheduler import PassResult, Refused, Rules, Scheduler
 from kplan.autoscaling.karpenter.topology import Surroundings
 from kplan.autoscaling.karpenter.volumes import Storage
-from kplan.autoscaling.karpenter.wishes import wishes_of
+from kplan.autoscaling.karpenter.wishes import entrants_of, wishes_of
 from kplan.snapshot.model import Snapshot
 
 
@@ -256,3 +256,46 @@ class Prepared:
             errors=errors,
             uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
         )
+
+
+class Provisioned(msgspec.Struct, frozen=True):
+    """The new nodes, the places on present ones, and the pods without either.
+
+    Attributes
+    ----------
+    waiting : pods for which there is no pool at all
+    """
+
+    nodes: list[Planned]
+    existing: Mapping[str, tuple[Pod, ...]]
+    errors: Mapping[str, Refused]
+    waiting: tuple[str, ...] = ()
+
+
+def provision(prepared: Prepared) -> Provisioned:
+    """Find places for all pending pods, and for those of nodes that are going away."""
+    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, prepared.now)
+    pods = [*prepared.pending, *leaving_pods(prepared, budgets)]
+    if not pods:
+        return Provisioned([], {}, {})
+    simulated: Simulated | None = prepared.simulate(pods, prepared.state.active, is_strict=True)
+    if simulated is None:
+        return Provisioned([], {}, {}, waiting=tuple(pod.metadata.key for pod in pods))
+    return Provisioned(simulated.nodes, simulated.existing, simulated.errors)
+
+
+def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:
+    """Return the pods of nodes that are going away, as far as they can be moved at present."""
+    return [pod for state in prepared.state.deleting for pod in state.pods if budgets.lets_move(pod)]
+
+
+def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
+    """Return why Karpenter would not make a node of a pool: its nodes are above its limits already."""
+    used = prepared.state.used_by(pool)
+    limits = {template.name: template.limits for template in prepared.templates}.get(pool, {})
+    for name in sorted(limits):
+        if used.get(name, 0) > limits[name]:
+            shown = texts_of({name: used[name]}), texts_of({name: limits[name]})
+            usage, limit = (next(iter(text.values()), "0") for text in shown)
+            return f"resource usage exceeds limit (limit={limit}, resource-name={name}, usage={usage})"
+    return None

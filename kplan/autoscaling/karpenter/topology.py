@@ -17,12 +17,11 @@ from kplan.api.meta import LabelSelectorRequirement
 from kplan.api.tolerations import Taint, Toleration
 from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.entrants import Entrant
 from kplan.autoscaling.karpenter.placed import PlacedPods
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup, Type, node_filter
-from kplan.autoscaling.karpenter.wishes import Wishes
+from kplan.autoscaling.karpenter.wishes import Entrant, Wishes
 
 _DO_NOT_SCHEDULE = "DoNotSchedule"
 

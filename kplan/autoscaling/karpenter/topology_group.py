@@ -14,9 +14,9 @@ from kplan.api.labels import valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.tolerations import Taint, Toleration
 from kplan.api.wellknown import HOSTNAME
+from kplan.autoscaling.karpenter.pods import tolerates_all
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
-from kplan.autoscaling.karpenter.taints import tolerates_all
 from kplan.autoscaling.karpenter.wishes import Wishes
 
 HONOR = "Honor"

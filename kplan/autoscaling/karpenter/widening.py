@@ -18,8 +18,7 @@ from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.machines import new_node
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned
-from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.provisioning import Provisioned, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
 from kplan.autoscaling.seam import HigherLimits, PoolChange, WiderRequirement
 
 MOST_TRIED = 40

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.capacity import consumed_capacity, fits
+from kplan.plugins.dynamic_resources.capacity import CounterLedger, consumed_capacity, fits
 from kplan.plugins.dynamic_resources.constraints import Constraint
-from kplan.plugins.dynamic_resources.counters import CounterLedger
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import Pool
 from kplan.plugins.dynamic_resources.requests import RequestSpec

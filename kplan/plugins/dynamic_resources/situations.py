@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.counters import counters_left
+from kplan.plugins.dynamic_resources.capacity import counters_left
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec

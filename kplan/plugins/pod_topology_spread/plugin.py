@@ -26,8 +26,8 @@ from kplan.plugins.pod_topology_spread.constraints import (
     SYSTEM_DEFAULTS,
     Constraint,
     compile_constraints,
+    default_selector,
 )
-from kplan.plugins.pod_topology_spread.default_selector import default_selector
 from kplan.plugins.pod_topology_spread.filtering import FilterState, filter_state, spread_verdicts
 from kplan.plugins.pod_topology_spread.replicas import SpreadGroups
 from kplan.plugins.pod_topology_spread.scoring import (

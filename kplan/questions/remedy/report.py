@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from kplan.actions.actions import KINDS, Acts, disturbance, in_order, kind_of, new_nodes
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
-from kplan.autoscaling.choosing import autoscaler_of
-from kplan.autoscaling.settings import Karpenter
+from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
 from kplan.documents import remedies as d

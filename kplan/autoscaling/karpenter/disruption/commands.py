@@ -19,12 +19,10 @@ from kplan.autoscaling.karpenter.disruption.events import Events
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import is_provisionable
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated
-from kplan.autoscaling.karpenter.provisioning import leaving_pods
-from kplan.autoscaling.karpenter.refusals import PoolRefusal, Uninitialized
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import Requirements
 from kplan.autoscaling.karpenter.scheduler import Refused
-from kplan.autoscaling.karpenter.texts import Texts
+from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts, Uninitialized
 
 _LEAST_SPOT_TYPES = 15
 """A spot node is replaced by another only if so many cheaper instance types could do."""
