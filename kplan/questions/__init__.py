@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kplan.questions.registry import QUESTIONS, question_type
+from kplan.catalogue import QUESTIONS
+from kplan.questions.base import question_type
 
 if TYPE_CHECKING:
     from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from kplan.catalogue import QUESTIONS
 from kplan.cluster.showing import PLAIN, Showing
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Head
     from kplan.effects.subject import Subject
 
-__all__ = ["PLAIN", "AboutPods", "Manifest", "PodName", "Question", "RolloutMode", "Showing"]
+__all__ = ["PLAIN", "AboutPods", "Manifest", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
 
 Manifest = str | dict[str, Any]
 """A file, a directory, or an object."""
@@ -97,3 +99,10 @@ class AboutPods(Question, frozen=True):
             replicas=self.replicas,
             run_cron_jobs=self.run_cron_jobs,
         )
+
+
+def question_type(kind: str) -> type[Question]:
+    """Return the struct of a kind of question, such as ``DrainQuestion``; raises KeyError where there is none."""
+    module, _, name = QUESTIONS[kind].partition(":")
+    struct: type[Question] = getattr(import_module(module), name)
+    return struct

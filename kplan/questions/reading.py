@@ -10,9 +10,9 @@ from msgspec import inspect
 
 from kplan.api import decode
 from kplan.api.alike import choice_hint
+from kplan.catalogue import QUESTIONS
 from kplan.errors import InputError, Problem
-from kplan.questions.base import Question
-from kplan.questions.registry import QUESTIONS, question_type
+from kplan.questions.base import Question, question_type
 from kplan.reading.documents import read_contents
 
 API_VERSION = "kplan/v1"

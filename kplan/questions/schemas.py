@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from kplan.catalogue import QUESTIONS
 from kplan.documents.schemas import describe, schema_of, summary
-from kplan.questions.registry import QUESTIONS, question_type
+from kplan.questions.base import question_type
 
 QUESTION_KINDS = tuple(sorted(QUESTIONS))
 

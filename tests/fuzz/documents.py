@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import inspect
 
+from kplan.catalogue import QUESTIONS
 from kplan.config.wire import KubeSchedulerConfiguration
-from kplan.questions.registry import QUESTIONS, question_type
+from kplan.questions.base import question_type
 from tests.fuzz.objects import NAMES, NUMBERS, TEXTS, WRONG, Maker
 
 _PLUGINS = ["NodeResourcesFit", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption", "VolumeBinding", "Other"]

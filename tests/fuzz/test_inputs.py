@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from kplan.api.kinds import KINDS
-from kplan.questions.registry import QUESTIONS
+from kplan.catalogue import QUESTIONS
 from tests.cli.commands import invoke
 from tests.fuzz import documents, inputs
 from tests.fuzz.objects import Maker

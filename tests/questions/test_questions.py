@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 import kplan
+from kplan.catalogue import QUESTIONS
 from kplan.effects.clock import Clock
 from kplan.errors import InputError, UsageError
 from kplan.questions import (
@@ -31,9 +32,8 @@ from kplan.questions import (
     Shrink,
     WhatIf,
 )
-from kplan.questions.base import Question
+from kplan.questions.base import Question, question_type
 from kplan.questions.reading import question_of, read_questions
-from kplan.questions.registry import QUESTIONS, question_type
 from kplan.questions.schemas import QUESTION_KINDS, schema_text
 from kplan.simulation.draining import DrainOptions
 from tests.cli.commands import invoke
