@@ -1,8 +1,9 @@
-"""Quantities as people read them."""
+"""Quantities and lists as people read them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
@@ -24,3 +25,14 @@ def readable(quantity: str) -> str:
     power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)
     value = f"{amount / 1024**power:.1f}".removesuffix(".0")
     return f"{value}{_UNITS[power]}"
+
+
+def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
+    """Return names joined by commas: the first few, and how many are left out.
+
+    Parameters
+    ----------
+    and_more : how many there are besides these
+    """
+    left_out = max(len(names) - most, 0) + and_more
+    return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kplan.api.readable import listing
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.cli.phases import noted_when_interrupted
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kplan.snapshot import Snapshot
     from kplan.workloads import Manifests
     from kplan.workloads.sources import PassedOver
-
-_SHOWN = 3
 
 
 def read_manifests(
@@ -69,10 +67,9 @@ def read_manifests(
 
 def _passed_over_lines(passed_over: Sequence[PassedOver]) -> list[str]:
     """Return messages about files of directories that were passed over, one for each reason."""
-    reasons = Counter(file.reason for file in passed_over)
+    reasons = dict.fromkeys(file.reason for file in passed_over)
     lines = []
-    for reason, number in reasons.items():
-        paths = [file.path for file in passed_over if file.reason == reason][:_SHOWN]
-        more = f" and {number - _SHOWN} more" if number > _SHOWN else ""
-        lines.append(f"skipped: {', '.join(paths)}{more}: {reason}")
+    for reason in reasons:
+        paths = [file.path for file in passed_over if file.reason == reason]
+        lines.append(f"skipped: {listing(paths)}: {reason}")
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.diagnosis import causes as c
 from kplan.documents import details as d
 from kplan.rules.resources import PODS
@@ -45,9 +45,9 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             return f"The API server refuses the pod: there is no namespace {cause.name}{_suggestion(cause.nearest)}"
         case c.Gated():
             gates, are = ("scheduling gate", "is") if len(cause.gates) == 1 else ("scheduling gates", "are")
-            return f"The scheduler ignores it until its {gates} {_names(cause.gates)} {are} removed"
+            return f"The scheduler ignores it until its {gates} {listing(cause.gates)} {are} removed"
         case c.OtherScheduler():
-            known = f"no profile here has that name ({_names(cause.known)})"
+            known = f"no profile here has that name ({listing(cause.known)})"
             return f"It waits for scheduler {cause.name or '(none)'}: {known}"
         case c.Leaving():
             return "It is being deleted, so kube-scheduler ignores it"
@@ -59,7 +59,7 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             return _unbound(cause)
         case c.Promised():
             verb = "ends" if len(cause.pods) == 1 else "end"
-            return f"It is nominated to {cause.node} and waits until {_names(cause.pods)} {verb}"
+            return f"It is nominated to {cause.node} and waits until {listing(cause.pods)} {verb}"
         case c.BeforeNodes():
             return f"It is rejected before any node is evaluated: {_clause(cause.message)}"
         case c.NoSuchLabel():
@@ -104,16 +104,11 @@ def _no_label(cause: c.NoSuchLabel) -> str:
     if not cause.values:
         return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_suggestion(cause.nearest)}"
     values = "the only value is" if len(cause.values) == 1 else "the values are"
-    return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_suggestion(cause.nearest)}"
+    return f"{_of_all(cause.nodes)} has {wanted}; {values} {listing(cause.values, most=5)}{_suggestion(cause.nearest)}"
 
 
 def _suggestion(name: str) -> str:
     return f" (did you mean {name}?)" if name else ""
-
-
-def _names(names: Sequence[str], most: int = _MOST_NAMES, and_more: int = 0) -> str:
-    left_out = max(len(names) - most, 0) + and_more
-    return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")
 
 
 def _clause(message: str) -> str:
@@ -148,11 +143,10 @@ def _none_of(group: c.NodesOut) -> str:
         case d.UnmetAffinity() as detail:
             return f"has a pod that it must run next to ({_beside(group, detail)})"
         case d.OtherVolumeZone() as detail:
-            return f"is in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
+            return f"is in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume() as detail:
-            return (
-                f"can attach volume {detail.volume} of claim {detail.claim} (only nodes with {_names(detail.requires)})"
-            )
+            only = f"only nodes with {listing(detail.requires)}"
+            return f"can attach volume {detail.volume} of claim {detail.claim} ({only})"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
             return f"has label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
         case _:
@@ -188,7 +182,7 @@ def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
     named = causes.named.named if causes.named is not None else ()
     if len(named) == 1 and shown:
         return f"It can run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
-    return f"It can run on {_names(named)} only: {', '.join(_counted(shown))}"
+    return f"It can run on {listing(named)} only: {', '.join(_counted(shown))}"
 
 
 def _counted(groups: Sequence[c.NodesOut]) -> list[str]:
@@ -238,7 +232,7 @@ def _conditions(details: Sequence[d.Detail]) -> str:
             wanted[detail.node_selector] = None
         elif isinstance(detail, d.UnmatchedNodeAffinity):
             wanted.update(dict.fromkeys(condition.condition for condition in detail.conditions) or {detail.term: None})
-    return _names(list(wanted))
+    return listing(list(wanted))
 
 
 def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
@@ -254,7 +248,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.OtherNodeName():
             return f"{are} not {detail.requested}, its nodeName"
         case d.TakenHostPort():
-            by = _names(detail.pods, and_more=detail.and_more or 0)
+            by = listing(detail.pods, and_more=detail.and_more or 0)
             return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
         case d.TooMuchSkew():
             return _skew(detail)
@@ -268,18 +262,17 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.ForeignAntiAffinity():
             return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
         case d.OtherVolumeZone():
-            return f"{are} not in the zone of volume {detail.volume} ({detail.label}={_names(detail.allowed)})"
+            return f"{are} not in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume():
-            only = f"only nodes with {_names(detail.requires)} can"
+            only = f"only nodes with {listing(detail.requires)} can"
             return f"cannot attach volume {detail.volume} of claim {detail.claim} ({only})"
         case d.LostVolume():
             return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
             return f"{have} {_no_volume(detail)}"
         case d.ClaimInUse():
-            return (
-                f"cannot take it because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
-            )
+            users = listing(detail.used_by)
+            return f"cannot take it because claim {detail.claim} is for one pod only, and {users} uses it"
         case d.TooManyVolumes():
             return (
                 f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
@@ -306,12 +299,12 @@ def _no_volume(detail: d.UnboundClaim) -> str:
 
 
 def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
-    domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
+    domains = listing(detail.domains_with_matching_pods, and_more=detail.and_more)
     where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
     suggested = f"; did you mean {group.suggested}?" if group.suggested else ""
     if group.runs_in:
         searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
-        where = f"such pods run in namespace {group.runs_in}, and the rule searches only {_names(searched)}"
+        where = f"such pods run in namespace {group.runs_in}, and the rule searches only {listing(searched)}"
     terms = " and ".join(term.label_selector or "any labels" for term in detail.terms)
     return f"{terms} per {detail.topology_key}; {where}{suggested}"
 
@@ -326,7 +319,7 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
         suggested = f"; it tolerates {group.instead}: did you mean {group.suggested}?" if group.instead else ""
-        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)}{suggested})"
+        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({listing(taints)}{suggested})"
     return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 
@@ -334,7 +327,7 @@ def _skew(detail: d.TooMuchSkew) -> str:
     if detail.min_domains:
         why = f"only {detail.domains} of at least {detail.min_domains} domains exist"
     elif detail.emptiest_domains:
-        emptiest = _names(detail.emptiest_domains)
+        emptiest = listing(detail.emptiest_domains)
         why = f"{detail.domains} domains, the fewest pods are {detail.minimum} in {emptiest}"
     else:
         why = f"{detail.domains} domains, the fewest pods are {detail.minimum}"
@@ -343,4 +336,4 @@ def _skew(detail: d.TooMuchSkew) -> str:
 
 
 def _in_way(detail: d.AntiAffinity) -> str:
-    return f"{_names(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"
+    return f"{listing(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"

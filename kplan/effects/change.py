@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
 from kplan.api.autoscaling import HorizontalPodAutoscaler
+from kplan.api.readable import listing
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth
@@ -304,8 +305,7 @@ def follow(
 def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:
     """Yield a warning about pods that were being deleted already."""
     if names:
-        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {some}")
+        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {listing(names)}")
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:

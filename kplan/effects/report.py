@@ -15,6 +15,7 @@ from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, UNAVAILABLE, counted_warnings
+from kplan.api.readable import listing
 from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
@@ -167,12 +168,9 @@ def _endings(change: ChangePlan) -> Iterator[InputWarning]:
 def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
     for workload in change.workloads:
         if workload.unseen:
-            fields = ", ".join(workload.unseen[:3]) + (
-                f" and {len(workload.unseen) - 3} more" if len(workload.unseen) > 3 else ""
-            )
             message = (
-                f"the snapshot holds only what scheduling reads, so whether {fields} is new cannot be seen;"
-                " --rollout always rolls the workload all the same"
+                "the snapshot holds only what scheduling reads, so whether"
+                f" {listing(workload.unseen)} is new cannot be seen; --rollout always rolls the workload all the same"
             )
             yield InputWarning("UnseenFields", workload.key, message)
 

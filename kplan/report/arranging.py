@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.readable import listing
 from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain
-from kplan.report.details import listing
 
 _LEAST_SAID_ELSEWHERE = 2
 """A section of fewer blocks is repeated; a longer one only refers to the place where it stands already."""

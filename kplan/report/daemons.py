@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kplan.api.kinds import DAEMON_SET
+from kplan.api.readable import listing
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Preformatted, Span, Table
 from kplan.report.decision import outcome_text
-from kplan.report.details import failure_lines, listing
+from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.words import count, grouped, left_out

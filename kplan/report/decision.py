@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kplan.api.readable import listing
 from kplan.documents.placement import Current, Failure, Outcome, PodPlacement, ReasonCount, Rejection
 from kplan.documents.preemption import Preemption, WhyNot
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.details import failure_lines, listing
+from kplan.report.details import failure_lines
 from kplan.report.new_nodes import new_node_text
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import diagnosis_blocks

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec import UNSET
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.documents import details as d
 from kplan.documents.placement import Failure, Rejection
 from kplan.report.words import count
@@ -29,13 +29,6 @@ def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> li
         texts = [detail_text(detail) for detail in failure.details if detail.reason in ("", text)]
         lines += [line for line in texts if line] or ([] if reason is not None else [text])
     return list(dict.fromkeys(lines))
-
-
-def listing(names: Sequence[str], and_more: int = 0, most: int = _MOST_NAMES) -> str:
-    """Return names joined by commas: the first few, and how many are left out."""
-    shown = list(names[:most])
-    left_out = and_more + len(names) - len(shown)
-    return ", ".join(shown) + (f" and {left_out} more" if left_out else "")
 
 
 def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind of detail, in one place

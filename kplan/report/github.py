@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kplan.report.details import listing
+from kplan.api.readable import listing
 from kplan.report.view import Case, CaseReport, State, alike, brief_lines
 from kplan.report.words import count, grouped
 

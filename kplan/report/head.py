@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.documents.base import ClusterChange, Report
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
@@ -55,8 +55,4 @@ def warning_texts(document: Report) -> list[str]:
     A warning about several objects comes once, under the first of them.
     """
     objects = grouped(((warning.message, warning.code), warning.object) for warning in document.warnings)
-    return [f"{_first_of(names)}: {message} [{code}]" for (message, code), names in objects.items()]
-
-
-def _first_of(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return [f"{listing(names, most=1)}: {message} [{code}]" for (message, code), names in objects.items()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 
 from msgspec import UnsetType
 
+from kplan.api.readable import listing
 from kplan.documents.luck import Luck
 from kplan.report.blocks import Block, Span, line
 from kplan.report.words import count
@@ -34,9 +34,7 @@ def luck_blocks(luck: Luck | UnsetType, more: str = " (--runs shows more)") -> I
 
 
 def _shares(pods: Mapping[str, int], runs: int) -> str:
-    named = [_share(pod, n, runs) for pod, n in itertools.islice(pods.items(), _MOST_NAMED)]
-    left = len(pods) - len(named)
-    return ", ".join(named) + (f" and {left} more" if left else "")
+    return listing([_share(pod, n, runs) for pod, n in pods.items()], most=_MOST_NAMED)
 
 
 def _share(pod: str, n: int, runs: int) -> str:

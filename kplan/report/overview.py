@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.readable import listing
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
 from kplan.report.decision import OUTCOME_STYLES
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.tables import natural_width
 from kplan.report.words import count, grouped, left_out

@@ -8,11 +8,10 @@ from typing import assert_never
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.documents import remedy as r
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.repository import as_argument
 from kplan.report.view import Case

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.api.readable import listing
 from kplan.config.releases import nearest
 from kplan.documents.base import InputWarning
 from kplan.documents.snapshot import (
@@ -229,9 +230,7 @@ def _shares(label: str, counts: dict[str, int], nameless: str) -> Iterator[Block
 
 
 def _listing(counts: dict[str, int]) -> str:
-    shown = [f"{name} {count}" for name, count in list(counts.items())[:_MOST_LINES]]
-    more = len(counts) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return listing([f"{name} {number}" for name, number in counts.items()], most=_MOST_LINES)
 
 
 def _amount(name: str, amount: float) -> str:

@@ -11,6 +11,7 @@ from kplan.api.amounts import Amount, amounts_of
 from kplan.api.base import QuantityLike
 from kplan.api.pod import ResourceRequirements
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
+from kplan.api.readable import listing
 from kplan.api.references import object_name
 from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
@@ -19,7 +20,6 @@ _NANOS = 10**9
 #: Amounts up to this many whole units also fit into int64 in thousandths.
 _UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS
 _QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
-_NAMED_PODS = 3
 
 
 class QuantityCheck:
@@ -110,12 +110,10 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
         strays.setdefault(pod.spec.node_name, []).append(pod.metadata.key)
     for node_name, pods in sorted(strays.items()):
         verb = "runs" if len(pods) == 1 else "run"
-        more = f" and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else ""
         yield Warning(
             "UnknownNode",
             object_name("Node", "", node_name),
-            f"not in the snapshot, but {', '.join(pods[:_NAMED_PODS])}{more} {verb} there;"
-            " they take no room on any other node",
+            f"not in the snapshot, but {listing(pods)} {verb} there; they take no room on any other node",
         )
 
 

@@ -12,12 +12,12 @@ from kplan.api import core, resource
 from kplan.api.kinds import KINDS
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import parse
+from kplan.api.readable import listing
 from kplan.api.references import object_name
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.documents.snapshot import NodeOverview, PodOverview
 from kplan.snapshot.model import Snapshot
 
-_NAMED_REFERRERS = 3
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 #: Priority classes that every API server creates.
@@ -264,6 +264,4 @@ def _objects(snapshot: Snapshot, attribute: str) -> tuple[Any, ...]:
 
 
 def _listed(names: list[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    shown = ", ".join(unique[:_NAMED_REFERRERS])
-    return f"{shown} and {len(unique) - _NAMED_REFERRERS} more" if len(unique) > _NAMED_REFERRERS else shown
+    return listing(list(dict.fromkeys(names)))

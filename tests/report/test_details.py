@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 
+from kplan.api.readable import listing
 from kplan.documents.details import Detail, InsufficientResource
 from kplan.documents.placement import Failure
-from kplan.report.details import detail_text, failure_lines, listing
+from kplan.report.details import detail_text, failure_lines
 
 SENTENCES = {
     "a resource that is short": (

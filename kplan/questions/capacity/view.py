@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.readable import listing
 from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
 from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
-from kplan.report.details import listing
 from kplan.report.groups import group_text
 from kplan.report.new_nodes import added_cases, growth_blocks
 from kplan.report.options import ReportOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kplan.api.readable import listing
 from kplan.documents.checks import CheckOutcome, ChecksReport, Finding, Subject
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
@@ -63,10 +64,8 @@ def _words(check: CheckOutcome) -> str:
         return "as expected" if check.state == "passed" else ", ".join(finding.name for finding in check.findings[:3])
     if check.state == "passed":
         return f"{count(check.of, noun)} looked at" if check.of else "nothing to look at"
-    names = ", ".join(finding.name for finding in check.findings[:3])
-    more = check.failed - min(len(check.findings), 3)
-    rest = f" and {more} more" if more > 0 else ""
-    return f"{check.failed} of {count(max(check.of, check.failed), noun)}: {names}{rest}"
+    names = listing([finding.name for finding in check.findings], check.more)
+    return f"{check.failed} of {count(max(check.of, check.failed), noun)}: {names}"
 
 
 def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:

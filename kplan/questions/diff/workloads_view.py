@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.documents.base import Counted
 from kplan.documents.diff import Blame, Cause, Difference, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.report.arranging import failure_words
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, State

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from kplan.api.readable import listing
 from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, left_out

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 
+from kplan.api.readable import listing
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
@@ -164,17 +165,13 @@ def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> tuple[Cell, ..
 
 
 def _places(pod: PodOdds, most: int | None) -> str:
-    nodes = list(pod.nodes.items())
-    shown = nodes if most is None else nodes[:most]
-    text = ", ".join(f"{node} {_share(share)}" for node, share in shown)
-    return f"{text} and {len(nodes) - len(shown)} more" if len(shown) < len(nodes) else text or "nowhere"
+    nodes = [f"{node} {_share(share)}" for node, share in pod.nodes.items()]
+    return listing(nodes, most=len(nodes) if most is None else most) or "nowhere"
 
 
 def _parts(parts: Mapping[str, float], most: int | None) -> str:
-    names = list(parts.items())
-    shown = names if most is None else names[:most]
-    text = ", ".join(f"{name} {_percent(share)}" for name, share in shown)
-    return f"{text} and {len(names) - len(shown)} more" if len(shown) < len(names) else text
+    texts = [f"{name} {_percent(share)}" for name, share in parts.items()]
+    return listing(texts, most=len(texts) if most is None else most)
 
 
 def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:

@@ -10,11 +10,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
+from kplan.api.readable import listing
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
-from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from kplan.api.readable import listing
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, WorkloadChange, WorkloadState
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.timeline import Timeline
 from kplan.questions.plan.pod_rows import workload_of, workload_title
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
 from kplan.report.timeline import timeline_blocks, unavailable_cases

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
+from kplan.api.readable import listing
 from kplan.documents.change import Change, WorkloadChange
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
 from kplan.report.daemons import own_node
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, suffix_line, where_text
 from kplan.report.tables import natural_width

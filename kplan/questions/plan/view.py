@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.readable import listing
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -23,7 +24,6 @@ from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_b
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
-from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks

@@ -6,10 +6,10 @@ from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
+from kplan.api.readable import listing
 from kplan.documents.placement import PodPlacement
 from kplan.documents.preemption import Preemption
 from kplan.report.blocks import Block, Cell, Span, Table, line
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES
 from kplan.report.words import grouped

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.readable import readable
+from kplan.api.readable import listing, readable
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.questions.preempt.tries import tries_blocks, tries_of
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
-from kplan.report.details import listing
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kplan.api.readable import listing
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
-from kplan.report.details import listing
 from kplan.report.new_nodes import cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from kplan.api.readable import listing
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Cell, Line, Preformatted, Span, line
-from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.times import seconds_text
