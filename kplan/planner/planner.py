@@ -113,7 +113,7 @@ class Planner(CountingQuestions):
         ----------
         settle_preemption : evict the victims of preemption at once, and try the pod again right after
         """
-        several = tuple(pods)
+        several = tuple(listed(pods))
         plan = place_in_order(self, several, settle_preemption=settle_preemption)
         if plan.is_roomy:
             return plan
