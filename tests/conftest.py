@@ -19,6 +19,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed into tests/golden")
     parser.addoption("--update-docs", action="store_true", help="write what is printed into README.md and docs/")
+    parser.addoption("--update-pictures", action="store_true", help="with --browser: take docs/pictures again")
     parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
 
 

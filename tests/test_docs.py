@@ -58,3 +58,17 @@ def test_the_manifests_for_dask_are_taken_and_fit(tmp_path: Path) -> None:
     assert pods["summary"]["refused"] == 0
     assert placed.exit_code == 0, placed.stderr
     assert json.loads(placed.stdout)["summary"] | {"pods": 5, "scheduled": 5} == json.loads(placed.stdout)["summary"]
+
+
+def test_pictures_are_there_and_shown_and_small() -> None:
+    shown = {
+        path
+        for page in PAGES
+        for path in re.findall(r"^!\[[^\]]{20,}\]\((pictures/[a-z-]+\.png)\)$", page.read_text(), re.MULTILINE)
+    }
+    files = {f"pictures/{path.name}": path.stat().st_size for path in (DOCS / "pictures").iterdir()}
+
+    assert shown == files.keys()
+    assert max(files.values()) < 150_000
+    assert sum(files.values()) < 1_500_000
+    assert all((DOCS / path).read_bytes().startswith(b"\x89PNG\r\n") for path in files)

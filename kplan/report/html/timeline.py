@@ -230,7 +230,8 @@ def _row(pod: str, bar: _Bar, end: float) -> str:
     )
     label = escape(f"{pod}: {words or 'gone at once'}")
     return (
-        f'<li><span class="name" title="{escape(pod)}">{escape(pod)}</span><svg viewBox="0 0 {_WIDTH} 10"'
+        f'<li><span class="name" title="{escape(pod)}"><bdi>{escape(pod.rpartition("/")[2])}</bdi></span>'
+        f'<svg viewBox="0 0 {_WIDTH} 10"'
         f' preserveAspectRatio="none" role="img" aria-label="{label}"><title>{label}</title>{rects}</svg></li>'
     )
 
