@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -13,8 +13,10 @@ from kplan.api.core import Node, Pod
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
 from kplan.framework.session import Session
-from kplan.simulation.departing import RemovalTimes
 from kplan.snapshot.model import Snapshot
+
+if TYPE_CHECKING:
+    from kplan.simulation.departing import RemovalTimes
 
 
 class PreparedCluster(msgspec.Struct, frozen=True):

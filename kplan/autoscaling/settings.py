@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from kplan.autoscaling.seam import Autoscaler
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import Autoscaler
 
 
 class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):

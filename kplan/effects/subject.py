@@ -50,7 +50,7 @@ class Subject(msgspec.Struct, frozen=True):
     @property
     def has_updates(self) -> bool:
         """Whether the manifests change workloads of the cluster, so that `update` returns them."""
-        if self.manifests is None or self.names_pods:
+        if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
             return False
         from kplan.effects.updating import has_updates
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -26,9 +26,11 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.subjects.admitting import Admitting
-from kplan.subjects.services import Services
 from kplan.workloads.claims import generated_claims
 from kplan.workloads.manifests import Manifests, ManifestWorkload
+
+if TYPE_CHECKING:
+    from kplan.subjects.services import Services
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Name space of generated uids: the same pod has the same uid."""
@@ -102,6 +104,12 @@ def accepted_objects(
     return admitting, [obj for obj in applied if admitting.accepts(obj)]
 
 
+def _services_of(snapshot: Snapshot) -> Services:
+    from kplan.subjects.services import Services  # few questions bring services
+
+    return Services(snapshot)
+
+
 def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
     """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
 
@@ -122,7 +130,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
         if isinstance(obj, Service):
-            services = services or Services(snapshot)
+            services = services or _services_of(snapshot)
             obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
         else:
             errors = [] if older is None else update_errors(older, obj)
