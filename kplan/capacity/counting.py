@@ -33,6 +33,7 @@ class Template(msgspec.Struct, frozen=True):
     origin: Origin | None = None  #: the manifest that they come from
     group: PodGroup | None = None  #: the group whose pods `replicas` are, several times where they are distinct
     group_size: int = 0  #: how many pods such a group has
+    first: int = 0  #: so many groups of it were placed before
     n_more: int = 0  #: pods of the group that are not created, because no cluster has room for so many
 
     @property

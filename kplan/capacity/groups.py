@@ -45,6 +45,7 @@ def copy_of(template: Template, number: int) -> tuple[PodGroup, list[PodInfo]] |
     """
     group, size = template.group, template.group_size
     assert group is not None  # noqa: S101 - the template is that of a group
+    number += template.first
     start = number * size if template.are_distinct else 0
     pods = template.replicas[start : start + size]
     if len(pods) < size:
@@ -82,6 +83,7 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
     group, infos = copied
     key = (group.metadata.namespace, group.metadata.name)
     session.pod_groups.groups[key] = group
+    session.pod_groups.remove(session.pod_groups.unscheduled(key))  # of a try on fewer nodes
     rows = [session.add_pod(info) for info in infos]
     for row in rows if refused else ():
         session.refused[row] = refused
@@ -91,6 +93,8 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
         fit.stopped_group = StoppedGroup(key, tuple(rows), None if tried is None else GroupTry.of(tried))
         first = rows[0] if fit.stopped_group.tried is None else _first_misfit(fit.stopped_group)
         fit.stop = schedule_pod(session, first, looks_for_victims=False)
+        if fit.stop.row is not None:  # it fits where its group may not run
+            fit.stop.outcome, fit.stop.row = Outcome.UNSCHEDULABLE, None
         fit.stopped_template = index
         return False
     for member in tried.members:

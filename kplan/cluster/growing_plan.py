@@ -12,15 +12,19 @@ from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
 from kplan.answers.plan import Plan
+from kplan.answers.pod_groups import plans_in_order
 from kplan.api.core import Pod, PodCondition
 from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base
 from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, as_waiting, growth_of, node_changes
+from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Context, InputWarning
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
+from kplan.framework.group_cycle import GroupTry
+from kplan.framework.listers import Key
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
@@ -48,13 +52,15 @@ def growing_plan(base: Base, question: QuestionPods, *, settle_preemption: bool)
 
     plan = decide(base, question, begin)
     placements = tuple(course.last_tries(plan.placements))
+    context = partial(_with_warnings, plan.make_context, tuple(growth.all_warnings))
     node_of = {placement.pod.key: placement.node or "" for placement in placements}
     return dataclasses.replace(
         plan,
         placements=placements,
         adds=tuple(growth.adds),
         nodes=node_changes(growth, node_of),
-        make_context=partial(_with_warnings, plan.make_context, tuple(growth.all_warnings)),
+        make_groups=partial(plans_in_order, plan.session, course.tries, placements),
+        make_context=partial(in_whole_groups, context),
     )
 
 
@@ -87,6 +93,7 @@ class _Course:
         self._rounds: list[_Round] = []
         self._tries: list[tuple[int, int]] = []  # round and pod of each decision
         self._is_known = False
+        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of each group has ended
 
     def run(self, session: Session) -> Run:
         """Schedule the pods, and again those that fit nowhere, as long as nodes come for them."""
@@ -94,25 +101,29 @@ class _Course:
         is_first, self._is_known = not self._is_known, True
         for number in itertools.count():
             results: dict[int, CycleResult] = {}
-            for result in run_in_order(session, rows, settle_preemption=self._settles):
+            tries: dict[Key, GroupTry] = {}
+            for result in run_in_order(session, rows, settle_preemption=self._settles, tries=tries):
                 if is_first:
                     self._tries.append((number, result.pod))
                 results[result.pod] = result
                 yield result
+            if is_first:
+                self.tries |= tries
             if is_first and not self._growth.is_stopped:
-                self._look(session, results)
+                self._look(session, results, preempts=any(tried.waits for tried in tries.values()))
             if number >= len(self._rounds):
                 return
             join_nodes(session, self._rounds[number].adds)
             rows = self._rounds[number].rows
 
-    def _look(self, session: Session, results: dict[int, CycleResult]) -> None:
-        """Have the autoscaler look, once the scheduler has evicted what it can for these pods."""
-        if not self._settles and any(map(nominates, results.values())):
+    def _look(self, session: Session, results: dict[int, CycleResult], *, preempts: bool) -> None:
+        """Have the autoscaler look, once the scheduler has evicted what it can for these pods, or for their groups."""
+        if not self._settles and (preempts or any(map(nominates, results.values()))):
             session, results = self._settled()
         rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
         if not rows:
             return
+        self._growth.note_groups(session, rows)
         snapshot = _snapshot_after(self._base.objects, session, self._question, results)
         there = [obj for past in self._rounds for new in past.adds for obj in (*new.daemons, *new.objects)]
         snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)

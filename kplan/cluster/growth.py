@@ -14,11 +14,13 @@ from msgspec.structs import replace
 
 from kplan.answers.new_nodes import added_node
 from kplan.api.core import Node, Pod
+from kplan.api.references import object_name
 from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
@@ -63,6 +65,23 @@ class Growth(msgspec.Struct):
         self.note(advice)
         self.autoscaler = self.autoscaler.grown(advice.adds)
         return advice.adds
+
+    def note_groups(self, session: Session, pending: Iterable[int]) -> None:
+        """Warn that the autoscaler knows nothing of the groups of pods that wait.
+
+        Upstream: neither the cluster-autoscaler nor Karpenter reads PodGroups. Both take every pod whose condition
+        PodScheduled says Unschedulable, which the scheduler writes for all members of a group that waits, also for
+        those that fit; both look for room for each on its own. Pods that are kept out of the queue have no such
+        condition.
+        """
+        if not session.config.release.is_on(WORKLOAD_GATE):
+            return
+        infos = session.cluster.pods.infos
+        for key in dict.fromkeys(key for row in pending if (key := group_of(infos[row])) is not None):
+            name = object_name("PodGroup", *key)
+            unknown = "knows neither its minCount nor its topology"
+            message = f"{self.autoscaler.name} looks at its pods one by one, and {unknown}"
+            self.warnings[InputWarning("GroupSeenApart", name, message)] = None
 
     def note(self, advice: Advice) -> None:
         """Note what it has decided in a look."""

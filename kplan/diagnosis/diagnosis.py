@@ -24,6 +24,8 @@ _encoder = msgspec.json.Encoder()
 
 _HELD_BACK = "A node fits it, but its pod group {} waits until enough of its pods fit at the same time."
 
+_AWAITS_VICTIMS = "A node fits it, but its pod group {} waits until the pods that it evicts have left."
+
 
 class Diagnosis(msgspec.Struct, frozen=True):
     """Why a pod has no node; empty for a pod that has one."""
@@ -45,7 +47,8 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, rep
         return Diagnosis()
     key = group_of(session.cluster.pods.infos[result.pod])
     if result.held_back and key is not None:
-        return Diagnosis(_HELD_BACK.format("/".join(key)))
+        text = _AWAITS_VICTIMS if result.awaits_victims else _HELD_BACK
+        return Diagnosis(text.format("/".join(key)))
     # Most questions need no diagnosis, so the modules for it are loaded only here.
     from kplan.diagnosis.fields import field_of
     from kplan.diagnosis.gather import gather

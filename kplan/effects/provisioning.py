@@ -47,6 +47,7 @@ class Growing:
             return ()
         self._seen = state
         cluster = self.sight(simulation)
+        self.growth.note_groups(simulation.session, (row for row, pod in simulation.pods.items() if not pod.node))
         adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         return adds

@@ -51,6 +51,7 @@ class CycleResult:
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)
     held_back: bool = False  #: a node fits the pod, but its pod group waits
+    awaits_victims: bool = False  #: the pod group of a pod that is held back evicts others as a whole
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
 

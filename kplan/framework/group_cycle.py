@@ -153,6 +153,7 @@ def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) ->
             if group.placement is not None and group.placement.key:
                 result.among = group.placement.key, group.placement.value
             result.held_back = member is not None and member.fits and result.row is None
+            result.awaits_victims = result.held_back and group.waits
             yield result
             if member is not None and member.row is not None:
                 session.cluster.bind(pod, member.row)

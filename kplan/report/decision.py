@@ -336,17 +336,22 @@ _WHY_NOT: Mapping[WhyNot, str] = {
     "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
     "victims-are-leaving": "it waits for pods that are already being evicted for it",
     "group-is-missing": "its pod group does not exist",
-    "group-has-constraints": "a pod of a group that has scheduling constraints evicts none on its own",
-    "group-preempts-as-a-whole": "its pod group evicts pods as a whole, and no pod of it on its own",
+    "group-has-constraints": "a group that has scheduling constraints evicts no pod",
+    "group-preempts-as-a-whole": "its pod group evicts pods as a whole",
     "no-node-helps": "evicting lower-priority pods would not make it fit on any node",
     "extenders-refuse": "evicting lower-priority pods would not make it fit on any node that the extenders accept",
 }
+
+
+_OF_GROUPS = ("group-has-constraints", "group-preempts-as-a-whole")
 
 
 def preemption_line(preemption: Preemption) -> Line:
     """Return which pods a pod that fits nowhere would evict, or why it evicts none."""
     if preemption.nominated_node is None and preemption.why_not == "victims-are-leaving":
         return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(preemption)}.")
+    if preemption.nominated_node is None and preemption.why_not in _OF_GROUPS:
+        return line(Span("Preemption", "strong"), f" is not for this pod alone: {why_no_eviction(preemption)}.")
     if preemption.nominated_node is None:
         return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(preemption)}.")
     victims = preemption.victims

@@ -1,12 +1,17 @@
 """A plan tries the pods of a group as a group, and tells it as one thing."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import kplan
+from kplan.autoscaling.settings import ClusterAutoscaler
+from kplan.documents.capacity import CapacityReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.documents.remedies import RemedyReport
+from kplan.questions.capacity.question import Capacity
 from kplan.questions.place.question import Place
 from kplan.questions.preempt.question import Preempt
 from kplan.questions.remedy.question import Remedy
@@ -228,3 +233,88 @@ def test_a_group_that_leaves_whole_breaks_a_budget_once() -> None:
     assert report.verdict.because == tuple(
         f"PodGroup/default/gang: PdbViolation of {pod}" for pod in ("default/r1", "default/r2")
     )
+
+
+def racks_of_gpus() -> list[dict[str, Any]]:
+    nodes = [node(f"{rack}{number}", cpu="4") for rack in "ab" for number in "12"]
+    for one in nodes:
+        one["metadata"]["labels"]["rack"] = one["metadata"]["name"][0]
+        one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return nodes
+
+
+def growing(tmp_path: Path, *objects: dict[str, Any], **gates: bool) -> kplan.Planner:
+    listed = {"nodeGroups": [{"name": "b", "minSize": 0, "maxSize": 9, "nodes": {"selector": {"rack": "b"}}}]}
+    path = tmp_path / "groups.json"
+    path.write_text(json.dumps(listed))
+    return kplan.Planner(
+        kplan.load_snapshot(list(objects)),
+        kubernetes="1.36",
+        feature_gates={"GenericWorkload": True, "GangScheduling": True, **gates},
+        ties="name",
+        autoscaler=ClusterAutoscaler(node_groups=str(path)),
+    )
+
+
+def test_an_autoscaler_adds_a_node_for_each_member_that_fits_nowhere(tmp_path: Path) -> None:
+    pods = [member(name, "4") for name in ("u", "v", "w", "x", "y", "z")]
+    asked = growing(tmp_path, *racks_of_gpus(), group("gang", 6), *pods)
+    report = asked.ask(Place(pods=tuple(f"default/{one['metadata']['name']}" for one in pods)))
+
+    assert isinstance(report, PlacementReport)
+    (gang,) = report.groups or ()
+    assert (gang.state, gang.placed) == ("Scheduled", 6)
+    assert report.nodes
+    assert len(report.nodes.added) == 2
+    assert {warning.code for warning in report.warnings} == {"GroupSeenApart"}
+    assert asked.plan_queue().report().groups == report.groups
+
+
+def test_an_autoscaler_that_finds_room_in_several_racks_adds_none_for_a_group_of_one_rack(tmp_path: Path) -> None:
+    gang = group("gang", 3, schedulingConstraints={"topology": [{"key": "rack"}]})
+    pods = [member(name, "4") for name in ("x", "y", "z")]
+    asked = growing(tmp_path, *racks_of_gpus(), gang, *pods, TopologyAwareWorkloadScheduling=True)
+    report = asked.plan_queue().report()
+
+    (told,) = report.groups or ()
+    assert told.state == "Waits"
+    assert report.nodes
+    assert report.nodes.added == ()
+    assert sorted(pod for pods in report.nodes.existing.values() for pod in pods) == [
+        "default/x",
+        "default/y",
+        "default/z",
+    ]
+
+
+def test_a_group_that_evicts_others_gets_no_node(tmp_path: Path) -> None:
+    low = [pod(f"low-{name}", "4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
+    pods = [member(name, "4", priority=10) for name in ("x", "y")]
+    asked = growing(
+        tmp_path, *racks_of_gpus(), group("gang", 2, priority=10), *low, *pods, WorkloadAwarePreemption=True
+    )
+    report = asked.ask(Place(pods=("default/x", "default/y")))
+
+    assert isinstance(report, PlacementReport)
+    (gang,) = report.groups or ()
+    assert gang.state == "Preempts"
+    assert report.nodes
+    assert report.nodes.added == ()
+
+
+def test_pods_that_are_kept_out_of_the_queue_get_no_node(tmp_path: Path) -> None:
+    report = growing(tmp_path, *racks_of_gpus(), group("gang", 2), member("x", "9")).plan_queue().report()
+
+    assert report.nodes
+    assert report.nodes.added == ()
+
+
+def test_whole_groups_are_counted_with_the_nodes_that_come(tmp_path: Path) -> None:
+    spec = {**pod("x", "4", schedulingGroup={"podGroupName": "gang"})["spec"], "restartPolicy": "Never"}
+    job = head("Job", name="train", namespace="default") | {"spec": {"parallelism": 3, "template": {"spec": spec}}}
+    report = growing(tmp_path, *racks_of_gpus()).ask(Capacity(manifests=(group("gang", 3), job), replicas=3))
+
+    assert isinstance(report, CapacityReport)
+    assert report.summary.fits == 3
+    assert report.new_nodes
+    assert len(report.new_nodes.added) == 5

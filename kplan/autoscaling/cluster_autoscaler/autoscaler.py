@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.autoscaling.cluster_autoscaler.advice import advice_of, prices_of
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.loop import Loops
+from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Loops
+from kplan.autoscaling.cluster_autoscaler.pods import created
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
 from kplan.autoscaling.cluster_autoscaler.watching import ClusterAutoscalerWatch
@@ -83,9 +84,13 @@ class ClusterAutoscalerEngine:
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods, in a single loop.
 
-        It has run for some time, and knows what the nodes of a group are like also where all are cordoned or gone.
+        It has run for some time, and knows what the nodes of a group are like also where all are cordoned or gone. It
+        looks when no pending pod is so new that it would wait for more of them first.
         """
-        return self._looked(cluster, self._memory(cluster.now), full=False, loops=(0,))
+        remembered = self._memory(cluster.now)
+        pending = (created(pod) for pod in cluster.snapshot.pods if not pod.spec.node_name)
+        now = max(cluster.now, max(pending, default=0) + GPU_BUFFER)
+        return self._looked(replace(cluster, now=now), remembered, full=False, loops=(0,))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield the groups that would help more pods if they could grow further."""

@@ -50,7 +50,8 @@ from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 
 _BUFFER = 2_000_000
-_GPU_BUFFER = 30_000_000
+GPU_BUFFER = 30_000_000
+"""It waits so long, in microseconds, for more pods when one that requests GPUs is new."""
 _LONG_AGO = -(2**62)
 _UNHEALTHY = "ClusterUnhealthy"
 
@@ -274,7 +275,7 @@ class Loops:
         if min(map(created, pods)) + _BUFFER > now:
             return True
         of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]
-        return bool(of_gpus) and min(map(created, of_gpus)) + _GPU_BUFFER > now
+        return bool(of_gpus) and min(map(created, of_gpus)) + GPU_BUFFER > now
 
     def _scale_up_in_turn(
         self, board: Board, pods: list[Pod], templates: Mapping[str, Template], *, now: int, result: LoopResult
