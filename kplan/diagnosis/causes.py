@@ -152,6 +152,14 @@ Whole = (
 """A cause that alone keeps the pod from running."""
 
 
+class Surplus(msgspec.Struct, frozen=True):
+    """Why a pod requests more of a resource than its containers do together."""
+
+    overhead: str = ""  #: of its runtime class, as a quantity; empty for none
+    runtime_class: str = ""
+    init_container: str = ""  #: the one that requests more than all containers; empty for none
+
+
 class Causes(msgspec.Struct, frozen=True):
     """All causes why a pod has no node."""
 
@@ -159,3 +167,4 @@ class Causes(msgspec.Struct, frozen=True):
     n_nodes: int = 0  #: number of nodes in the cluster
     named: NotNamed | None = None
     out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered
+    surplus: dict[str, Surplus] = {}  #: resource -> why the pod requests more of it than its containers

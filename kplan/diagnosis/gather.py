@@ -22,6 +22,7 @@ from kplan.diagnosis.intended import (
     untolerated,
 )
 from kplan.diagnosis.names import is_fact, nearest, nearest_key
+from kplan.diagnosis.surplus import surplus_of
 from kplan.documents.details import (
     AffinityLabelMissing,
     AntiAffinity,
@@ -69,7 +70,7 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
     else:
         whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
     out = _nodes_out(session, info, outcome)
-    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
+    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, surplus_of(info.pod))
 
 
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:

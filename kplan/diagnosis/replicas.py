@@ -34,6 +34,9 @@ class Replicas(msgspec.Struct, frozen=True):
 
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 
+_SHARING = ("Deployment", "ReplicaSet", "ReplicationController")
+"""Kinds whose replicas mount the same claims."""
+
 ALONE = Replicas("", "Pod", (), 1)
 """A pod that is no replica of a workload."""
 
@@ -51,7 +54,7 @@ def replicas_of(
     origin, info = origins.get(row), session.cluster.pods.infos[row]
     if origin is None:
         return owned_replicas(session, row)
-    if origin.kind == "Pod" or _has_own_claims(info.pod):
+    if origin.kind == "Pod" or _has_own_claims(info.pod, origin.kind):
         return ALONE
     namespace = info.namespace
     mine = [other for other in rows if session.cluster.pods.infos[other].namespace == namespace]
@@ -64,7 +67,7 @@ def owned_replicas(session: Session, row: int) -> Replicas:
     """Return the replicas of the controller that owns a pod of the cluster, as far as they equal the pod."""
     cluster, info = session.cluster, session.cluster.pods.infos[row]
     owner = controller_of(info.pod.metadata)
-    if owner is None or owner.kind not in _OWNERS or _has_own_claims(info.pod):
+    if owner is None or owner.kind not in _OWNERS or _has_own_claims(info.pod, owner.kind):
         return ALONE
     rows = cluster.pods.rows_matching(PodMatch(((frozenset((info.namespace,)), Selector()),), skip_terminating=True))
     mine = [other for other in rows.tolist() if cluster.pods.infos[other].controller == info.controller]
@@ -101,9 +104,17 @@ def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tupl
 
 def pending_replicas(session: Session, row: int, number: int) -> Replicas:
     """Return a number of pending pods that equal one, of a workload whose number of replicas is not known."""
-    return ALONE if _has_own_claims(session.cluster.pods.infos[row].pod) else Replicas("", "", (), number)
+    return ALONE if _has_own_claims(session.cluster.pods.infos[row].pod, "") else Replicas("", "", (), number)
 
 
-def _has_own_claims(pod: Pod) -> bool:
-    """Return whether each replica may mount or claim something of its own, so that one is no example for the others."""
-    return bool(pod.spec.resource_claims) or any(claim_name(pod, volume) is not None for volume in pod.spec.volumes)
+def _has_own_claims(pod: Pod, kind: str) -> bool:
+    """Return whether each replica may mount or claim something of its own, so that one is no example for the others.
+
+    Parameters
+    ----------
+    kind : of the workload; empty where it is unknown
+    """
+    volumes = pod.spec.volumes
+    if kind in _SHARING:
+        return bool(pod.spec.resource_claims) or any(volume.ephemeral is not None for volume in volumes)
+    return bool(pod.spec.resource_claims) or any(claim_name(pod, volume) is not None for volume in volumes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,9 +19,9 @@ _NOT_READY = {
     "node.kubernetes.io/not-ready": "not ready",
     "node.kubernetes.io/unreachable": "unreachable",
     "node.kubernetes.io/network-unavailable": "without network",
-    "node.kubernetes.io/memory-pressure": "short of memory themselves",
-    "node.kubernetes.io/disk-pressure": "short of disk themselves",
-    "node.kubernetes.io/pid-pressure": "short of process ids themselves",
+    "node.kubernetes.io/memory-pressure": "under memory pressure",
+    "node.kubernetes.io/disk-pressure": "under disk pressure",
+    "node.kubernetes.io/pid-pressure": "under process id pressure",
     "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
     "node.cloudprovider.kubernetes.io/shutdown": "shut down",
     "node.kubernetes.io/unschedulable": "cordoned",
@@ -31,11 +31,16 @@ _NOT_READY = {
 
 def sentence(causes: c.Causes) -> str:
     """Write the causes as one sentence, the strongest first."""
-    text = "; ".join(_whole(cause) for cause in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
+    if causes.whole:
+        text = "; ".join(_whole(cause, causes.surplus) for cause in causes.whole[:_MOST_NAMES])
+    else:
+        text = _groups(causes)
     return f"{text}."
 
 
-def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
+def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
+    cause: c.Whole, surplus: Mapping[str, c.Surplus]
+) -> str:
     match cause:
         case c.Refused(missing_class=name) if name:
             return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
@@ -72,12 +77,22 @@ def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a 
             return f"It requires node {cause.name}, which does not exist{_suggestion(cause.nearest)}"
         case c.TooLarge():
             requested, of_all = readable(cause.requested), _of_all(cause.nodes)
+            why = _why_so_much(surplus.get(cause.resource))
             if cause.largest == "0":
                 return f"{of_all} has {cause.resource}, of which it requests {requested}{_suggestion(cause.nearest)}"
             return (
-                f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}, and the largest, "
-                f"{cause.node}, has {readable(cause.largest)}"
+                f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}{why}, and the "
+                f"largest, {cause.node}, has {readable(cause.largest)}"
             )
+
+
+def _why_so_much(surplus: c.Surplus | None) -> str:
+    """Return what makes a request larger than that of the containers, to stand behind it; empty for nothing."""
+    if surplus is None:
+        return ""
+    starts = f" for init container {surplus.init_container}" if surplus.init_container else ""
+    of = f"overhead of runtime class {surplus.runtime_class}" if surplus.runtime_class else "overhead of its sandbox"
+    return f"{starts} ({readable(surplus.overhead)} of it {of})" if surplus.overhead else starts
 
 
 def _of_all(nodes: int) -> str:
@@ -129,13 +144,13 @@ def _groups(causes: c.Causes) -> str:
             return f"{_of_all(total)} {nothing}"
         everyone = "Both nodes" if total == 2 else f"All {total} nodes"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
-        return f"{subject} {_group_text(only, is_single=causes.n_nodes == 1)}"
-    parts = _counted(shown)
+        return f"{subject} {_group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
+    parts = _counted(shown, causes.surplus)
     parts += [f"{left_out} for other reasons"] if left_out else []
     return f"{_all(causes, total)}: {', '.join(parts)}"
 
 
-def _none_of(group: c.NodesOut) -> str:
+def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in one place
     """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
     if group.plugin == "NodeAffinity":
         return f"has the labels it requires ({_conditions(group.details)})"
@@ -147,6 +162,8 @@ def _none_of(group: c.NodesOut) -> str:
         case d.UnreachableVolume() as detail:
             only = f"only nodes with {listing(detail.requires)}"
             return f"can attach volume {detail.volume} of claim {detail.claim} ({only})"
+        case d.ClaimInUse() as detail:
+            return f"can take it, because {_in_use(detail)}"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
             return f"has label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
         case _:
@@ -181,19 +198,19 @@ def _all(causes: c.Causes, total: int) -> str:
 def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
     named = causes.named.named if causes.named is not None else ()
     if len(named) == 1 and shown:
-        return f"It can run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
-    return f"It can run on {listing(named)} only: {', '.join(_counted(shown))}"
+        return f"It can run on {named[0]} only, which {_group_text(shown[0], causes.surplus, is_single=True)}"
+    return f"It can run on {listing(named)} only: {', '.join(_counted(shown, causes.surplus))}"
 
 
-def _counted(groups: Sequence[c.NodesOut]) -> list[str]:
-    return [f"{group.nodes} {_group_text(group, is_single=group.nodes == 1)}" for group in groups]
+def _counted(groups: Sequence[c.NodesOut], surplus: Mapping[str, c.Surplus]) -> list[str]:
+    return [f"{group.nodes} {_group_text(group, surplus, is_single=group.nodes == 1)}" for group in groups]
 
 
-def _group_text(group: c.NodesOut, *, is_single: bool) -> str:
+def _group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single: bool) -> str:
     """Return why nodes are rejected, as the end of a sentence whose subject they are."""
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):
-        return _lack(group, resources, is_single=is_single)
+        return _lack(group, resources, surplus, is_single=is_single)
     if group.plugin == "NodeAffinity":
         return f"{'does' if is_single else 'do'} not have the labels it requires ({_conditions(group.details)})"
     if not group.details:
@@ -201,11 +218,18 @@ def _group_text(group: c.NodesOut, *, is_single: bool) -> str:
     return _detail(group, group.details[0], is_single=is_single)
 
 
-def _lack(group: c.NodesOut, resources: Sequence[d.InsufficientResource], *, is_single: bool) -> str:
+def _lack(
+    group: c.NodesOut,
+    resources: Sequence[d.InsufficientResource],
+    surplus: Mapping[str, c.Surplus],
+    *,
+    is_single: bool,
+) -> str:
     verb, runs = ("lacks", "runs") if is_single else ("lack", "run")
     texts, full = [], ""
     for resource in resources:
-        name, requested, free = resource.resource, readable(resource.requested), readable(resource.free)
+        name, free = resource.resource, readable(resource.free)
+        requested = readable(resource.requested) + _why_so_much(surplus.get(name))
         largest = group.largest.get(name)
         if name == PODS:
             number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
@@ -271,8 +295,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.UnboundClaim():
             return f"{have} {_no_volume(detail)}"
         case d.ClaimInUse():
-            users = listing(detail.used_by)
-            return f"cannot take it because claim {detail.claim} is for one pod only, and {users} uses it"
+            return f"cannot take it, because {_in_use(detail)}"
         case d.TooManyVolumes():
             return (
                 f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
@@ -284,6 +307,10 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _in_use(detail: d.ClaimInUse) -> str:
+    return f"claim {detail.claim} is for one pod only (ReadWriteOncePod), and {listing(detail.used_by)} uses it"
 
 
 def _no_volume(detail: d.UnboundClaim) -> str:
@@ -320,7 +347,7 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
         some = "a taint" if len(taints) == 1 else "taints"
         suggested = f"; it tolerates {group.instead}: did you mean {group.suggested}?" if group.instead else ""
         return f"{'has' if is_single else 'have'} {some} it does not tolerate ({listing(taints)}{suggested})"
-    return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
+    return f"{'is' if is_single else 'are'} {meaning}"
 
 
 def _skew(detail: d.TooMuchSkew) -> str:

@@ -62,7 +62,7 @@ MORE = (
     Story(
         "a node is short of disk",
         [node("a", taints=[taint("node.kubernetes.io/disk-pressure")]), node("b", cpu="1"), pod("x", on="b"), web()],
-        ("1 is short of disk itself", "1 lacks cpu (requests 1, 0 free)"),
+        ("1 is under disk pressure", "1 lacks cpu (requests 1, 0 free)"),
         ("add-nodes",),
         ("tolerate-taint",),
     ),
@@ -148,7 +148,7 @@ MORE = (
             pod("one", on="b", **mounting("data")),
             web(**mounting("data")),
         ],
-        ("claim default/data is for one pod only, and default/one on b uses it",),
+        ("claim default/data is for one pod only (ReadWriteOncePod), and default/one on b uses it",),
         (),
         ("add-nodes",),
     ),
@@ -158,7 +158,7 @@ MORE = (
             node("a", cpu="2"),
             web(initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "3"}}}]),
         ],
-        ("it requests 3 cpu, and the largest, a, has 2",),
+        ("it requests 3 cpu for init container i, and the largest, a, has 2",),
         ("lower-request",),
     ),
     Story(

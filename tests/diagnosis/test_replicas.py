@@ -141,10 +141,12 @@ def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     bound = [claim("data", "", "pv"), volume_object("pv", "x")]
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "x"})]
-    remedies = remedies_of([*nodes, *bound], deployment(4, volumes=[volume]))
+    workload = deployment(4, volumes=[volume])
 
-    assert remedies
-    assert [remedy for remedy in remedies if "helps" in remedy] == []
+    own = remedies_of([*nodes, *bound], {**workload, "kind": "StatefulSet"})
+    assert own
+    assert [remedy for remedy in own if "helps" in remedy] == []
+    assert [remedy for remedy in remedies_of([*nodes, *bound], workload) if "helps" in remedy]
 
 
 def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
+from kplan.api.readable import listing
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.asking import options_named, reply
 from kplan.cli.autoscaling import AutoscalerFlags
@@ -14,6 +15,7 @@ from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.options import argument, option
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
+from kplan.snapshot.model import Snapshot
 
 _NO_AUTOSCALER = (
     "name its groups with --node-groups FILE (kplan snapshot groups prints those that it finds), or choose --autoscaler"
@@ -68,10 +70,24 @@ def nodes(
     subject = ask(what, flags, manifests)
     settings = following.settings_for(subject.base.objects)
     if settings is None:
-        raise UsageError("the cluster shows no autoscaler", hint=_NO_AUTOSCALER)
+        raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, settings))
     words = "" if time.has_clock else "{0:,} of {1:,}"
     reply(question, subject, showing, flags, doing="following the autoscaler", words=words)
+
+
+def _hint(snapshot: Snapshot) -> str:
+    """Return how to ask about a cluster that shows no autoscaler: what to type where its nodes have labels of pools."""
+    from kplan.autoscaling.settings import unfollowed_pools
+
+    cloud, pools = unfollowed_pools(snapshot)
+    if not pools:
+        return _NO_AUTOSCALER
+    groups = f"{f'{cloud} ' if cloud else ''}{'pool' if len(pools) == 1 else 'pools'} {listing(pools)}"
+    return (
+        f"its nodes are in {groups}: if the cluster-autoscaler scales them, ask with --autoscaler cluster-autoscaler; "
+        "the cluster has no ConfigMap kube-system/cluster-autoscaler-status, which would tell, or the snapshot lacks it"
+    )
 
 
 def _seconds(text: str) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from kplan.documents.base import Report
+from kplan.documents.base import Report, Verdict
 from kplan.report.rules import rule_of
 from kplan.report.view import Case, alike
 from kplan.report.words import count, name_ranges
@@ -16,7 +16,8 @@ _MOST = 5
 def verdict_box(document: Report, cases: Iterable[Case]) -> str:
     """Return the box, with a few lines for each workload that failed."""
     if not document.verdict.failed:
-        return _not_counted([case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure])
+        skipped = [case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure]
+        return _not_counted(skipped, document.verdict)
     groups = alike(case for case in cases if case.state == "failed")
     items = [_failure(group) for group in groups[:_MOST]]
     if not items:
@@ -26,14 +27,18 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
     return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(items)}</ul></div>'
 
 
-def _not_counted(cases: Sequence[Case]) -> str:
+def _not_counted(cases: Sequence[Case], verdict: Verdict) -> str:
     """Return the box of an answer that is no failure, with what went wrong all the same."""
     if not cases:
         return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
     groups = alike(cases)
     items = [_failure(group) for group in groups[:_MOST]]
     items += [f"<li>and {len(groups) - _MOST} more</li>"] if len(groups) > _MOST else []
-    heading = "<p><strong>Failed.</strong> Nothing of this is listed in --fail-on, so the exit code is 0.</p>"
+    conditions = escape(", ".join(verdict.fail_on)) or "none"
+    heading = (
+        "<p><strong>Not all is well.</strong> The exit code is 0 all the same: "
+        f"--fail-on is {conditions}, which counts none of this.</p>"
+    )
     return f'<div class="verdict failed">{heading}<ul>{"".join(items)}</ul></div>'
 
 

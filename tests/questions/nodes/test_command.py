@@ -230,3 +230,15 @@ def test_the_page_draws_the_nodes_that_come_and_go() -> None:
 
     assert "Nodes that come, are emptied or go: 3" in page
     assert "gpu-b-new-1: asked for 20 s to 1 min 50 s, there 1 min 50 s to" in page
+
+
+def test_labels_of_a_cloud_without_a_status_are_told(tmp_path: Path) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": "web"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels}}
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
+
+    shown = invoke("nodes", "-s", file)
+    assert shown.exit_code == 2
+    assert "its nodes are in EKS pool web: if the cluster-autoscaler scales them" in " ".join(shown.stderr.split())
+    assert "1 node" in invoke("nodes", "-s", file, "--autoscaler", "cluster-autoscaler").stdout

@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 import kplan
+from kplan.documents.base import Verdict
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import Origin
 from kplan.report.options import ReportOptions
@@ -80,3 +81,13 @@ def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_
     text = render(report, "html", ReportOptions())
     assert '<figure class="cluster">' in text
     assert "&quot;cluster&quot;" not in text
+
+
+def test_trouble_that_does_not_count_is_told_as_such():
+    document = placed([node("n", cpu="1"), pod("p", cpu="2")], ["default/p"])
+    document = structs.replace(document, verdict=Verdict.of(("none",), ()))
+    text = box(render(document, "html", ReportOptions()))
+
+    assert "Not all is well." in text
+    assert "--fail-on is none, which counts none of this." in text
+    assert "Pod default/p" in text or "default/p: Unschedulable" in text

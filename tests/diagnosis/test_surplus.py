@@ -1,0 +1,40 @@
+"""Why a pod requests more than its containers."""
+
+import kplan
+from tests.preemption.scenes import node, pod
+
+
+def diagnosis(cpu: str, **spec: object) -> str:
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
+    asked = pod("web", cpu=cpu, **spec)
+    return (
+        kplan.Planner(kplan.load_snapshot([node("a", cpu="2"), node("b", cpu="1"), runtime, asked]))
+        .place("default/web")
+        .diagnosis
+    )
+
+
+def starting(name: str, cpu: str, **more: str) -> dict[str, object]:
+    return {"name": name, "image": "app", "resources": {"requests": {"cpu": cpu}}, **more}
+
+
+def test_the_overhead_of_the_runtime_class_is_told() -> None:
+    text = diagnosis("1800m", runtimeClassName="kata", overhead={"cpu": "500m"})
+
+    assert "it requests 2300m cpu (500m of it overhead of runtime class kata), and the largest, a, has 2" in text
+
+
+def test_the_init_container_that_requests_most_is_named() -> None:
+    assert "it requests 3 cpu for init container migrate, and" in diagnosis(
+        "1", initContainers=[starting("wait", "2"), starting("migrate", "3")]
+    )
+
+
+def test_init_containers_that_request_less_and_sidecars_are_not() -> None:
+    sidecar = starting("proxy", "1", restartPolicy="Always")
+
+    assert "it requests 3 cpu, and" in diagnosis("3", initContainers=[starting("migrate", "2")])
+    assert "it requests 3 cpu, and" in diagnosis("2", initContainers=[sidecar])
+    assert "it requests 4 cpu for init container migrate, and" in diagnosis(
+        "1", initContainers=[sidecar, starting("migrate", "3")]
+    )
