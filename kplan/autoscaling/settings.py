@@ -81,7 +81,6 @@ def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]
 
 _STATUS = ("kube-system", "cluster-autoscaler-status")
-_CLOUDS = {"aws": "EKS", "gce": "GKE", "azure": "AKS"}
 _FILES = {"node_groups": "cluster-autoscaler", "instance_types": "karpenter"}
 
 
@@ -123,18 +122,6 @@ def autoscaler_of(
     if not is_followed(settings):
         raise UsageError(f"this version of kplan does not follow {name}", hint="choose --autoscaler cluster-autoscaler")
     return settings
-
-
-def unfollowed_pools(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
-    """Return the cloud whose pools the labels of nodes name, and these pools, where nothing tells of an autoscaler.
-
-    Of a snapshot without ConfigMaps nothing tells which autoscaler runs; both are empty where no label names a pool.
-    """
-    from kplan.autoscaling.cluster_autoscaler.pools import pools_of
-
-    pools = pools_of(snapshot.nodes) if _found_in(snapshot) == "none" else ()
-    names = tuple(dict.fromkeys(pool.name for pool in pools))
-    return next((_CLOUDS[pool.cloud] for pool in pools if pool.cloud in _CLOUDS), ""), names
 
 
 def _found_in(snapshot: Snapshot) -> str:

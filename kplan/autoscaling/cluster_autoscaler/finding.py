@@ -32,6 +32,19 @@ _NAME = "name the groups with --node-groups"
 _GIVE = "give its sizes with --node-groups; kplan snapshot groups prints a file to begin with"
 
 
+_CLOUDS = {"aws": "EKS", "gce": "GKE", "azure": "AKS"}
+
+
+def unfollowed_pools(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """Return the cloud whose pools the labels of nodes name, and these pools, for a cluster that shows no autoscaler.
+
+    The cloud is empty where it is unknown; both are empty where no label names a pool.
+    """
+    pools = pools_of(snapshot.nodes)
+    names = tuple(dict.fromkeys(pool.name for pool in pools))
+    return next((_CLOUDS[pool.cloud] for pool in pools if pool.cloud in _CLOUDS), ""), names
+
+
 class FoundGroups(msgspec.Struct, frozen=True):
     """Groups and flags that the objects of a cluster tell of."""
 
