@@ -85,6 +85,7 @@ class NodeTimeline(Document, frozen=True, kw_only=True):
     requested : when an autoscaler asks for it
     ready : when it takes pods
     unneeded : since when an autoscaler finds that it is not needed
+    unreachable : since when Kubernetes knows that it is lost
     draining : since when it takes no more pods and is being emptied
     emptied : when the pods that are to leave it are gone
     gone : when it is there no more
@@ -94,6 +95,7 @@ class NodeTimeline(Document, frozen=True, kw_only=True):
     requested: Seconds | None = None
     ready: Seconds | None = None
     unneeded: Seconds | None = None
+    unreachable: Seconds | None = None
     draining: Seconds | None = None
     emptied: Seconds | None = None
     gone: Seconds | None = None

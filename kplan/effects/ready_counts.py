@@ -15,7 +15,7 @@ from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.durations import Duration, PodTimes
 from kplan.simulation.loop import Simulation
 
-_NOT_READY = frozenset({StepEvent.TERMINATING, StepEvent.SUCCEEDED, StepEvent.GONE})
+_NOT_READY = frozenset({StepEvent.LOST, StepEvent.TERMINATING, StepEvent.SUCCEEDED, StepEvent.GONE})
 _IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.READY, StepEvent.BLOCKED, *_NOT_READY})
 
 
@@ -43,6 +43,7 @@ _OF_NODES: Mapping[StepEvent, str] = {
     StepEvent.REQUESTED: "requested",
     StepEvent.ADDED: "ready",
     StepEvent.UNNEEDED: "unneeded",
+    StepEvent.UNREACHABLE: "unreachable",
     StepEvent.DRAINING: "draining",
     StepEvent.EMPTIED: "emptied",
     StepEvent.REMOVED: "gone",

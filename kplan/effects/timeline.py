@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -34,6 +35,7 @@ from kplan.simulation.cron import CronJobs
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.durations import EACH, Durations, Times
 from kplan.simulation.learning import learn
+from kplan.simulation.node_loss import NodeLoss
 from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
@@ -77,6 +79,13 @@ class Drained(msgspec.Struct, frozen=True):
     options: DrainOptions | None = None
     timeout: float = math.inf
     upgrade: Upgrade | None = None
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """Nodes that are lost together at a time."""
+
+    at: float
+    nodes: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ def durations_for(
 
 def carry_out_in_time(
     base: Base,
-    steps: Sequence[Apply | Drained],
+    steps: Sequence[Apply | Drained | Lost],
     durations: Durations,
     *,
     until: float | None = None,
@@ -184,7 +193,7 @@ def carry_out_in_time(
     is_watched : note how many pods wait for a node, and how full the nodes are, over time
     """
     for step in steps:
-        if isinstance(step, Drained):
+        if isinstance(step, Drained | Lost):
             check_nodes(base, step.nodes)
     course = _Course(base, steps, durations, rollout, decisions)
     if runs_for:
@@ -200,7 +209,7 @@ class _Course:
     def __init__(
         self,
         base: Base,
-        steps: Sequence[Apply | Drained],
+        steps: Sequence[Apply | Drained | Lost],
         durations: Durations,
         rollout: Rollout,
         decisions: Decisions | None,
@@ -224,11 +233,13 @@ class _Course:
         for step in steps:
             self._post(step)
 
-    def _post(self, step: Apply | Drained) -> None:
+    def _post(self, step: Apply | Drained | Lost) -> None:
         timers, at = self._simulation.timers, self._simulation.now + step.at
         if isinstance(step, Apply):
             for number, workload in enumerate(step.workloads):
                 timers.post(at + number * APPLY_SECONDS, partial(self._apply, workload))
+        elif isinstance(step, Lost):
+            timers.post(at, NodeLoss(self._simulation, step.nodes).begin)
         elif step.upgrade is not None:
             timers.post(at, NodeUpgrade(self._simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
         else:
@@ -271,6 +282,7 @@ class _Course:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"
         not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in self._not_reached()]
+        not_reached += self._left_on_lost()
         return TimelinePlan(
             simulation,
             self._base,
@@ -284,6 +296,20 @@ class _Course:
             is_over=is_over,
             occupancy=self._occupancy,
         )
+
+    def _left_on_lost(self) -> list[InputWarning]:
+        """Warn of lost nodes whose objects stay, and with them pods that were told to go."""
+        lost = {name for step in self._steps if isinstance(step, Lost) for name in step.nodes}
+        pods = self._simulation.pods.values()
+        left = Counter(pod.node for pod in pods if pod.node in lost and pod.is_terminating)
+        message = (
+            "{} there stay Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
+            " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
+        )
+        return [
+            InputWarning("LostNodeStays", f"Node/{name}", message.format("1 pod" if n == 1 else f"{n} pods"))
+            for name, n in sorted(left.items())
+        ]
 
     def _not_reached(self) -> list[str]:
         return [name for drain in self._drains for name in drain.work.not_reached]

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import Node, PersistentVolumeClaim
+from kplan.api.tolerations import Taint
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Change, Cluster
 from kplan.engine.node_table import NodeTable
@@ -218,6 +219,13 @@ class Session:
         names = {self.cluster.nodes.names[row] for row in rows}
         self.cordoned = self.cordoned - names if schedulable else self.cordoned | names
         self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
+        for framework in self.frameworks.values():
+            framework.forget_shapes()
+
+    def taint(self, row: int, taint: Taint) -> None:
+        """Give a node a further taint."""
+        nodes = self.cluster.nodes
+        self.cluster.nodes = nodes.with_taints(row, (*nodes.taint_sets[nodes.taint_codes[row]], taint))
         for framework in self.frameworks.values():
             framework.forget_shapes()
 

@@ -76,6 +76,7 @@ _NODE_COLUMNS = {
     "ASKED FOR": "requested",
     "READY": "ready",
     "UNNEEDED": "unneeded",
+    "UNREACHABLE": "unreachable",
     "DRAINING": "draining",
     "EMPTY": "emptied",
     "GONE": "gone",

@@ -30,8 +30,13 @@ class RemovalTimes(msgspec.Struct, frozen=True):
     after: float = 0.0  #: from an empty node to one that is gone
 
 
-def depart(simulation: Simulation, name: str, because: str) -> None:
-    """Have a node leave at once, and with it the pods that are still there."""
+def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
+    """Have a node leave at once, and with it the pods that are still there.
+
+    Parameters
+    ----------
+    is_logged : append a step about the node
+    """
     for pod in Drain(simulation).on([name]):
         if not pod.is_terminating:
             simulation.remove(pod, StepEvent.DELETED, because)
@@ -43,7 +48,8 @@ def depart(simulation: Simulation, name: str, because: str) -> None:
             owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
             simulation.enqueue(owner)
     simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
-    log_node(simulation, StepEvent.REMOVED, name, because)
+    if is_logged:
+        log_node(simulation, StepEvent.REMOVED, name, because)
 
 
 def log_node(simulation: Simulation, event: StepEvent, name: str, because: str = "") -> None:

@@ -7,7 +7,7 @@ an event of its own. A pod that is told to go keeps its room, its name and, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -74,6 +74,8 @@ class Lives(ClusterState):
         self._over_quota: dict[str, Failures] = {}
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
         self.n_runs = 0  #: how often it was run to rest
+        #: nodes that are lost, on which no pod starts, ends or stops any more
+        self._lost_nodes: frozenset[str] = frozenset()
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self._cleared: set[int] = set()  # rows of those whose objects are gone as well
@@ -151,7 +153,7 @@ class Lives(ClusterState):
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
         at = deleted_at + min(self.durations_of(pod, owner).stop.seconds, grace)
-        self.timers.post(max(at, self.now) + LAG, lambda: self.bury(pod.row))
+        self.timers.post(max(at, self.now) + LAG, lambda: self._is_lost(pod.row) or self.bury(pod.row))
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
@@ -169,6 +171,20 @@ class Lives(ClusterState):
             fresh = self.pods[row] = replace(pod, is_fresh=True)
             owner.settle(fresh)
             self.timers.post(available_at, lambda: self._become_available(row))
+
+    def lose(self, nodes: Iterable[str]) -> None:
+        """Have nothing happen on some nodes any more."""
+        self._lost_nodes |= frozenset(nodes)
+
+    def _is_lost(self, row: int) -> bool:
+        pod = self.pods.get(row)
+        return pod is not None and pod.node in self._lost_nodes
+
+    def mark_unready(self, row: int) -> None:
+        """Show everybody that a pod is not ready, as its node does not answer."""
+        pod = self.pods[row]
+        if pod.is_ready and not pod.is_terminating:
+            self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
         """Return how long a pod takes; only with a clock."""
@@ -194,7 +210,7 @@ class Lives(ClusterState):
             return super().started(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self.timers.post(self.now + times.run.seconds + LAG, lambda: self.succeed(pod.row))
-        if times.start.seconds <= 0:
+        if times.start.seconds <= 0 and pod.node not in self._lost_nodes:
             return self._as_ready(pod, owner)
         self.timers.post(self.now + times.start.seconds + LAG, lambda: self.become_ready(pod.row))
         return pod
@@ -228,7 +244,7 @@ class Lives(ClusterState):
     def become_ready(self, row: int) -> None:
         """Have a pod become ready, unless it is on its way out."""
         pod = self.pods.get(row)
-        if pod is not None and not pod.is_terminating and not pod.is_ready:
+        if pod is not None and not pod.is_terminating and not pod.is_ready and not self._is_lost(row):
             owner = self.owner(row)
             self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
             self._update(self._as_ready(pod, owner))
@@ -258,7 +274,7 @@ class Lives(ClusterState):
     def succeed(self, row: int) -> None:
         """Have a pod end with success: it leaves its room at once."""
         pod = self.pods.get(row)
-        if pod is None or pod.is_terminating:
+        if pod is None or pod.is_terminating or self._is_lost(row):
             return
         owner = self.owner(row)
         self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
@@ -285,6 +301,8 @@ class Lives(ClusterState):
         info = self.session.cluster.pods.infos[row]
         grace = info.pod.spec.termination_grace_period_seconds
         stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
+        if self._is_lost(row):
+            stop = math.inf
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else self.now
             owner.uncounted[row] = Ended(
@@ -298,8 +316,14 @@ class Lives(ClusterState):
         self.session.cluster.update(row, _with_deletion(info, self.now, is_preempted=by is not None))
         self.disruptions.settle(leaving)
         self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner)
-        self.timers.post(self.now + stop + (LAG if stop else 0), lambda: self.end(row))
+        if stop < math.inf:
+            self.timers.post(self.now + stop + (LAG if stop else 0), lambda: self._stopped(row))
         return leaving
+
+    def _stopped(self, row: int) -> None:
+        """Have a terminating pod end, unless its node is lost meanwhile."""
+        if not self._is_lost(row):
+            self.end(row)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""

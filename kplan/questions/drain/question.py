@@ -55,9 +55,9 @@ class Drain(Question, frozen=True):
         """Raise ParameterError for parameters that do not go together, and for a clock where the question is drawn."""
         if self.timeline is not None and is_drawn:
             raise ParameterError("{timeline} and {runs} do not go together", hint="leave one of them out")
-        if self.timeline is not None and self.how in ("lost", "one-by-one"):
-            how = self.how.replace("-", "_")
-            raise ParameterError(f"{{timeline}} and {{{how}}} do not go together", hint="leave one of them out")
+        if self.timeline is not None and self.how == "one-by-one":
+            hint = "with a clock, kubectl drain's own order decides; leave one of them out"
+            raise ParameterError("{timeline} and {one_by_one} do not go together", hint=hint)
         upgrade = [name for name in ("surge", "max_unavailable") if getattr(self, name) is not None]
         options = [*upgrade, *(name for name in ("timeout", "profile") if getattr(self, name) is not None)]
         if options and self.timeline is None:
@@ -89,7 +89,7 @@ class Drain(Question, frozen=True):
             change = with_luck(change, self.drawn(subject)[1])
         else:
             base, change = self._in_time(base, self.timeline, decisions)
-            if self.timeline.node_start and self.how == "together" and base.autoscaler is None:
+            if self.timeline.node_start and self.how in ("together", "lost") and base.autoscaler is None:
                 showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
             for name, which in self.timeline.unused(change):
                 showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
@@ -97,16 +97,18 @@ class Drain(Question, frozen=True):
 
     def _in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
         """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""
-        from kplan.effects.timeline import Drained, carry_out_in_time
+        from kplan.effects.timeline import Drained, Lost, carry_out_in_time
         from kplan.questions.drain.upgrades import timeout_of, upgrade_of, with_surge
 
         upgrade = None
-        if self.how != "together":
+        if self.how in ("rolling", "replace"):
             base, surge = with_surge(self, base)
             upgrade = upgrade_of(self, surge)
-        drained = Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
+        step: Drained | Lost = Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
+        if self.how == "lost":
+            step = Lost(0.0, self.nodes)
         plan = carry_out_in_time(
-            base, [drained], clock.durations(base), until=clock.look, runs_for=clock.runs_for, decisions=decisions
+            base, [step], clock.durations(base), until=clock.look, runs_for=clock.runs_for, decisions=decisions
         )
         return base, dataclasses.replace(plan, min_ready=clock.min_ready)
 

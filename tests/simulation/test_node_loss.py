@@ -1,0 +1,119 @@
+"""Nodes that are lost where time passes."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.api.pod import PodSpec
+from kplan.api.tolerations import Toleration
+from kplan.documents.change import StepEvent
+from kplan.effects.timeline import Lost, TimelinePlan, carry_out_in_time, durations_for
+from kplan.simulation.node_loss import UNREACHABLE, tolerated_seconds
+from tests.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set
+
+NODES = ["n0", "n1", "n2"]
+
+
+def _node(name: str, zone: str = "a", machine: str = "") -> Object:
+    there = node(name, **{"topology.kubernetes.io/zone": zone})
+    there["spec"]["providerID"] = machine
+    return there
+
+
+def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    durations = durations_for(planner, {"*": times.get("start", 6.0)}, {"*": 2.0}, {})
+    return carry_out_in_time(planner, [Lost(0.0, nodes or ("n0",))], durations, until=until)
+
+
+def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
+    return [step.at for step in plan.steps if step.event is event and node == step.node and isinstance(step.at, float)]
+
+
+def _web(replicas: int = 3) -> list[Object]:
+    return running(deployment("web", replicas), NODES)
+
+
+def test_pods_of_a_lost_node_are_replaced_when_they_do_not_tolerate_it_any_longer() -> None:
+    plan = _lose([*map(_node, NODES), *_web()])
+
+    assert _at(plan, StepEvent.UNREACHABLE) == [50.0]
+    assert _at(plan, StepEvent.EVICTED) == [350.0]
+    timeline = plan.timeline.workloads["Deployment/default/web"]
+    assert timeline.ready_over_time == ((0.0, 2), (356.01, 3))
+    assert [warning.code for warning in plan.left_out] == ["LostNodeStays"]
+
+
+def test_a_cloud_deletes_the_node_and_its_pods_follow() -> None:
+    plan = _lose([_node("n0", machine="aws:///eu-west-1a/i-1"), *map(_node, NODES[1:]), *_web()])
+
+    assert _at(plan, StepEvent.REMOVED) == [52.5]
+    assert _at(plan, StepEvent.DELETED) == [112.5]
+    assert plan.timeline.workloads["Deployment/default/web"].ready_over_time[-1] == (118.51, 3)
+    assert not plan.left_out
+
+
+@pytest.mark.parametrize(("machine", "is_replaced"), [("aws:///eu-west-1a/i-1", True), ("", False)])
+def test_a_pod_of_a_stateful_set_is_replaced_when_its_object_is_gone(machine: str, is_replaced: bool) -> None:
+    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+    _, _, pod = running(deployment("db", 1), ["n0"])
+    pod["metadata"] |= {"name": "db-0", "ownerReferences": [own]}
+    objects = [_node("n0", machine=machine), *map(_node, NODES[1:]), stateful_set("db", 1), pod]
+
+    plan = _lose(objects)
+
+    assert any(step.event == "created" for step in plan.steps) is is_replaced
+    assert (plan.timeline.stuck_at is None) is is_replaced
+
+
+def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
+    nodes = [*map(_node, ("n0", "n1")), *(_node(f"m{number}", "b") for number in range(3))]
+    plan = _lose([*nodes, *running(deployment("web", 2), ["n0", "n1"])], "n0", "n1")
+
+    assert [*_at(plan, StepEvent.EVICTED), *_at(plan, StepEvent.EVICTED, "n1")] == [350.0, 360.0]
+
+
+def test_pods_stay_where_all_zones_are_lost() -> None:
+    plan = _lose([*map(_node, NODES), *_web()], *NODES)
+
+    assert not _at(plan, StepEvent.EVICTED)
+    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 0
+
+
+def test_pods_of_daemon_sets_wait_for_the_node() -> None:
+    agent = daemon_set("agent")
+    agent["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+    plan = _lose([*map(_node, NODES), agent], until=600.0)
+
+    assert not _at(plan, StepEvent.EVICTED)
+
+
+def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> None:
+    pending = deployment("new", 3)
+    planner = kplan.Planner(kplan.load_snapshot([*map(_node, NODES)]))
+    durations = durations_for(planner, {"*": 6.0}, {"*": 2.0}, {})
+    from kplan.effects.change import read_manifests
+    from kplan.effects.timeline import Apply
+
+    written = read_manifests(planner, [pending], None)
+    plan = carry_out_in_time(planner, [Lost(0.0, ("n0",)), Apply(10.0, written.workloads)], durations, until=3600.0)
+
+    bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
+    ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
+    assert bound
+    assert not ready
+
+
+def test_the_shortest_toleration_counts() -> None:
+    def seconds(*limits: int | None) -> float | None:
+        tolerations = tuple(
+            Toleration(key=UNREACHABLE, operator="Exists", effect="NoExecute", toleration_seconds=limit)
+            for limit in limits
+        )
+        return tolerated_seconds(PodSpec(tolerations=tolerations))
+
+    assert seconds() == 300  # what the API server adds
+    assert seconds(None) is None
+    assert seconds(None, 30) == 30
+    assert seconds(-5) == 0
