@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Counted, Document, Report
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.timeline import Seconds
 
 
 class DrainOutcome(Document, frozen=True, kw_only=True):
@@ -28,6 +29,9 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     because : the first reason, in words, where something is pending or blocked
     pod : NAMESPACE/NAME of the pod with that reason
     counted : the events that --fail-on lists
+    emptied : after how many seconds the nodes are empty; null for never, absent without a clock and for lost nodes
+    restored : after how many seconds every workload but jobs and daemon sets has as many ready pods as before, or as
+        it wants; null for never, absent without a clock
     """
 
     name: str
@@ -44,6 +48,8 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     because: str = ""
     pod: str = ""
     counted: tuple[Counted, ...] = ()
+    emptied: Seconds | UnsetType | None = UNSET
+    restored: Seconds | UnsetType | None = UNSET
 
 
 class DrainsReport(Report, frozen=True, kw_only=True):

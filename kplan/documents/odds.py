@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.timeline import Seconds
 
 
 class Share(Document, frozen=True, kw_only=True):
@@ -95,6 +96,21 @@ class RunExample(Document, frozen=True, kw_only=True):
     messages: dict[str, str] = {}
 
 
+class EndSpread(Document, frozen=True, kw_only=True):
+    """When runs with a clock end, in seconds.
+
+    Attributes
+    ----------
+    shortest, longest : of all runs
+    median, p90 : half of the runs, and nine of ten, end by then
+    """
+
+    shortest: Seconds
+    median: Seconds
+    p90: Seconds
+    longest: Seconds
+
+
 class OddsSummary(Document, frozen=True, kw_only=True):
     """The odds in numbers.
 
@@ -103,6 +119,7 @@ class OddsSummary(Document, frozen=True, kw_only=True):
     distinct : how many different results the runs have
     certain : every pod ends up the same in all runs
     outcomes : in how many ways runs end, as to which pods stay pending or are evicted
+    end : when they end; absent without a clock
     """
 
     runs: Positive
@@ -112,6 +129,7 @@ class OddsSummary(Document, frozen=True, kw_only=True):
     outcomes: Positive
     pods: Count
     all_placed: Share
+    end: EndSpread | UnsetType = UNSET
 
 
 class OddsReport(Report, frozen=True, kw_only=True):

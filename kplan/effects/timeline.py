@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from random import Random
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -88,6 +89,10 @@ class Lost(msgspec.Struct, frozen=True):
     nodes: Sequence[str]
 
 
+TimedStep: TypeAlias = Apply | Drained | Lost
+"""A change that begins at a time."""
+
+
 @dataclass(frozen=True)
 class TimelinePlan(ChangePlan):
     """Changes carried out with a clock."""
@@ -131,7 +136,7 @@ def timeline(
     durations = durations_for(base, start or {}, stop or {}, run or {})
     if until is not None and not 0 <= until < math.inf:
         raise UsageError(f"until={until}: is no number of seconds", hint="give a number from 0 on, or None")
-    steps: list[Apply | Drained] = []
+    steps: list[TimedStep] = []
     left_out: list[InputWarning] = []
     for change in changes:
         unknown = sorted(set(change) - _KEYS)
@@ -170,7 +175,7 @@ def durations_for(
 
 def carry_out_in_time(
     base: Base,
-    steps: Sequence[Apply | Drained | Lost],
+    steps: Sequence[TimedStep],
     durations: Durations,
     *,
     until: float | None = None,
@@ -180,6 +185,8 @@ def carry_out_in_time(
     runs_for: float = 0.0,
     removes_nodes: bool = False,
     is_watched: bool = False,
+    draws: Random | None = None,
+    draws_turns: bool = False,
 ) -> TimelinePlan:
     """Carry out changes at their times.
 
@@ -191,11 +198,15 @@ def carry_out_in_time(
     retries_pending : the scheduler tries all pending pods again at the start
     removes_nodes : the autoscaler that is followed removes nodes, too
     is_watched : note how many pods wait for a node, and how full the nodes are, over time
+    draws : source of random draws, in place of the planner's own
+    draws_turns : equal pods are scheduled, and controllers act, in random order
     """
     for step in steps:
         if isinstance(step, Drained | Lost):
             check_nodes(base, step.nodes)
-    course = _Course(base, steps, durations, rollout, decisions)
+    course = _Course(base, steps, durations, rollout, decisions, draws=draws)
+    if draws is not None and draws_turns:
+        course.draw_turns(draws)
     if runs_for:
         course.run_cron_jobs(runs_for)
     if removes_nodes:
@@ -209,15 +220,19 @@ class _Course:
     def __init__(
         self,
         base: Base,
-        steps: Sequence[Apply | Drained | Lost],
+        steps: Sequence[TimedStep],
         durations: Durations,
         rollout: Rollout,
         decisions: Decisions | None,
+        *,
+        draws: Random | None = None,
     ) -> None:
         self._base = base
         additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
         self._snapshot = with_objects(base.objects, additions)
         session = base.session_for(self._snapshot)
+        if draws is not None:
+            session = session.fork(random=draws)
         self._simulation = watched(start_simulation(session, self._snapshot, durations), base, self._snapshot)
         self._decisions = decisions
         if decisions is not None and decisions.covers_all:
@@ -233,7 +248,7 @@ class _Course:
         for step in steps:
             self._post(step)
 
-    def _post(self, step: Apply | Drained | Lost) -> None:
+    def _post(self, step: TimedStep) -> None:
         timers, at = self._simulation.timers, self._simulation.now + step.at
         if isinstance(step, Apply):
             for number, workload in enumerate(step.workloads):
@@ -265,6 +280,10 @@ class _Course:
         provisioner = self._simulation.provisioner
         if isinstance(provisioner, NodesInTime):
             provisioner.remove_too(self._simulation)
+
+    def draw_turns(self, draws: Random) -> None:
+        """Have chance decide the order of equal pods, and of controllers."""
+        self._simulation.draw_turns(draws)
 
     def watch_occupancy(self) -> None:
         """Note how many pods wait for a node, and how full the nodes are, over time."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-from kplan.answers.verdict import Happened
+import msgspec
+
+from kplan.answers.verdict import UNAVAILABLE, Happened
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.effects.change import ChangePlan, begin, follow, updates_of
+from kplan.effects.clock import Clock
 from kplan.effects.drains import base_without_nodes, check_nodes, empty, lose
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
+from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
 from kplan.odds.branches import BranchRandom
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
@@ -44,6 +49,44 @@ def drained(
     leaving = work.on(nodes) if how == "lost" else work.leaving(nodes)
     pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in leaving]
     return _prepared(base, origin, carry_out, pods, is_single=is_single)
+
+
+def in_time(
+    base: Base,
+    *,
+    steps: Sequence[TimedStep],
+    clock: Clock,
+    rollout: Rollout = "auto",
+    retries_pending: bool = False,
+    is_single: bool = False,
+) -> Prepared:
+    """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
+    durations = clock.durations(base)
+    nodes = [name for step in steps if isinstance(step, Drained | Lost) for name in step.nodes]
+    workloads = [written for step in steps if isinstance(step, Apply) for written in step.workloads]
+    work = Drain(base.at_rest)
+    pods = [DrawnPod(pod.key, _workload_of(base.at_rest, pod.row), node=pod.node) for pod in work.leaving(nodes)]
+    updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
+
+    def run(generator: BranchRandom) -> Ending:
+        plan = carry_out_in_time(
+            base,
+            steps,
+            durations,
+            until=clock.look,
+            rollout=rollout,
+            retries_pending=retries_pending,
+            runs_for=clock.runs_for,
+            draws=generator,
+            draws_turns=not is_single,
+        )
+        plan = dataclasses.replace(plan, min_ready=clock.min_ready)
+        ending = _ending(base, plan)
+        unavailable = tuple(Happened(UNAVAILABLE, Counted(name, "Unavailable")) for name in plan.unavailable)
+        happened = (*ending.happened, *unavailable)
+        return msgspec.structs.replace(ending, seconds=round(plan.timeline.end, 1), happened=happened)
+
+    return Prepared(pods, run, tuple(update.key for update in updates.all))
 
 
 def rolled_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
-from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.odds.runs import Drawn, draw, zones_of
 from kplan.odds.tally import PENDING, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
 
@@ -162,7 +163,20 @@ def _summary(odds: Odds) -> OddsSummary:
         outcomes=len(odds.outcomes),
         pods=len(odds.counts),
         all_placed=wilson(_all_placed(odds, odds.counts), odds.runs),
+        end=_spread(odds.tally.seconds) if odds.tally.seconds else UNSET,
     )
+
+
+def _spread(seconds: Mapping[float, int]) -> EndSpread:
+    """Return when runs end; the mapping tells how many end then."""
+    times = sorted(seconds)
+    total = sum(seconds.values())
+    done = list(itertools.accumulate(seconds[at] for at in times))
+
+    def by(share: float) -> float:
+        return next(at for at, n in zip(times, done, strict=True) if n >= share * total)
+
+    return EndSpread(shortest=times[0], median=by(0.5), p90=by(0.9), longest=times[-1])
 
 
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:

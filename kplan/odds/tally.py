@@ -56,6 +56,7 @@ class Ending(msgspec.Struct, frozen=True):
     incomplete: Mapping[str, str] = {}  #: workload -> why its change or its recovery does not end
     moved: tuple[DrawnPod, ...] = ()  #: other pods that this run moves
     warnings: tuple[InputWarning, ...] = ()
+    seconds: float | None = None  #: with a clock, when it ends
 
     def keys(self, rest: Rest) -> tuple[str, ...]:
         """Return the pods that end so, in the order of the question."""
@@ -114,6 +115,7 @@ class Tally(msgspec.Struct):
     #: workload -> the first of these runs, and the reason
     because: dict[str, tuple[int, str]] = {}
     warnings: set[InputWarning] = set()
+    seconds: Counter[float] = msgspec.field(default_factory=Counter)  #: with a clock, when runs end -> how many do
     _outcomes: dict[_Likeness, OutcomeOdds] = {}
 
     @staticmethod
@@ -142,6 +144,8 @@ class Tally(msgspec.Struct):
         for workload, words in ending.incomplete.items():
             self._note_reason(workload, (first, words))
         self.warnings.update(ending.warnings)
+        if ending.seconds is not None:
+            self.seconds[ending.seconds] += runs
         alike = (
             frozenset(ending.keys(Rest.PENDING)),
             frozenset(ending.keys(Rest.GONE)),
@@ -164,6 +168,7 @@ class Tally(msgspec.Struct):
         for workload, reason in other.because.items():
             self._note_reason(workload, reason)
         self.warnings |= other.warnings
+        self.seconds.update(other.seconds)
         for alike, outcome in other._outcomes.items():
             self._note_outcome(alike, outcome)
 

@@ -11,6 +11,7 @@ from msgspec import UNSET
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kplan.cluster.base import Base
     from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
     from kplan.effects.clock import Clock
@@ -79,6 +80,19 @@ def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Show
     for name, which in clock.unused(plan):
         showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
     return change_report(base, dataclasses.replace(plan, min_ready=clock.min_ready), command, showing, decisions)
+
+
+def drawn_in_time(
+    subject: Subject, clock: Clock, rollout: RolloutMode, *, retries_pending: bool = False
+) -> tuple[Base, Drawn]:
+    """Return the change with a clock as a question that is drawn many times, and its cluster."""
+    from kplan.effects.timeline import Apply
+    from kplan.odds.of_changes import in_time
+
+    update = subject.update(even_new=True)
+    base, workloads = (subject.base, []) if update is None else update
+    steps = (Apply(0.0, tuple(workloads)),)
+    return base, partial(in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=retries_pending)
 
 
 def drawn_update(workloads: Sequence[WrittenWorkload], rollout: RolloutMode, queue: WorkedOff | None = None) -> Drawn:

@@ -153,7 +153,12 @@ class Lives(ClusterState):
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
         at = deleted_at + min(self.durations_of(pod, owner).stop.seconds, grace)
-        self.timers.post(max(at, self.now) + LAG, lambda: self._is_lost(pod.row) or self.bury(pod.row))
+        self.timers.post(max(at, self.now) + LAG, lambda: self._cease(pod.row))
+
+    def _cease(self, row: int) -> None:
+        """Remove a pod that was terminating in the snapshot, unless its node is lost meanwhile."""
+        if not self._is_lost(row):
+            self.bury(row)
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row

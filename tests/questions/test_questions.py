@@ -68,6 +68,16 @@ SAME: list[tuple[Question, list[str]]] = [
         Drain(("spot-a-1", "spot-b-1"), how="replace", timeline=Clock(node_start={"*": 30.0}), profile="aks"),
         ["drain", "spot-a-1", "spot-b-1", "--timeline", "--profile", "aks", "--node-start", "30s"],
     ),
+    (Drain(("general-a-1",), how="lost", timeline=Clock()), ["drain", "general-a-1", "--lost", "--timeline"]),
+    (
+        InTurn(question=Drain(("spot-a-1", "gpu-a-1"), timeline=Clock())),
+        ["drain", "spot-a-1", "gpu-a-1", "--each", "--timeline"],
+    ),
+    (
+        ManyRuns(question=Drain(("spot-a-1",), timeline=Clock()), runs=3),
+        ["drain", "spot-a-1", "--runs", "3", "--timeline"],
+    ),
+    (ManyRuns(question=Plan(timeline=Clock()), runs=3), ["plan", "--runs", "3", "--timeline"]),
     (Runbook(("spot-a-1",), timeline=Clock()), ["drain", "spot-a-1", "--runbook", "--timeline"]),
     (Plan(manifests=(WEB,), timeline=Clock(runs_for=60.0)), ["plan", WEB, "--for", "60s"]),
     (Place(manifests=(WEB,), timeline=Clock()), ["place", WEB, "--timeline"]),
@@ -193,14 +203,9 @@ def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Q
             "{timeline} and {one_by_one} do not go together",
         ),
         (
-            InTurn(question=Drain(("n",), timeline=Clock())),
-            ["--timeline", "--each"],
-            "{timeline} and {each} do not go together",
-        ),
-        (
-            ManyRuns(question=Drain(("n",), timeline=Clock())),
-            ["--timeline", "--runs", "3"],
-            "{timeline} and {runs} do not go together",
+            InTurn(question=Drain(("n",), how="rolling", timeline=Clock())),
+            ["--timeline", "--each", "--rolling"],
+            "{each} does not go with {rolling} or {replace}",
         ),
     ],
 )

@@ -105,7 +105,7 @@ def drain(
             how = "replace"
         question = Drain(nodes=(), how=how, options=options, timeline=time.clock(), **upgrading.fields())
         in_turn = InTurn(question=question, by=by or "node")
-        (in_turn if is_separate else question).check(is_drawn=runs is not None)
+        (in_turn if is_separate else question).check()
     showing = showing_for(flags, "drain")
     subject = ask(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
     from kplan.effects.decisions import Decisions
     from kplan.effects.subject import Subject
-    from kplan.effects.timeline import TimelinePlan
+    from kplan.effects.timeline import TimedStep, TimelinePlan
     from kplan.odds.runs import Drawn
 
 
@@ -51,10 +51,8 @@ class Drain(Question, frozen=True):
     max_unavailable: Annotated[int, msgspec.Meta(ge=0)] | None = None
     profile: Profile | None = None
 
-    def check(self, *, is_drawn: bool = False) -> None:
-        """Raise ParameterError for parameters that do not go together, and for a clock where the question is drawn."""
-        if self.timeline is not None and is_drawn:
-            raise ParameterError("{timeline} and {runs} do not go together", hint="leave one of them out")
+    def check(self) -> None:
+        """Raise ParameterError for parameters that do not go together."""
         if self.timeline is not None and self.how == "one-by-one":
             hint = "with a clock, kubectl drain's own order decides; leave one of them out"
             raise ParameterError("{timeline} and {one_by_one} do not go together", hint=hint)
@@ -88,35 +86,45 @@ class Drain(Question, frozen=True):
             change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)
             change = with_luck(change, self.drawn(subject)[1])
         else:
-            base, change = self._in_time(base, self.timeline, decisions)
+            base, change = self.in_time(base, self.timeline, decisions)
             if self.timeline.node_start and self.how in ("together", "lost") and base.autoscaler is None:
                 showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
             for name, which in self.timeline.unused(change):
                 showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
         return change_report(base, change, "drain", showing, decisions)
 
-    def _in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
+    def in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
         """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""
-        from kplan.effects.timeline import Drained, Lost, carry_out_in_time
+        from kplan.effects.timeline import carry_out_in_time
+
+        base, step = self._timed(base)
+        durations = clock.durations(base)
+        plan = carry_out_in_time(
+            base, [step], durations, until=clock.look, runs_for=clock.runs_for, decisions=decisions
+        )
+        return base, dataclasses.replace(plan, min_ready=clock.min_ready)
+
+    def _timed(self, base: Base) -> tuple[Base, TimedStep]:
+        """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""
+        from kplan.effects.timeline import Drained, Lost
         from kplan.questions.drain.upgrades import timeout_of, upgrade_of, with_surge
 
+        if self.how == "lost":
+            return base, Lost(0.0, self.nodes)
         upgrade = None
         if self.how in ("rolling", "replace"):
             base, surge = with_surge(self, base)
             upgrade = upgrade_of(self, surge)
-        step: Drained | Lost = Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
-        if self.how == "lost":
-            step = Lost(0.0, self.nodes)
-        plan = carry_out_in_time(
-            base, [step], clock.durations(base), until=clock.look, runs_for=clock.runs_for, decisions=decisions
-        )
-        return base, dataclasses.replace(plan, min_ready=clock.min_ready)
+        return base, Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_changes import drained
+        from kplan.odds.of_changes import drained, in_time
 
-        self.check(is_drawn=True)
+        self.check()
+        if self.timeline is not None:
+            base, step = self._timed(subject.base)
+            return base, partial(in_time, steps=(step,), clock=self.timeline)
         return subject.base, partial(drained, nodes=self.nodes, how=self.how, options=self.options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.utilisation import pool_label
-from kplan.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
 from kplan.api.wellknown import ZONE
 from kplan.cluster.asking import answers
 from kplan.cluster.base import Base
@@ -18,10 +19,15 @@ from kplan.cluster.showing import PLAIN, Showing
 from kplan.documents.base import Condition, Counted
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
+from kplan.documents.timeline import Timeline
+from kplan.effects.decisions import Decisions
 from kplan.effects.drains import drain
 from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain
+
+_NOT_RESTORED = ("Job/", "CronJob/", "Pod/", "DaemonSet/")
+"""Workloads whose pods are not to be ready for ever, stay with their node, or are of no workload."""
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -64,7 +70,15 @@ def drains_report(
     ]
     outcomes = answers(base, questions, showing.ask_all, progress=showing.progress)
     outcomes.sort(
-        key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
+        key=lambda outcome: (
+            outcome.may_go,
+            -outcome.pending,
+            -outcome.blocked,
+            -(outcome.emptied or 0.0),
+            -(outcome.restored or 0.0),
+            -outcome.preempted,
+            -outcome.evicted,
+        )
     )
     cluster = base.session.cluster
     counted = [
@@ -81,9 +95,17 @@ def drains_report(
 
 
 def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
-    change = drain(base, question.nodes, question.how, options=question.options, waits=True)
+    timeline, unavailable = None, list[str]()
+    if question.timeline is None:
+        change = drain(base, question.nodes, question.how, options=question.options, waits=True)
+    else:
+        base, timed = question.in_time(base, question.timeline, Decisions())
+        change = timed
+        timeline, unavailable = timed.timeline, timed.unavailable
     replacements = Replacements(base, change)
-    counted = replacements.counted(fail_on)
+    counted = list(replacements.counted(fail_on))
+    if timeline is not None and UNAVAILABLE in fail_on:
+        counted += [Counted(workload, "Unavailable") for workload in unavailable]
     summary = replacements.summary()
     blamed = {pod.object for pod in counted}
     waiting = [
@@ -118,4 +140,28 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
         because=because,
         pod=pod,
         counted=tuple(counted),
+        emptied=UNSET if timeline is None or question.how == "lost" else _emptied(timeline, question.nodes),
+        restored=UNSET if timeline is None else _restored(timeline),
     )
+
+
+def _emptied(timeline: Timeline, nodes: Sequence[str]) -> float | None:
+    """Return when the last of some nodes is empty; None where one never is."""
+    times = [timeline.nodes[name].emptied if name in timeline.nodes else None for name in nodes]
+    known = [at for at in times if at is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def _restored(timeline: Timeline) -> float | None:
+    """Return when all workloads that are to run on have their ready pods again; None for never."""
+    last = 0.0
+    for name, workload in timeline.workloads.items():
+        enough = min(workload.ready_before, workload.wanted)
+        if name.startswith(_NOT_RESTORED) or workload.lowest_ready >= enough:
+            continue
+        *_, (_, now) = workload.ready_over_time
+        if now < enough:
+            return None
+        points = [*workload.ready_over_time]
+        last = max(last, *(then for (_, n), (then, _) in itertools.pairwise(points) if n < enough))
+    return last

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class InTurn(Question, frozen=True):
-    """Asks whether each node can be drained alone.
+    """Asks whether each node can be drained alone; with a clock, how long each drain takes, too.
 
     Attributes
     ----------
@@ -25,12 +25,9 @@ class InTurn(Question, frozen=True):
     question: Drain = Drain(nodes=())
     by: str = "node"
 
-    def check(self, *, is_drawn: bool = False) -> None:
+    def check(self) -> None:
         """Raise ParameterError for a drain that is not asked in turn."""
-        self.question.check(is_drawn=is_drawn)
-        if self.question.timeline is not None:
-            separately = "each" if self.by == "node" else "by"
-            raise ParameterError(f"{{timeline}} and {{{separately}}} do not go together", hint="leave one of them out")
+        self.question.check()
         if self.question.how in ("rolling", "replace"):
             raise ParameterError("{each} does not go with {rolling} or {replace}", hint="leave one of them out")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from msgspec import UnsetType
+
 from kplan.api.readable import listing
 from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
 from kplan.report.options import ReportOptions
+from kplan.report.times import seconds_text
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, left_out
 
@@ -21,10 +24,12 @@ _MOST_NAMED = 5
 def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     stay = _that_stay(document)
     shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
+    titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
+    times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     yield Table(
-        (_what(document).upper(), "DRAINABLE", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
+        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
         tuple(_row(drain) for drain in shown),
-        "<<>>>>>",
+        f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
     )
     for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
@@ -78,7 +83,12 @@ def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
         else Span("yes, but" if drain.pending else "no", "bad")
     )
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
-    return (drain.name, answer, *(str(number) for number in numbers))
+    times = [_time(at) for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType)]
+    return (drain.name, answer, *times, *(str(number) for number in numbers))
+
+
+def _time(seconds: float | None) -> Cell:
+    return Span("never", "bad") if seconds is None else seconds_text(seconds)
 
 
 def _trouble(drain: DrainOutcome) -> str:

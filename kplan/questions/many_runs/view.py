@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kplan.api.readable import listing
-from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
+from kplan.report.times import seconds_text
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, grouped, left_out, name_ranges
 
@@ -38,6 +39,8 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     else:
         draws = _DRAWS + (_DRAWN_TURNS if is_change else "")
         yield line(f"{_variety(summary)} {draws}")
+    if not isinstance(summary.end, UnsetType):
+        yield line(_spread(summary.end))
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
@@ -45,6 +48,16 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
         yield Table(("POD", "EVICTED"), rows, "<<")
     if not summary.certain:
         yield from _example_blocks(document.examples)
+
+
+def _spread(end: EndSpread) -> str:
+    """Return when the runs end."""
+    if end.shortest == end.longest:
+        return f"Time: all runs end after {seconds_text(end.longest)}"
+    return (
+        f"Time: runs end after {seconds_text(end.shortest)} to {seconds_text(end.longest)};"
+        f" half of them by {seconds_text(end.median)}, nine of ten by {seconds_text(end.p90)}"
+    )
 
 
 def _certainty(summary: OddsSummary) -> Block:

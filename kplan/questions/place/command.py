@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, showing_for
-from kplan.cli.asking import options_named, reply
+from kplan.cli.asking import reply
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
@@ -65,8 +65,6 @@ def place(
     from kplan.questions.place.question import Place
 
     question = Place(rollout=rollout.value, timeline=time.clock())
-    with options_named():
-        question.check(is_drawn=runs is not None)
     showing = showing_for(flags, "place")
     subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
     if is_chosen and not subject.pods:

@@ -40,11 +40,6 @@ class Place(AboutPods, frozen=True):
     settle_preemption: bool = False
     timeline: Clock | None = None
 
-    def check(self, *, is_drawn: bool = False) -> None:
-        """Raise ParameterError for what does not go with a clock."""
-        if self.timeline is not None and is_drawn:
-            raise ParameterError("{timeline} and {runs} do not go together", hint="leave one of them out")
-
     def subject(self, base: Base) -> Subject:
         """Return the pods, and a cluster that holds the other objects of the manifests."""
         if not self.pods and not self.manifests:
@@ -57,9 +52,7 @@ class Place(AboutPods, frozen=True):
         from kplan.cluster.in_order import place_in_order
         from kplan.questions.updates import change_of
 
-        if self.timeline is not None and (subject.names_pods or subject.manifests is None):
-            hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
-            raise ParameterError("{timeline} needs manifests", hint=hint)
+        self._check(subject)
         change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
         if change is not None:
             return change
@@ -76,12 +69,22 @@ class Place(AboutPods, frozen=True):
         )
         return document if subject.manifests is not None else replace(document, right_sizing=right_sizing(subject.base))
 
+    def _check(self, subject: Subject) -> None:
+        """Raise ParameterError for a clock without manifests."""
+        if self.timeline is not None and (subject.names_pods or subject.manifests is None):
+            hint = "give manifests, or ask kplan plan {timeline} for when pending pods run"
+            raise ParameterError("{timeline} needs manifests", hint=hint)
+
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
         from kplan.odds.of_pods import in_order
         from kplan.questions.updates import drawn_update
 
-        self.check(is_drawn=True)
+        self._check(subject)
+        if self.timeline is not None:
+            from kplan.questions.updates import drawn_in_time
+
+            return drawn_in_time(subject, self.timeline, self.rollout)
         update = subject.update()
         if update is not None:
             return update.base, drawn_update(update.workloads, self.rollout)

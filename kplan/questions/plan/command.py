@@ -85,7 +85,7 @@ def plan(
         timeline=time.clock(),
     )
     with options_named():
-        question.check(is_drawn=runs is not None)
+        question.check()
     showing = showing_for(flags, "plan")
     manifests, namespace = manifests.or_pods_of_namespace(what)
     subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)

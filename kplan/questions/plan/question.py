@@ -44,11 +44,10 @@ class Plan(AboutPods, frozen=True):
     max_rounds: int = DEFAULT_MAX_ROUNDS
     timeline: Clock | None = None
 
-    def check(self, *, is_drawn: bool = False) -> None:
+    def check(self) -> None:
         """Raise ParameterError for what does not go with a clock."""
-        if self.timeline is not None and (is_drawn or self.only_these):
-            other = "runs" if is_drawn else "only_these"
-            raise ParameterError(f"{{timeline}} and {{{other}}} do not go together", hint="leave one of them out")
+        if self.timeline is not None and self.only_these:
+            raise ParameterError("{timeline} and {only_these} do not go together", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
@@ -81,7 +80,11 @@ class Plan(AboutPods, frozen=True):
         from kplan.odds.of_pods import in_queue
         from kplan.questions.updates import drawn_update
 
-        self.check(is_drawn=True)
+        self.check()
+        if self.timeline is not None:
+            from kplan.questions.updates import drawn_in_time
+
+            return drawn_in_time(subject, self.timeline, self.rollout, retries_pending=True)
         queue = self._before(subject)
         update = subject.update(even_new=queue is not None)
         if update is not None:

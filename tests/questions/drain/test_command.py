@@ -107,3 +107,40 @@ def test_a_pool_is_drained_as_a_whole() -> None:
 
     assert invoke("drain", "--pool", "spot", "-o", "name").stdout == by_labels.stdout
     assert "hint: there are " in invoke("drain", "--pool", "spott").stderr
+
+
+def test_each_drain_takes_its_time_and_the_longest_of_those_that_end_alike_comes_first() -> None:
+    document = json.loads(invoke("drain", "spot-*", "database-*", "--each", "--timeline", "-o", "json").stdout)
+
+    assert_keeps_to_its_schema(document)
+    outcomes = {drain["name"]: drain for drain in document["drains"]}
+    assert outcomes["spot-b-1"]["emptied"] == pytest.approx(15.2, abs=0.1)
+    assert outcomes["database-a-1"]["restored"] is None
+    alike = [drain["emptied"] for drain in document["drains"] if drain["mayGo"]]
+    assert alike == sorted(alike, reverse=True)
+
+
+def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
+    options = ("--each", "--timeline", "--min-ready", "100%", "--fail-on", "unavailable", "-o", "json")
+    document = json.loads(invoke("drain", "spot-a-1", *options).stdout)
+
+    assert document["verdict"]["failed"]
+    assert {counted["rule"] for counted in document["drains"][0]["counted"]} == {"Unavailable"}
+
+
+def test_lost_nodes_have_no_time_until_they_are_empty() -> None:
+    (outcome,) = json.loads(invoke("drain", "spot-a-1", "--each", "--lost", "--timeline", "-o", "json").stdout)[
+        "drains"
+    ]
+
+    assert "emptied" not in outcome
+    assert outcome["restored"] > 350
+
+
+def test_many_runs_tell_when_they_end() -> None:
+    report = json.loads(invoke("drain", "spot-a-1", "--timeline", "--runs", "5", "-o", "json").stdout)
+
+    assert_keeps_to_its_schema(report)
+    end = report["summary"]["end"]
+    assert end["shortest"] <= end["median"] <= end["p90"] <= end["longest"]
+    assert "Time: " in invoke("drain", "spot-a-1", "--timeline", "--runs", "5").stdout
