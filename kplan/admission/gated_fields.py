@@ -16,7 +16,10 @@ _NEVER = 1_000_000
 
 
 class _Gate(NamedTuple):
-    """A feature gate: `since` is the first minor that has it on by default; `drop` removes its fields from a spec."""
+    """A feature gate: `since` is the first minor that has it on by default; `drop` removes its fields from a spec.
+
+    A gate without fields concerns what the API server adds.
+    """
 
     name: str
     since: int
@@ -41,16 +44,23 @@ def _containers(spec: Object) -> Iterator[Object]:
         yield from spec.get(group, [])
 
 
-def _drop_nothing(spec: Object) -> None:
-    """Do nothing: the gate concerns what the API server adds."""
+def _drop(*paths: str) -> Callable[[Object], None]:
+    """Return what removes fields; ``*`` stands for all containers, and a list for its items."""
 
-
-def _drop(*keys: str) -> Callable[[Object], None]:
     def drop(spec: Object) -> None:
-        for key in keys:
-            spec.pop(key, None)
+        for path in paths:
+            _remove(spec, *path.split("."))
 
     return drop
+
+
+def _remove(value: Object, first: str, *rest: str) -> None:
+    if not rest:
+        value.pop(first, None)
+        return
+    inner = list(_containers(value)) if first == "*" else value.get(first, {})
+    for item in inner if isinstance(inner, list) else [inner]:
+        _remove(item, *rest)
 
 
 def _drop_stop_signals(spec: Object) -> None:
@@ -62,21 +72,6 @@ def _drop_stop_signals(spec: Object) -> None:
                 del container["lifecycle"]
 
 
-def _drop_sources(key: str) -> Callable[[Object], None]:
-    def drop(spec: Object) -> None:
-        for volume in spec.get("volumes", []):
-            for source in volume.get("projected", {}).get("sources", []):
-                source.pop(key, None)
-
-    return drop
-
-
-def _drop_claims(spec: Object) -> None:
-    spec.pop("resourceClaims", None)
-    for container in _containers(spec):
-        container.get("resources", {}).pop("claims", None)
-
-
 def _drop_restart_rules(spec: Object) -> None:
     for container in _containers(spec):
         container.pop("restartPolicyRules", None)
@@ -85,12 +80,6 @@ def _drop_restart_rules(spec: Object) -> None:
     for container in spec.get("initContainers", []):
         if container.get("restartPolicy") != "Always":
             container.pop("restartPolicy", None)
-
-
-def _drop_file_keys(spec: Object) -> None:
-    for container in _containers(spec):
-        for variable in container.get("env", []):
-            variable.get("valueFrom", {}).pop("fileKeyRef", None)
 
 
 def _drop_images(spec: Object) -> None:
@@ -104,16 +93,16 @@ def _drop_images(spec: Object) -> None:
 
 
 _GATES = (
-    _Gate("ClusterTrustBundleProjection", _NEVER, _drop_sources("clusterTrustBundle")),
+    _Gate("ClusterTrustBundleProjection", _NEVER, _drop("volumes.projected.sources.clusterTrustBundle")),
     _Gate("ContainerRestartRules", 35, _drop_restart_rules),
     _Gate("ContainerStopSignals", _NEVER, _drop_stop_signals),
-    _Gate("DynamicResourceAllocation", 34, _drop_claims),
-    _Gate("EnvFiles", 35, _drop_file_keys),
+    _Gate("DynamicResourceAllocation", 34, _drop("resourceClaims", "*.resources.claims")),
+    _Gate("EnvFiles", 35, _drop("*.env.valueFrom.fileKeyRef")),
     _Gate("GenericWorkload", _NEVER, _drop("schedulingGroup")),
     _Gate("HostnameOverride", 35, _drop("hostnameOverride")),
     _Gate("ImageVolume", 35, _drop_images),
-    _Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", 34, _drop_nothing),
-    _Gate("PodCertificateRequest", _NEVER, _drop_sources("podCertificate")),
+    _Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", 34, _drop()),
+    _Gate("PodCertificateRequest", _NEVER, _drop("volumes.projected.sources.podCertificate")),
     _Gate("PodLevelResources", 34, _drop("resources")),
-    _Gate("PodTopologyLabelsAdmission", 35, _drop_nothing),
+    _Gate("PodTopologyLabelsAdmission", 35, _drop()),
 )

@@ -25,7 +25,8 @@ from kplan.config.releases import Release, chosen_release, newest, reference, wi
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
 from kplan.errors import ConfigError, Problem
-from kplan.reading import SETTINGS, read_documents
+from kplan.reading.documents import read_documents
+from kplan.reading.limits import SETTINGS
 from kplan.snapshot.model import Warning as InputWarning
 
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError, convert
 from kplan.errors import KubeconfigError, Problem
-from kplan.reading import SETTINGS, read_document
+from kplan.reading.documents import read_document
+from kplan.reading.limits import SETTINGS
 
 S = TypeVar("S", bound=msgspec.Struct)
 

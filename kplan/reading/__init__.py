@@ -22,30 +22,3 @@ reading always ends: size, nesting, aliases, the number of documents and the unp
 Documents that are empty or hold comments only are not counted. Lines are computed on demand, from the document's text,
 so that they cost nothing in a large snapshot.
 """
-
-from kplan.reading.content import Document, as_builtins
-from kplan.reading.documents import read_contents, read_document, read_documents
-from kplan.reading.files import STANDARD_INPUT
-from kplan.reading.items import Item, read_items
-from kplan.reading.limits import MANIFESTS, REPORTS, SETTINGS, SNAPSHOTS, Limits, Progress
-from kplan.reading.places import Duplicate, Lines, Source
-
-__all__ = [
-    "MANIFESTS",
-    "REPORTS",
-    "SETTINGS",
-    "SNAPSHOTS",
-    "STANDARD_INPUT",
-    "Document",
-    "Duplicate",
-    "Item",
-    "Limits",
-    "Lines",
-    "Progress",
-    "Source",
-    "as_builtins",
-    "read_contents",
-    "read_document",
-    "read_documents",
-    "read_items",
-]

@@ -9,7 +9,8 @@ from kplan.catalogue import REPORTS as KINDS
 from kplan.documents.base import Report
 from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
-from kplan.reading import REPORTS, read_document
+from kplan.reading.documents import read_document
+from kplan.reading.limits import REPORTS
 
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"

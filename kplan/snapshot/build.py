@@ -15,7 +15,7 @@ from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.references import object_name
 from kplan.documents.base import ClusterChange, MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
-from kplan.reading import Document
+from kplan.reading.content import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.lean import lean

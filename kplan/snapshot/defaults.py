@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core, karpenter, storage
-from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity, TopologySpreadConstraint
+from kplan.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
@@ -26,8 +26,8 @@ from kplan.api.pod import ContainerPort, ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
 
-T = TypeVar("T", bound=msgspec.Struct)
-A = TypeVar("A", PodAffinity, PodAntiAffinity)
+S = TypeVar("S", bound=msgspec.Struct)
+A = TypeVar("A", bound=PodAffinity)
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -211,39 +211,32 @@ def _complete_replication_controller(controller: core.ReplicationController) -> 
     return replace(controller, spec=replace(controller.spec, selector=template.metadata.labels))
 
 
+def _filled(struct: S, **defaults: Any) -> S:
+    """Return a struct with defaults in place of fields that are empty."""
+    return replace(struct, **{name: default for name, default in defaults.items() if not getattr(struct, name)})
+
+
 def _complete_volume(volume: core.PersistentVolume) -> core.PersistentVolume:
-    spec = replace(
-        volume.spec,
-        persistent_volume_reclaim_policy=volume.spec.persistent_volume_reclaim_policy or "Retain",
-        volume_mode=volume.spec.volume_mode or "Filesystem",
-    )
+    spec = _filled(volume.spec, persistent_volume_reclaim_policy="Retain", volume_mode="Filesystem")
     phase = volume.status.phase or ("Bound" if spec.claim_ref else "Available")
     return replace(volume, spec=spec, status=replace(volume.status, phase=phase))
 
 
 def _complete_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
-    spec = replace(claim.spec, volume_mode=claim.spec.volume_mode or "Filesystem")
+    spec = _filled(claim.spec, volume_mode="Filesystem")
     phase = claim.status.phase or ("Bound" if spec.volume_name else "Pending")
     return replace(claim, spec=spec, status=replace(claim.status, phase=phase))
 
 
 def _complete_storage_class(storage_class: storage.StorageClass) -> storage.StorageClass:
-    return replace(
-        storage_class,
-        reclaim_policy=storage_class.reclaim_policy or "Delete",
-        volume_binding_mode=storage_class.volume_binding_mode or "Immediate",
-    )
+    return _filled(storage_class, reclaim_policy="Delete", volume_binding_mode="Immediate")
 
 
 def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
     spec = driver.spec
+    attach_required = True if spec.attach_required is None else spec.attach_required
     return replace(
-        driver,
-        spec=replace(
-            spec,
-            attach_required=True if spec.attach_required is None else spec.attach_required,
-            storage_capacity=bool(spec.storage_capacity),
-        ),
+        driver, spec=replace(spec, attach_required=attach_required, storage_capacity=bool(spec.storage_capacity))
     )
 
 
@@ -265,19 +258,15 @@ def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
 def _complete_node_pool(pool: karpenter.NodePool) -> karpenter.NodePool:
     """Fill in the defaults of Karpenter's CRD."""
     spec, template, disruption = pool.spec, pool.spec.template, pool.spec.disruption
-    disruption = replace(
-        disruption,
-        consolidate_after=disruption.consolidate_after or "0s",
-        consolidation_policy=disruption.consolidation_policy or "WhenEmptyOrUnderutilized",
-        budgets=(karpenter.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets,
-    )
-    lifetime = template.spec.expire_after or _KARPENTER_LIFETIME
-    template = replace(template, spec=replace(template.spec, expire_after=lifetime))
+    budgets = (karpenter.Budget(nodes="10%"),) if disruption.budgets is None else disruption.budgets
+    own = _filled(disruption, consolidate_after="0s", consolidation_policy="WhenEmptyOrUnderutilized")
+    disruption = replace(own, budgets=budgets)
+    template = replace(template, spec=_filled(template.spec, expire_after=_KARPENTER_LIFETIME))
     return replace(pool, spec=replace(spec, disruption=disruption, template=template))
 
 
 def _complete_node_claim(claim: karpenter.NodeClaim) -> karpenter.NodeClaim:
-    return replace(claim, spec=replace(claim.spec, expire_after=claim.spec.expire_after or _KARPENTER_LIFETIME))
+    return replace(claim, spec=_filled(claim.spec, expire_after=_KARPENTER_LIFETIME))
 
 
 _COMPLETIONS: dict[str, Callable[[Any], Any]] = {

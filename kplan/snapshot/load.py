@@ -19,8 +19,9 @@ from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, split_api_version, type_of
 from kplan.api.references import object_name
 from kplan.errors import Problem
-from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
-from kplan.reading.items import is_too_large, too_large
+from kplan.reading.files import STANDARD_INPUT
+from kplan.reading.items import Item, is_too_large, read_items, too_large
+from kplan.reading.limits import SNAPSHOTS, Progress
 from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE

@@ -17,7 +17,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ManifestError, Problem
-from kplan.reading import Item
+from kplan.reading.items import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Warning as InputWarning

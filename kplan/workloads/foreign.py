@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.references import object_name
-from kplan.reading import Item
+from kplan.reading.items import Item
 from kplan.reading.places import Step, path_of
 from kplan.snapshot.model import Warning as InputWarning
 

@@ -26,7 +26,7 @@ from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
-from kplan.reading import Item
+from kplan.reading.items import Item
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

@@ -17,9 +17,11 @@ import msgspec
 
 from kplan.admission.fields import nearest_kind
 from kplan.errors import Problem, UsageError
-from kplan.reading import MANIFESTS, STANDARD_INPUT, Document, Item, read_documents
-from kplan.reading.files import files_below
-from kplan.reading.items import items_of
+from kplan.reading.content import Document
+from kplan.reading.documents import read_documents
+from kplan.reading.files import STANDARD_INPUT, files_below
+from kplan.reading.items import Item, items_of
+from kplan.reading.limits import MANIFESTS
 from kplan.reading.places import Lines
 from kplan.reading.several import listed
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from kplan.api.decode import convert
 from kplan.api.resource_slice import ResourceSlice
-from kplan.cel import CelCompileError, CelError, CostLimitError, Reads, UnsupportedError, compile_expression
+from kplan.cel.expression import Reads, compile_expression
+from kplan.cel.values import CelCompileError, CelError, CostLimitError, UnsupportedError
 from kplan.plugins.dynamic_resources.inventory import Inventory
 from kplan.plugins.dynamic_resources.selection import ExpressionResults
 from tests.plugins.dynamic_resources.device_worlds import device, device_slice

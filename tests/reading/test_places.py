@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.errors import Problem
-from kplan.reading import Document, Item, Source, read_documents, read_items
-from kplan.reading.places import path_of, steps_of
+from kplan.reading.content import Document
+from kplan.reading.documents import read_documents
+from kplan.reading.items import Item, read_items
+from kplan.reading.places import Source, path_of, steps_of
 from kplan.reading.yaml_lines import YamlLines
 
 YAML = """\

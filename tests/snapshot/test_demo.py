@@ -12,7 +12,7 @@ from kplan.api.labels import selector_from
 from kplan.api.pod_totals import requests_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import tolerates
-from kplan.reading import read_items
+from kplan.reading.items import read_items
 from kplan.snapshot import Snapshot, load_snapshot
 
 

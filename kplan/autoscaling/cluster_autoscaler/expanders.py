@@ -32,7 +32,7 @@ Priorities = Mapping[int, tuple[str, ...]]
 
 def priorities_of(snapshot: Snapshot, warnings: list[InputWarning]) -> Priorities | None:
     """Return the priorities; None where there are none that can be read, with the reason in `warnings`."""
-    from kplan.cel import CelError
+    from kplan.cel.values import CelError
 
     for config_map in snapshot.config_maps:
         if config_map.metadata.name == CONFIG_MAP:

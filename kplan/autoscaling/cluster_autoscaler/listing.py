@@ -29,7 +29,8 @@ from kplan.api.quantity import InvalidQuantity, parse
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options, parse_options
 from kplan.errors import InputError, Problem, UsageError
-from kplan.reading import Document, read_contents
+from kplan.reading.content import Document
+from kplan.reading.documents import read_contents
 from kplan.reading.entries import EntryReader
 
 MAX_GROUPS = 10_000

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.storage import StorageClass
-from kplan.api.volumes import Volume
 from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.rules.csi_translation import PLUGIN_BY_NAME
@@ -34,17 +33,21 @@ class Storage:
 
     def problems(self, pod: Pod) -> list[str]:
         """Return why a pod's claims keep it from being provisioned for, in Karpenter's words; the first one only."""
-        for volume in pod.spec.volumes:
-            name = _claim_name(pod, volume)
-            if name is None:
-                continue
-            claim = self._claims.get(f"{pod.metadata.namespace}/{name}")
+        for name, claim in self._claims_of(pod):
             if claim is None:
                 missing = not_found("persistentvolumeclaims", name)
                 return [f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"]
             for problem in self._claim_problems(claim):
                 return [problem]
         return []
+
+    def _claims_of(self, pod: Pod) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
+        """Yield the names of a pod's claims, with those that exist."""
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+                source = volume.persistent_volume_claim
+                name = f"{pod.metadata.name}-{volume.name}" if source is None else source.claim_name
+                yield name, self._claims.get(f"{pod.metadata.namespace}/{name}")
 
     def _claim_problems(self, claim: PersistentVolumeClaim) -> Iterator[str]:
         key, volume = claim.metadata.key, claim.spec.volume_name
@@ -81,11 +84,7 @@ class Storage:
         None stands for claims, volumes or classes that do not exist: such a pod is left out.
         """
         joined: list[Requirements] | None = None
-        for volume in pod.spec.volumes:
-            name = _claim_name(pod, volume)
-            if name is None:
-                continue
-            claim = self._claims.get(f"{pod.metadata.namespace}/{name}")
+        for _, claim in self._claims_of(pod):
             own = None if claim is None else self._of_claim(claim)
             if own is None:
                 return None
@@ -137,9 +136,7 @@ class Storage:
     def usage(self, pod: Pod) -> Volumes:
         """Return the claims of a pod by the driver that counts them (upstream GetVolumes)."""
         usage: dict[str, frozenset[str]] = {}
-        for volume in pod.spec.volumes:
-            name = _claim_name(pod, volume)
-            claim = None if name is None else self._claims.get(f"{pod.metadata.namespace}/{name}")
+        for _, claim in self._claims_of(pod):
             driver = "" if claim is None else self._driver(claim)
             if claim is not None and driver:
                 usage[driver] = usage.get(driver, frozenset()) | {claim.metadata.key}
@@ -158,9 +155,3 @@ class Storage:
             return ""
         plugin = PLUGIN_BY_NAME.get(storage_class.provisioner)
         return storage_class.provisioner if plugin is None else plugin.driver
-
-
-def _claim_name(pod: Pod, volume: Volume) -> str | None:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return None if volume.ephemeral is None else f"{pod.metadata.name}-{volume.name}"

@@ -21,7 +21,7 @@ import msgspec
 
 from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
-from kplan.cel import CelCompileError, CelError, CostLimitError
+from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.constraints import Constraint, new_constraint
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo

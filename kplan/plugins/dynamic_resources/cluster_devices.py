@@ -19,7 +19,7 @@ import numpy as np
 
 from kplan.api.core import Node
 from kplan.api.resource import DeviceClass
-from kplan.cel import CelCompileError, CelError, CostLimitError
+from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from kplan import cel
 from kplan.api.meta import controller_of
 from kplan.api.resource import DeviceSelector, ResourceClaim, ResourceClaimSpec
 from kplan.api.resource_slice import Device, ResourceSlice
+from kplan.cel.values import CelCompileError
 from kplan.framework.features import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
@@ -50,8 +50,10 @@ def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
             if selector.cel is None or selector.cel.expression in known or len(known) == _MAX_SELECTORS:
                 continue
             known.add(selector.cel.expression)
-            compiled = cel.compile_expression(selector.cel.expression)
-            if not isinstance(compiled, cel.CelCompileError) and compiled.unsupported:
+            from kplan.cel.expression import compile_expression
+
+            compiled = compile_expression(selector.cel.expression)
+            if not isinstance(compiled, CelCompileError) and compiled.unsupported:
                 problem = f"{compiled.unsupported}; a pod whose claims need it gets an error"
                 yield UnmodelledFeature(owner, "CELSelector", f"selector {selector.cel.expression!r}: {problem}")
 

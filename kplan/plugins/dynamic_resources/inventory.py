@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import parse
 from kplan.api.resource_slice import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
-from kplan.cel import ABSENT, CelError, Semver
+from kplan.cel.values import ABSENT, CelError, Semver
 from kplan.rules.resources import nano
 
 _encoder = msgspec.json.Encoder(order="sorted")

@@ -6,12 +6,15 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating sele
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kplan import cel
-from kplan.cel import CelCompileError, CelError, CostLimitError
+from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+
+if TYPE_CHECKING:
+    from kplan.cel.expression import DeviceExpression
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -24,7 +27,7 @@ class ExpressionResults:
     Devices that are equal in all that the expression reads share a result, whatever their names or serial numbers.
     """
 
-    def __init__(self, expression: cel.DeviceExpression) -> None:
+    def __init__(self, expression: DeviceExpression) -> None:
         self._expression = expression
         self._by_device: dict[int, _Answer] = {}
         self._by_look: dict[Hashable, _Answer] = {}
@@ -82,7 +85,9 @@ class Selection:
         """Return the results of an expression; raises CelCompileError if it is not valid."""
         known = self._results.get(expression)
         if known is None:
-            compiled = cel.compile_expression(expression, lists=self._lists)
+            from kplan.cel.expression import compile_expression
+
+            compiled = compile_expression(expression, lists=self._lists)
             known = compiled if isinstance(compiled, CelCompileError) else ExpressionResults(compiled)
             self._results[expression] = known
         if isinstance(known, CelCompileError):

@@ -15,7 +15,7 @@ import numpy as np
 from kplan.api.affinity import NodeSelector
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.resource import DeviceClass
-from kplan.cel import CelCompileError, CelError, CostLimitError
+from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.node_matching import match_node_selector
 from kplan.engine.node_table import NodeTable
