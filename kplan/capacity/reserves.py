@@ -52,16 +52,21 @@ def _surge(deployment: Deployment) -> int:
 
 
 def maxima(base: Base) -> list[Wanted]:
-    """Return the workloads of autoscalers, with the number of replicas that they lack to their maximum."""
+    """Return the workloads of autoscalers, with the number of running replicas that they lack to their maximum.
+
+    An autoscaler does nothing where its workload has 0 replicas (upstream: horizontal.go reconcileAutoscaler).
+    """
+    running = {workload.key: workload.running for workload in own_workloads(base)}
     wanted: dict[str, int] = {}
     for scaler in base.objects.horizontal_pod_autoscalers:
         target = scaler.spec.scale_target_ref
         namespace = scaler.metadata.namespace
         live = live_replicas(base.objects, target.kind, namespace, target.name)
-        if live is not None and scaler.spec.max_replicas > live:
+        if live:
             key = object_name(target.kind, namespace, target.name)
-            wanted[key] = max(wanted.get(key, 0), scaler.spec.max_replicas - live)
-    return sorted(wanted.items())
+            missing = scaler.spec.max_replicas - running.get(key, live)
+            wanted[key] = max(wanted.get(key, 0), missing)
+    return sorted((key, missing) for key, missing in wanted.items() if missing > 0)
 
 
 def alone(

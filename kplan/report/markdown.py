@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
+from textwrap import indent
 
 from kplan.report.arranging import end_of_section
 from kplan.report.blocks import NO_BREAK, Block, Cell, Heading, Line, Preformatted, Span, Table, plain
@@ -59,6 +60,11 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
             while end < len(blocks) and _is_item(blocks[end]):
                 end += 1
             yield "\n".join(_block(item) for item in blocks[index:end])
+        elif isinstance(block, Line) and block.is_task:
+            while end < len(blocks) and isinstance(blocks[end], Preformatted):
+                end += 1
+            nested = (indent(_block(commands), "  ") for commands in blocks[index + 1 : end])
+            yield "\n\n".join((_block(block), *nested))
         else:
             yield _block(block)
         index = end

@@ -62,6 +62,8 @@ class AtMaximum(Question, frozen=True):
         from kplan.cluster.in_order import place_in_order
 
         wanted = maxima(base)
+        if not base.objects.horizontal_pod_autoscalers:
+            raise NotFoundError("the cluster has no HorizontalPodAutoscaler", hint="see kubectl get hpa -A")
         if not wanted:
             raise NotFoundError(
                 "no autoscaler is below its maximum", hint="the workloads of all have their most replicas"

@@ -66,7 +66,7 @@ def runbook_report(
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
-    counted = [Counted(node.name, "Blocked", node=node.name) for node in book.stuck] if counts else []
+    counted = [Counted(node.name, "Blocked") for node in book.stuck] if counts else []
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),

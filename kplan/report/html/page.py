@@ -179,10 +179,10 @@ class _Inside:
                 tag = "li" if is_item else "p"
                 box = '<input type="checkbox"> ' if is_task else ""
                 return f"<{tag}>{box}{self._inline(spans)}</{tag}>"
+            case Preformatted("", text, _):
+                return f"<pre>{escape(text)}</pre>"
             case Preformatted(label, text, _):
-                return (
-                    f"<details open><summary>{escape(label or 'commands')}</summary><pre>{escape(text)}</pre></details>"
-                )
+                return f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
             case Table():
                 return self._table(block)
 

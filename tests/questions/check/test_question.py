@@ -127,6 +127,17 @@ def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
     assert outcome(standard("maximum alone"), *TWO, *workload("a", ["n1"]), scaler("a", 1))[0] == "unasked"
 
 
+def test_a_workload_at_its_maximum_whose_pods_wait_does_not_fit() -> None:
+    full = [*TWO, *workload("a", ["n1", ""], cpu="3"), *workload("b", ["n2"], cpu="3"), scaler("a", 2)]
+    assert outcome(standard("maximum alone"), *full) == ("failed", ["Deployment/default/a"])
+    assert outcome(standard("maximum together"), *full)[0] == "failed"
+
+
+def test_a_cluster_without_autoscalers_is_not_asked_about_their_maximum() -> None:
+    answer = outcome_of(standard("maximum together"), kplan.Planner(kplan.load_snapshot(TWO)))
+    assert (answer.state, answer.error) == ("unasked", "the cluster has no HorizontalPodAutoscaler")
+
+
 def test_a_budget_that_asks_for_every_pod_never_allows_an_eviction() -> None:
     web = workload("web", ["n1", "n2"])
     assert outcome(standard("budget"), *TWO, *web, budget("web", 1)) == ("passed", [])

@@ -246,12 +246,12 @@ _SIZES = st.sampled_from(["1", "2", "3"])
 @st.composite
 def clusters(draw: st.DrawFn) -> list[Any]:
     """Draw a small cluster in which pods are where they fit, and one or two wait."""
-    n_nodes = draw(st.integers(2, 4))
+    n_nodes = draw(st.integers(2, 6))
     sizes = [draw(st.integers(2, 5)) for _ in range(n_nodes)]
     objects: list[Any] = [
         node(f"n{index}", str(size), cordoned=draw(st.integers(0, 5)) == 0) for index, size in enumerate(sizes)
     ]
-    for index in range(draw(st.integers(1, 5))):
+    for index in range(draw(st.integers(1, 7))):
         size = int(draw(_SIZES))
         places = [place for place, free in enumerate(sizes) if free >= size]
         if places:

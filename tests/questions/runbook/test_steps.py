@@ -11,6 +11,8 @@ from kplan.effects.settle import snapshot_of
 from kplan.effects.what_if import changed
 from kplan.planner.planner import Planner
 from kplan.questions.runbook.steps import runbook_report
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
 from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
 from tests.questions.remedy.test_report import budget, deployment, node, planner_of
 from tests.schemas import assert_keeps_to_its_schema
@@ -107,3 +109,11 @@ def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
 
     assert [(node.name, node.pod) for node in report.stuck] == [("a", "default/web-abc-0")]
     assert report.verdict.exit_code == 1
+    assert report.verdict.because == ("a: Blocked",)
+
+
+def test_commands_of_a_step_belong_to_its_item_in_markdown() -> None:
+    report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), nodes=("a",))
+
+    assert render(report, "markdown", ReportOptions()).count("\n\n  ```sh\n  kubectl ") == len(report.steps)
+    assert "<summary>commands" not in render(report, "html", ReportOptions())
