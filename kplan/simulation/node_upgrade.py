@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from kplan.documents.change import StepEvent
+from kplan.simulation.departing import Departure, RemovalTimes, depart, log_node
 from kplan.simulation.draining import Drain, DrainOptions, is_cordoned
 from kplan.simulation.loop import Simulation
 from kplan.simulation.timed_drain import TimedDrain
@@ -19,10 +20,16 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     is_replaced: bool = True  #: an empty new node takes the place of each; else the node itself comes back
     surge: Sequence[str] = ()  #: further nodes that join first, and take pods while nodes are drained
-    max_unavailable: int = 0  #: how many more nodes are drained at a time; at least one is in any case
+    parallel: int = 1  #: how many nodes are drained at a time
     node_start: float = 0.0  #: seconds until a new node takes pods
     timeout: float = math.inf  #: seconds after which the drain of a node is given up
     is_forced: bool = False  #: then its pods are deleted; else the upgrade ends
+    uncordons_failed: bool = False  #: where the upgrade ends, the node that it ends at takes pods again
+    cordons_all: bool = False  #: all nodes take no more pods from the beginning
+    pause: float = 0.0  #: seconds from an empty node to its replacement
+    waits_for_nodes: bool = True  #: the next node is drained when the new one is ready; else when the old one is gone
+    #: the further nodes take the place of the last ones; else they are drained and removed in the end
+    keeps_surge: bool = False
 
 
 class NodeUpgrade:
@@ -43,6 +50,7 @@ class NodeUpgrade:
     ) -> None:
         self._simulation = simulation
         self._left = list(nodes)
+        self._n_out = len(nodes)  # how many nodes have not come back yet
         self._upgrade = upgrade
         self._options = options
         self._drains = drains
@@ -54,23 +62,22 @@ class NodeUpgrade:
         simulation.cordon(upgrade.surge)
         ready_at = simulation.now + (upgrade.node_start if upgrade.surge else 0.0)
         for name in upgrade.surge:
-            self._log(StepEvent.REQUESTED, name, "a further node while others are upgraded")
+            log_node(simulation, StepEvent.REQUESTED, name, "a further node while others are upgraded")
             simulation.timers.post(ready_at, partial(self._join, name))
-        for _ in range(max(len(upgrade.surge) + upgrade.max_unavailable, 1)):
+        if upgrade.cordons_all:
+            simulation.timers.post(ready_at, partial(simulation.cordon, tuple(self._left)))
+        for _ in range(max(upgrade.parallel, 1)):
             simulation.timers.post(ready_at, self._next)
-
-    def _log(self, event: StepEvent, name: str, because: str = "") -> None:
-        self._simulation.log(event, node=name, workload=f"Node/{name}", because=because)
 
     def _join(self, name: str) -> None:
         self._simulation.uncordon(name)
-        self._log(StepEvent.ADDED, name)
+        log_node(self._simulation, StepEvent.ADDED, name)
 
     def _next(self) -> None:
         if self._has_failed or not self._left:
             return
         name = self._left.pop(0)
-        was_cordoned = is_cordoned(self._simulation, name)
+        was_cordoned = is_cordoned(self._simulation, name) and not self._upgrade.cordons_all
         drain = TimedDrain(
             self._simulation,
             [name],
@@ -86,20 +93,53 @@ class NodeUpgrade:
         if not is_empty and not upgrade.is_forced:
             self._has_failed = True
             self._drains[-1].work.not_reached = tuple(self._left)
+            if upgrade.uncordons_failed:
+                simulation.uncordon(name)
+                log_node(simulation, StepEvent.NEEDED, name, "it cannot be emptied in time")
             return
+        simulation.timers.post(
+            simulation.now + upgrade.pause,
+            partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned),
+        )
+
+    def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
+        simulation, upgrade = self._simulation, self._upgrade
         if upgrade.is_replaced or not is_empty:
             for pod in Drain(simulation).on([name]):
                 if not pod.is_terminating:
                     simulation.remove(pod, StepEvent.DELETED, "its node is replaced")
-            self._log(StepEvent.REMOVED, name, "an empty node takes its place")
+            log_node(simulation, StepEvent.REMOVED, name, "an empty node takes its place")
+        if upgrade.keeps_surge and len(self._left) < len(upgrade.surge):
+            depart(simulation, name, "a further node has taken its place", is_logged=False)
+            self._n_out -= 1
+            simulation.timers.post(simulation.now, self._next)
+            return
         simulation.timers.post(
             simulation.now + (upgrade.node_start if upgrade.is_replaced else 0.0),
             partial(self._return, name, stays_cordoned=was_cordoned and not upgrade.is_replaced),
         )
+        if not upgrade.waits_for_nodes:
+            simulation.timers.post(simulation.now, self._next)
 
     def _return(self, name: str, *, stays_cordoned: bool) -> None:
         if not stays_cordoned:
-            self._simulation.uncordon(name)
-            self._log(StepEvent.ADDED, name)
+            self._join(name)
         self._simulation.note_change()
-        self._next()
+        self._n_out -= 1
+        if self._upgrade.waits_for_nodes:
+            self._next()
+        if not self._n_out and not self._upgrade.keeps_surge:
+            self._remove_surge()
+
+    def _remove_surge(self) -> None:
+        """Empty and remove the further nodes, once all others are back."""
+        surge = self._upgrade.surge
+        self._simulation.cordon(surge)
+        for name in surge:
+            times = RemovalTimes(timeout=self._upgrade.timeout)
+            departure = Departure(self._simulation, name, times, "the upgrade is through", _ignore)
+            departure.begin()
+
+
+def _ignore(name: str, *, is_gone: bool) -> None:
+    """Take no note of a further node that is gone."""

@@ -3,6 +3,8 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
@@ -84,6 +86,54 @@ def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node
     assert all(later - sooner >= 60 for sooner, later in pairwise(evicted) if later != sooner)
     assert plan.timeline.stuck_at is None
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready >= 2
+
+
+def _node_times(plan: TimelinePlan, event: StepEvent) -> dict[str, float]:
+    return {step.node: step.at for step in plan.steps if step.event is event and not step.pod}
+
+
+def test_further_nodes_are_drained_and_removed_when_the_others_are_back() -> None:
+    planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
+    (further,) = [name for name in planner.objects.node_by_name if name not in NODES]
+
+    plan = _drain(planner, *NODES, upgrade=Upgrade(surge=[further], node_start=60.0))
+
+    back = _node_times(plan, StepEvent.ADDED)
+    assert _node_times(plan, StepEvent.REMOVED)[further] > max(back[name] for name in NODES)
+    assert {pod.node for pod in plan.after} <= set(NODES)
+    assert plan.timeline.workloads["Deployment/default/web"].lowest_ready >= 2
+
+
+def test_further_nodes_may_take_the_place_of_the_last_ones() -> None:
+    planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
+    (further,) = [name for name in planner.objects.node_by_name if name not in NODES]
+
+    plan = _drain(planner, *NODES, upgrade=Upgrade(surge=[further], node_start=60.0, keeps_surge=True))
+
+    assert set(_node_times(plan, StepEvent.ADDED)) == {further, "n0", "n1"}
+    assert "n2" not in {pod.node for pod in plan.after}
+
+
+def test_all_nodes_may_be_closed_at_first_and_the_next_one_follows_before_a_new_one_is_there() -> None:
+    planner = _planner(3, maxUnavailable=1).changed(add_nodes=["2=n0"])
+    surge = [name for name in planner.objects.node_by_name if name not in NODES]
+    upgrade = Upgrade(surge=surge, node_start=60.0, cordons_all=True, pause=30.0, waits_for_nodes=False)
+
+    plan = _drain(planner, *NODES, upgrade=upgrade)
+
+    empty, gone = _node_times(plan, StepEvent.EMPTIED), _node_times(plan, StepEvent.REMOVED)
+    begun = _node_times(plan, StepEvent.DRAINING)
+    assert gone["n0"] == pytest.approx(empty["n0"] + 30)
+    assert begun["n1"] == pytest.approx(gone["n0"], abs=0.5)
+    first = [step.node for step in plan.steps if step.event is StepEvent.BOUND and step.at < begun["n1"]]
+    assert set(first) <= set(surge)
+
+
+def test_a_node_that_cannot_be_emptied_may_take_pods_again() -> None:
+    plan = _drain(_planner(3, minAvailable=3), *NODES, upgrade=Upgrade(timeout=20.0, uncordons_failed=True))
+
+    assert list(_node_times(plan, StepEvent.NEEDED)) == ["n0"]
+    assert not plan.simulation.session.cluster.nodes.unschedulable.any()
 
 
 def test_an_upgrade_ends_at_a_node_that_cannot_be_emptied_unless_it_is_forced() -> None:
