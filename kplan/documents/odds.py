@@ -77,6 +77,25 @@ class WorkloadOdds(Document, frozen=True, kw_only=True):
     because: str = ""
 
 
+class GroupOdds(Document, frozen=True, kw_only=True):
+    """What becomes of a PodGroup as a whole.
+
+    Attributes
+    ----------
+    group : NAMESPACE/NAME
+    pods : how many it has
+    whole : runs in which all of them are on nodes at the end
+    partial : runs in which some are, and others are not
+    domains : value of its topology key -> runs in which it runs there, the most frequent first
+    """
+
+    group: str
+    pods: Count
+    whole: Share
+    partial: Share
+    domains: dict[str, Share] = {}
+
+
 class RunExample(Document, frozen=True, kw_only=True):
     """Runs in which the same pods stay pending, are gone, blocked or evicted, with one of them.
 
@@ -140,6 +159,7 @@ class OddsReport(Report, frozen=True, kw_only=True):
     pods : those of the question, or of the drained nodes, in this order; then those that some run moves
     evicted : other pods that are evicted -> in how many runs
     examples : the most frequent outcomes first
+    groups : the pod groups of these pods; absent where there are none
     """
 
     kind: Literal["OddsReport"] = "OddsReport"
@@ -149,3 +169,4 @@ class OddsReport(Report, frozen=True, kw_only=True):
     pods: tuple[PodOdds, ...]
     evicted: dict[str, Share]
     examples: tuple[RunExample, ...]
+    groups: tuple[GroupOdds, ...] | UnsetType = UNSET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
 from kplan.odds.branches import BranchRandom
+from kplan.odds.groups import GroupEnding, group_endings
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.simulation.applying import Rollout
@@ -171,7 +172,15 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
         incomplete=dict(_incomplete(change)),
         moved=tuple(moved),
         warnings=change_warnings(change),
+        groups=_groups(change, replacements),
     )
+
+
+def _groups(change: ChangePlan, replacements: Replacements) -> Mapping[str, GroupEnding]:
+    """Return how the groups end whose pods come, wait or are replaced."""
+    there = change.simulation.pods
+    added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
+    return group_endings(change.simulation.session, added, there)
 
 
 def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:

@@ -14,8 +14,10 @@ from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.odds.branches import BranchRandom
+from kplan.odds.groups import group_endings
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.preemption import DefaultPreemption
@@ -110,7 +112,9 @@ def _prepared(
                 continue
             ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
             unplaced[pod.key] = messages.get(row, "")
-        return Ending(ends, evicted, violates, unplaced)
+        return Ending(
+            ends, evicted, violates, unplaced, groups=group_endings(session, (*question.rows, *begun.latest()))
+        )
 
     return Prepared(pods, carry_out, question=question)
 
@@ -127,7 +131,9 @@ def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
             workload = object_name(info.controller[1], info.namespace, info.controller[2])
         framework = session.framework_for(info)
         is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
-        drawn.append(DrawnPod(info.key, workload, is_gated, was_pending=row in question.pending_before))
+        key = group_of(info) if session.config.release.is_on(WORKLOAD_GATE) else None
+        group = "" if key is None else object_name("PodGroup", *key)
+        drawn.append(DrawnPod(info.key, workload, is_gated, was_pending=row in question.pending_before, group=group))
     return drawn
 
 

@@ -19,7 +19,7 @@ from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Context, Counted, Verdict
-from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.odds.runs import Drawn, draw, zones_of
 from kplan.odds.tally import PENDING, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
 
@@ -101,6 +101,7 @@ class Odds(Answer):
             pods=pods,
             evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
             examples=_examples(self),
+            groups=_groups(self) or UNSET,
         )
 
 
@@ -257,6 +258,19 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
     )
 
 
+def _groups(odds: Odds) -> tuple[GroupOdds, ...]:
+    return tuple(
+        GroupOdds(
+            group=name,
+            pods=group.pods,
+            whole=wilson(group.whole, odds.runs),
+            partial=wilson(group.partial, odds.runs),
+            domains={value: wilson(n, odds.runs) for value, n in _ranked(group.domains)},
+        )
+        for name, group in sorted(odds.tally.groups.items())
+    )
+
+
 def _examples(odds: Odds) -> tuple[RunExample, ...]:
     return tuple(
         RunExample(
@@ -286,10 +300,14 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
         ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
         counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
         return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
+    waiting: dict[tuple[str, str], list[str]] = {}
     for pod in odds.pods:
-        rule, n = _pending_rule(pod, fail_on), odds.counts[pod.key].get(PENDING, 0)
-        if n and rule:
-            counted.append(Counted(pod.key, rule, runs=n, of_runs=runs))
+        rule = _pending_rule(pod, fail_on)
+        if rule:
+            waiting.setdefault((pod.group or pod.key, rule), []).append(pod.key)
+    for (name, rule), pods in waiting.items():
+        n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
+        counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
     if PREEMPTION in fail_on:
         counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
     violates = PDB_VIOLATION in fail_on and odds.violations > 0

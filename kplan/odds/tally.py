@@ -11,6 +11,7 @@ import msgspec
 
 from kplan.answers.verdict import Happened
 from kplan.documents.base import InputWarning
+from kplan.odds.groups import GroupEnding
 
 PENDING: Final = "pending"
 
@@ -42,6 +43,7 @@ class DrawnPod(msgspec.Struct, frozen=True):
     is_gated: bool = False  #: it never enters the queue, whatever is drawn
     was_pending: bool = False  #: it was pending before, and the question is about others
     node: str = ""  #: its node before the run; empty for a pending pod
+    group: str = ""  #: its pod group, as PodGroup/NAMESPACE/NAME; empty for a pod that is scheduled on its own
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -57,10 +59,35 @@ class Ending(msgspec.Struct, frozen=True):
     moved: tuple[DrawnPod, ...] = ()  #: other pods that this run moves
     warnings: tuple[InputWarning, ...] = ()
     seconds: float | None = None  #: with a clock, when it ends
+    groups: Mapping[str, GroupEnding] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
 
     def keys(self, rest: Rest) -> tuple[str, ...]:
         """Return the pods that end so, in the order of the question."""
         return tuple(key for key, end in self.ends.items() if end.rest is rest)
+
+
+class GroupTally(msgspec.Struct):
+    """Counts of runs for one pod group."""
+
+    pods: int = 0  #: how many it has, at most
+    whole: int = 0  #: runs in which all its pods have a node
+    partial: int = 0  #: runs in which some have one
+    domains: Counter[str] = msgspec.field(default_factory=Counter)  #: value of its topology key -> runs
+
+    def add(self, ending: GroupEnding, runs: int) -> None:
+        """Count how the group ends in some runs."""
+        self.pods = max(self.pods, ending.pods)
+        self.whole += runs if ending.is_whole else 0
+        self.partial += runs if 0 < ending.placed < ending.pods else 0
+        if ending.domain:
+            self.domains[ending.domain] += runs
+
+    def merge(self, other: GroupTally) -> None:
+        """Add the counts of other runs."""
+        self.pods = max(self.pods, other.pods)
+        self.whole += other.whole
+        self.partial += other.partial
+        self.domains.update(other.domains)
 
 
 class OutcomeOdds(msgspec.Struct):
@@ -116,6 +143,7 @@ class Tally(msgspec.Struct):
     because: dict[str, tuple[int, str]] = {}
     warnings: set[InputWarning] = set()
     seconds: Counter[float] = msgspec.field(default_factory=Counter)  #: with a clock, when runs end -> how many do
+    groups: dict[str, GroupTally] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
     _outcomes: dict[_Likeness, OutcomeOdds] = {}
 
     @staticmethod
@@ -146,6 +174,8 @@ class Tally(msgspec.Struct):
         self.warnings.update(ending.warnings)
         if ending.seconds is not None:
             self.seconds[ending.seconds] += runs
+        for name, group in ending.groups.items():
+            self.groups.setdefault(name, GroupTally()).add(group, runs)
         alike = (
             frozenset(ending.keys(Rest.PENDING)),
             frozenset(ending.keys(Rest.GONE)),
@@ -169,6 +199,8 @@ class Tally(msgspec.Struct):
             self._note_reason(workload, reason)
         self.warnings |= other.warnings
         self.seconds.update(other.seconds)
+        for name, group in other.groups.items():
+            self.groups.setdefault(name, GroupTally()).merge(group)
         for alike, outcome in other._outcomes.items():
             self._note_outcome(alike, outcome)
 

@@ -41,6 +41,7 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{_variety(summary)} {draws}")
     if not isinstance(summary.end, UnsetType):
         yield line(_spread(summary.end))
+    yield from _group_blocks(document, options)
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
@@ -76,6 +77,16 @@ def _variety(summary: OddsSummary) -> str:
     if summary.outcomes == 1:
         return f"{results}, which only differ in nodes: the same pods are placed, evicted and left pending in all."
     return f"{results}; they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
+
+
+def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
+    """Yield in how many runs a pod group runs as a whole, and where."""
+    for group in document.groups or ():
+        pods = "its only pod" if group.pods == 1 else f"all of its {group.pods} pods"
+        partly = f", in part in {_share(group.partial)}" if group.partial.runs else ""
+        where = _parts({value: share.share for value, share in group.domains.items()}, options.top)
+        together = f"; together on {where}" if where else ""
+        yield line(f"PodGroup {group.group}: {pods} run in ", _styled(group.whole), f" of the runs{partly}{together}.")
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
