@@ -24,18 +24,18 @@ class GroupEnding(msgspec.Struct, frozen=True):
         return self.placed == self.pods
 
 
-def group_endings(session: Session, asked: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnding]:
+def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnding]:
     """Return NAMESPACE/NAME of the groups of some pods -> how they end in a session.
 
     Parameters
     ----------
-    asked : rows of the pods
+    pods : rows
     there : rows of all pods that are left at the end; None for all that the groups know
     """
     if not session.config.release.is_on(WORKLOAD_GATE):
         return {}
     infos, node_of, groups = session.cluster.pods.infos, session.cluster.node_of, session.pod_groups
-    keys = dict.fromkeys(key for row in asked if (key := group_of(infos[row])) is not None)
+    keys = dict.fromkeys(key for row in pods if (key := group_of(infos[row])) is not None)
     left = None if there is None else set(there)
     endings = {}
     for key in keys:
