@@ -31,6 +31,10 @@ GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
 
 
+_NO_ROWS: RowArray = np.zeros(0, np.intp)
+_NO_ROWS.setflags(write=False)
+
+
 @dataclass
 class CycleResult:
     """A decision with all that led to it.
@@ -43,7 +47,7 @@ class CycleResult:
     message: str = ""
     row: int | None = None  #: the chosen node row, or None
     #: node rows with the best total score, ascending
-    ties: RowArray = field(default_factory=lambda: np.zeros(0, np.intp))
+    ties: RowArray = field(default_factory=lambda: _NO_ROWS)
     filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
     post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run

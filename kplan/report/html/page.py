@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -39,6 +40,10 @@ _STRIPES = (
     '<rect width="4" height="4" fill="var(--good)"/><rect width="2" height="4" fill="var(--bg)" fill-opacity=".45"/>'
     "</pattern></defs></svg>"
 )
+
+
+_escaped = lru_cache(maxsize=8192)(escape)
+"""Cells of tables say the same over and over."""
 
 
 def render_html(
@@ -216,7 +221,7 @@ class _Inside:
         return max(map(int, texts)) if has_bars else 0
 
     def _cell(self, cell: Cell, side: str, most: int, label: str) -> str:
-        text = self._inline((cell,))
+        text = self._styled(cell)
         if not most:
             return f"<td{side}{label}>{text}</td>"
         return f'<td{label} class="right amount" style="--part:{100 * int(plain(cell)) / most:.4g}%">{text}</td>'
@@ -225,8 +230,8 @@ class _Inside:
         return "".join(self._styled(cell) for cell in cells)
 
     def _styled(self, cell: Cell) -> str:
-        name = plain(cell)
-        text = escape(name)
+        name = cell if isinstance(cell, str) else cell.text
+        text = _escaped(name)
         if name in self._nodes:
             text = f'<a href="#{node_anchor(self._nodes[name])}">{text}</a>'
         return f'<span class="{cell.style}">{text}</span>' if isinstance(cell, Span) and cell.style else text
