@@ -5,8 +5,11 @@ Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity
@@ -116,6 +119,32 @@ class QuotaLedger:
             for name, amount in usage.items():
                 if name in hard and name in used:
                     used[name] = Quantity(max(used[name].nanos - amount.nanos, 0), used[name].format)
+
+
+def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
+    """Return a changed snapshot whose quotas count what was added and no longer count what was removed.
+
+    Their status may count more than the snapshot holds, so that only the difference is applied.
+    """
+    if not after.resource_quotas:
+        return after
+    known = {id(quota) for quota in before.resource_quotas}
+    quotas = tuple(
+        _recounted(quota, before, after) if id(quota) in known and quota.status.hard else quota
+        for quota in after.resource_quotas
+    )
+    return dataclasses.replace(after, resource_quotas=quotas)
+
+
+def _recounted(quota: ResourceQuota, before: Snapshot, after: Snapshot) -> ResourceQuota:
+    hard = parsed(quota.status.hard)
+    old, new = _measure(quota, hard, before), _measure(quota, hard, after)
+    used = dict(quota.status.used)
+    for name in used.keys() & new.keys():
+        if old[name].nanos != new[name].nanos:
+            amount = parse(used[name])
+            used[name] = str(Quantity(max(amount.nanos + new[name].nanos - old[name].nanos, 0), amount.format))
+    return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
 
 
 def pod_usage(pod: Pod) -> Usage:

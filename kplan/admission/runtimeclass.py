@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kplan.admission.rejection import Rejection
+from kplan.admission.validation.errors import quoted
 from kplan.api.base import ResourceList
 from kplan.api.core import Pod
 from kplan.api.node import RuntimeClass, Scheduling
@@ -30,7 +31,7 @@ def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) ->
     runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
     if runtime_class is None:
         if classes:
-            raise Rejection(f'pod rejected: RuntimeClass "{name}" not found')
+            raise Rejection(f"pod rejected: RuntimeClass {quoted(name)} not found")
         where = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
         message = f"the snapshot holds no runtime classes; overhead and node selector of {name!r} are unknown"
         warnings.append(Warning("UnknownRuntimeClass", where, message))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kplan.admission.quota import with_usage
 from kplan.cluster.base import Base
 from kplan.effects.recreating import with_requests, without
 from kplan.effects.settle import scaled, settled
@@ -56,7 +57,7 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
             after, note, at = with_requests(base.with_snapshot(snapshot), change)
         else:
             after, note = rewritten(snapshot, change)
-        snapshot, moment = with_change(after, note), max(moment, at)
+        snapshot, moment = with_change(with_usage(after, snapshot), note), max(moment, at)
     if snapshot is base.snapshot:
         return base
     return base.with_snapshot(with_warnings(base.snapshot, snapshot), not_before=moment or None)

@@ -130,6 +130,7 @@ def test_runtime_class_adds_overhead_selector_and_tolerations() -> None:
     ("spec", "message"),
     [
         ({"runtimeClassName": "gone"}, 'pod rejected: RuntimeClass "gone" not found'),
+        ({"runtimeClassName": "two\nlines"}, 'pod rejected: RuntimeClass "two\\nlines" not found'),
         (
             {"runtimeClassName": "sandbox", "overhead": {"cpu": "1"}},
             "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",

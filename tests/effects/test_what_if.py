@@ -178,6 +178,23 @@ def test_what_an_object_owns_goes_with_it() -> None:
     assert change.objects == ("ReplicaSet/default/web", "Pod/default/web-a")
 
 
+def test_quotas_count_no_more_what_is_removed_and_what_is_unknown_as_before() -> None:
+    amounts = {"pods": "4", "requests.cpu": "8"}
+    quota = head("ResourceQuota", name="few", namespace="default") | {
+        "spec": {"hard": amounts},
+        "status": {"hard": amounts, "used": {"pods": "4", "requests.cpu": "1500m"}},  # one pod is not in the snapshot
+    }
+    planner = Planner(load_snapshot([node("n1"), quota, *(pod(name, "n1") for name in "abc")]))
+    (without,) = planner.changed(without=["Pod/default/a"]).snapshot.resource_quotas
+    (with_more,) = planner.changed(with_=[pod("d"), pod("e")]).snapshot.resource_quotas
+    back = planner.changed(without=["Pod/default/a"], with_=[pod("a", "n1")])
+
+    assert without.status.used == {"pods": "3", "requests.cpu": "1"}
+    assert with_more.status.used == {"pods": "6", "requests.cpu": "2500m"}
+    assert back.changed(without=["Pod/default/b"]).snapshot.resource_quotas[0].status.used["pods"] == "2"
+    assert planner.snapshot.resource_quotas[0].status.used["pods"] == "4"
+
+
 def test_added_nodes_have_their_daemons_and_nothing_else() -> None:
     planner = planner_of([node("n1"), pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")])
 
