@@ -1,6 +1,6 @@
 """A drain where pods take time: refused evictions are tried again, and the next node waits for this one to be empty.
 
-Upstream: staging/src/k8s.io/kubectl/pkg/drain/drain.go RunNodeDrain, evictPods, waitForDelete.
+Upstream: staging/src/k8s.io/kubectl/pkg/drain/drain.go evictPods, waitForDelete, pkg/cmd/drain/drain.go RunDrain.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TimedDrain:
 
     Parameters
     ----------
-    timeout : seconds after which it gives up; infinity for never
+    timeout : seconds after which it gives a node up; infinity for never
     on_end : called when a node is empty, or it gives up on one
     patience : how it waits; kubectl by default
     """
@@ -79,13 +79,11 @@ class TimedDrain:
         self._gives_up_at = self._evicts_until = math.inf
         self._waiting: dict[int, str] = {}  # row of a pod that is not gone yet -> why it may not be evicted
         self._steps_at: dict[int, int] = {}  # row -> how many steps there were when its eviction was refused last
-        self.has_failed = False  #: it gave up
-        self.finished_at: float | None = None  #: when the last node was empty, in virtual time
+        self._given_up: dict[int, str] = {}  # row of a pod that is not waited for any more -> why it may not be evicted
+        self._is_node_failed = False
 
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
-        self._gives_up_at = self._simulation.now + self._timeout
-        self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
         self._simulation.cordon(self._left)
         self._later(self._patience.first, self._next_node)
 
@@ -95,9 +93,10 @@ class TimedDrain:
     def _next_node(self) -> None:
         if not self._left:
             self._simulation.note_change()
-            self.finished_at = self._simulation.now
             return
         self._node = self._left.pop(0)
+        self._gives_up_at = self._simulation.now + self._timeout
+        self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
         self._log(StepEvent.DRAINING)
         n_refused = len(self.work.refused)
         pods = self.work.without_refused(self.work.leaving([self._node]))
@@ -106,16 +105,14 @@ class TimedDrain:
         for pod in pods:
             self._evict(pod.row)
         if len(self.work.refused) > n_refused:
-            if self._on_end is not None:
-                self._on_end(self._node, is_empty=False)
-            self._later(0.0, self._next_node)
+            self._leave_node()
         elif not pods:
             self._emptied()
 
     def _evict(self, row: int) -> None:
         simulation = self._simulation
         pod = simulation.pods.get(row)
-        if self.has_failed or pod is None:
+        if pod is None or row not in self._waiting:
             self._done(row)
             return
         if simulation.now >= self._evicts_until:
@@ -134,7 +131,9 @@ class TimedDrain:
             simulation.note_change()
         is_first = not self._waiting[row]
         self._waiting[row] = words
-        if words == VIOLATED and not self._is_in_vain(row):
+        if words != VIOLATED:
+            self._fail(row)
+        elif not self._is_in_vain(row):
             at = simulation.now + self._patience.retry + (REFUSAL_SECONDS if is_first else 0.0)
             simulation.timers.post(at, lambda: self._evict(row), is_idle=self._evicts_until == math.inf)
 
@@ -146,7 +145,7 @@ class TimedDrain:
         return not has_changed and self._evicts_until == math.inf and self._simulation.timers.are_idle
 
     def _look(self, row: int) -> None:
-        if row not in self._simulation.pods:
+        if row not in self._simulation.pods or row not in self._waiting:
             self._done(row)
         elif self._simulation.now >= self._gives_up_at:
             self._give_up()
@@ -154,8 +153,29 @@ class TimedDrain:
             self._later(self._patience.poll, lambda: self._look(row))
 
     def _done(self, row: int) -> None:
-        if self._waiting.pop(row, None) is not None and not self._waiting and not self.has_failed:
+        if self._waiting.pop(row, None) is not None and not self._waiting:
+            self._end_node()
+
+    def _fail(self, row: int) -> None:
+        """Note that the API server answers an eviction with an error, after which it is not tried again."""
+        self._given_up[row] = self._waiting.pop(row)
+        self._is_node_failed = True
+        if not self._waiting:
+            self._later(0.0, self._end_node)
+
+    def _end_node(self) -> None:
+        if self._is_node_failed:
+            self._leave_node()
+        else:
             self._emptied()
+
+    def _leave_node(self) -> None:
+        """Go on with the next node, though this one is not empty, as kubectl does."""
+        self._is_node_failed = False
+        self._simulation.note_change()
+        if self._on_end is not None:
+            self._on_end(self._node, is_empty=False)
+        self._later(0.0, self._next_node)
 
     def _log(self, event: StepEvent) -> None:
         self._simulation.log(event, node=self._node, workload=f"Node/{self._node}")
@@ -167,14 +187,13 @@ class TimedDrain:
         self._later(0.0, self._next_node)
 
     def _give_up(self) -> None:
-        if not self.has_failed:
-            self.has_failed = True
-            self._simulation.note_change()
-            if self._on_end is not None:
-                self._on_end(self._node, is_empty=False)
+        """Give this node up, as its time is over."""
+        self._given_up |= self._waiting
+        self._waiting = {}
+        self._leave_node()
 
     def conclude(self) -> None:
         """Note the pods that it could not evict, and the nodes that it did not get to."""
-        pods = self._simulation.pods
-        self.work.note_blocked([pods[row] for row, words in self._waiting.items() if words and row in pods], log=False)
+        pods, left = self._simulation.pods, {**self._given_up, **self._waiting}
+        self.work.note_blocked([pods[row] for row, words in left.items() if words and row in pods], log=False)
         self.work.not_reached = (*self.work.not_reached, *self._left)

@@ -52,6 +52,30 @@ def test_a_drain_gives_up_at_the_first_try_after_its_timeout() -> None:
     assert plan.blocked
 
 
+def test_a_drain_goes_on_with_the_next_node_when_the_time_of_one_is_over() -> None:
+    plan = _drain(_planner(3, minAvailable=3), "n0", "n1", timeout=20.0)
+
+    begun = _node_times(plan, StepEvent.DRAINING)
+    assert begun["n1"] == pytest.approx(begun["n0"] + 20.25, abs=0.3)  # at the first try after the timeout
+    assert sorted(plan.blocked) == ["default/web-h1-000", "default/web-h1-001"]
+
+
+def test_an_eviction_that_ends_with_an_error_is_not_tried_again_and_the_next_node_follows() -> None:
+    twice = budget("web", maxUnavailable=1)
+    twice["metadata"]["name"] = "again"
+    web = running(deployment("web", 2), NODES[:2])
+    other = running(deployment("other", 1), ["n1"])
+    planner = kplan.Planner(
+        kplan.load_snapshot([*map(node, NODES), *web, *other, budget("web", maxUnavailable=1), twice])
+    )
+
+    plan = _drain(planner, "n0", "n1")
+
+    assert len(plan.blocked) == 2
+    assert [step.workload for step in plan.steps if step.event is StepEvent.EVICTED] == ["Deployment/default/other"]
+    assert set(_node_times(plan, StepEvent.DRAINING)) == {"n0", "n1"}
+
+
 def test_the_next_node_waits_until_one_is_empty() -> None:
     plan = _drain(_planner(3, maxUnavailable=3), "n0", "n1")
 
