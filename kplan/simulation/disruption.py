@@ -7,7 +7,7 @@ pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -110,6 +110,7 @@ class Disruptions:
         self.budgets = [state for budget in budgets if (state := _state(budget, find)) is not None]
         self._of: dict[int, tuple[int, ...]] = {}
         self._in: dict[str, list[int]] = {}
+        self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
         self._changed: set[int] = set()
         for index, budget in enumerate(self.budgets):
             self._in.setdefault(budget.namespace, []).append(index)
@@ -118,18 +119,27 @@ class Disruptions:
         """Return a copy, whose pods come and go without a change to this one."""
         forked = Disruptions((), find)
         forked.budgets = [budget.copy(find) for budget in self.budgets]
-        forked._of, forked._in = self._of.copy(), self._in
+        forked._of, forked._in, forked._selecting = self._of.copy(), self._in, self._selecting
         return forked
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
         """Count a new pod for the budgets that cover it."""
-        nearby = self._in.get(pod.namespace, ())
-        covering = tuple(index for index in nearby if self.budgets[index].selector.matches(info.labels))
+        covering = self._selected_by(pod.namespace, info.labels)
         if covering:
             self._of[pod.row] = covering
         self._changed.update(covering)
         for index in covering:
             self.budgets[index].add(pod, None if owner is None else owner.ref.key)
+
+    def _selected_by(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+        """Return the budgets that select pods with these labels; the pods of a workload share the answer."""
+        nearby = self._in.get(namespace, ())
+        if not nearby:
+            return ()
+        key = namespace, frozenset(labels.items())
+        if key not in self._selecting:
+            self._selecting[key] = tuple(index for index in nearby if self.budgets[index].selector.matches(labels))
+        return self._selecting[key]
 
     def settle(self, pod: ObservedPod) -> None:
         """Update a pod: it has a node now, is ready, or is terminating."""

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from kplan.actions.actions import Acts, Fewer, Loosen, Move
 from kplan.api.kinds import POD_MAKERS, SCALED
@@ -14,6 +15,7 @@ from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.diagnosis.near_misses import NearMisses
+from kplan.engine.arrays import Int64Array, RowArray
 from kplan.framework.cycle import CycleResult
 from kplan.rules.resources import PODS
 from kplan.simulation.bounds import bounds_of
@@ -24,7 +26,7 @@ from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers
 
-_MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 10, 4, 24
+_MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 40, 10, 4, 24
 
 
 class MakingRoom:
@@ -43,14 +45,16 @@ class MakingRoom:
         on: dict[str, list[ObservedPod]] = {}
         for pod in pods:
             on.setdefault(pod.node, []).append(pod)
-        names = self._simulation.session.cluster.nodes.names
+        nodes = self._simulation.session.cluster.nodes
+        names, occupied = nodes.names, [nodes.row_of[name] for name in on]
         ranked: list[tuple[int, float, tuple[ObservedPod, ...]]] = []
         for row, result in self._waiting:
             if result.filter is None or result.filter.pre_filter_status is not None:
                 continue
             misses = NearMisses(result.filter)
-            for node in misses.rows[misses.only("NodeResourcesFit")].tolist():
-                ranked += _enough(self._simulation, row, node, on.get(names[node], ()))
+            rows = misses.rows[misses.only("NodeResourcesFit")]
+            for node, missing in _closest(self._simulation, row, rows[np.isin(rows, occupied)]):
+                ranked += _enough(self._simulation, missing, on[names[node]])
         ranked.sort(key=lambda entry: (entry[0], entry[1], [pod.key for pod in entry[2]]))
         return [group for _, _, group in ranked[:_MOST_GROUPS]]
 
@@ -120,24 +124,29 @@ def object_of(snapshot: Snapshot, workload: str) -> Any:
     return next((obj for obj in objects if obj.metadata.key == ref.path), None)
 
 
+def _closest(simulation: Simulation, row: int, rows: RowArray) -> Iterator[tuple[int, dict[str, int]]]:
+    """Yield the nodes that lack least for a pod, each with what is missing there, by resource."""
+    cluster = simulation.session.cluster
+    nodes = cluster.nodes
+    missing: dict[str, Int64Array] = {}
+    lacks = np.zeros(len(rows))
+    for resource, amount in {**cluster.pods.infos[row].requests, PODS: 1}.items():
+        if amount:
+            total = nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
+            used = cluster.pod_count if resource == PODS else cluster.requested(resource)
+            missing[resource] = np.maximum(amount + used[rows] - total[rows], 0)
+            lacks = np.maximum(lacks, missing[resource] / amount)
+    for position in np.argsort(lacks, kind="stable")[:_MOST_NODES].tolist():
+        lacking = {name: int(column[position]) for name, column in missing.items() if column[position]}
+        if lacking:
+            yield int(rows[position]), lacking
+
+
 def _enough(
-    simulation: Simulation, row: int, node: int, pods: Sequence[ObservedPod]
+    simulation: Simulation, missing: Mapping[str, int], pods: Sequence[ObservedPod]
 ) -> Iterator[tuple[int, float, tuple[ObservedPod, ...]]]:
     """Yield the smallest groups of pods of a node without which a pod has enough of every resource there."""
-    cluster = simulation.session.cluster
-    infos, nodes = cluster.pods.infos, cluster.nodes
-    wanted = {**infos[row].requests, PODS: 1}
-    missing = {}
-    for resource, amount in wanted.items():
-        total, used = (
-            (nodes.allowed_pods[node], cluster.pod_count[node])
-            if resource == PODS
-            else (nodes.allocatable(resource)[node], cluster.requested(resource)[node])
-        )
-        if amount and amount + int(used) > int(total):
-            missing[resource] = amount + int(used) - int(total)
-    if not missing:
-        return
+    infos = simulation.session.cluster.pods.infos
     frees = {pod.key: {name: _freed(infos[pod.row].requests, name) for name in missing} for pod in pods}
     sizes = {key: sum(freed[name] / missing[name] for name in missing) for key, freed in frees.items()}
     useful = sorted((pod for pod in pods if sizes[pod.key]), key=lambda pod: (-min(sizes[pod.key], 1), sizes[pod.key]))
