@@ -2,7 +2,8 @@
 
 Replaced, each text by the same pseudonym everywhere: names of all objects, namespaces, containers, volumes,
 devices and requests; values of labels, taints and selectors; images; UIDs; volume handles and addresses. Removed:
-messages, paths, names of secrets and config maps, provider and node IDs, the source of the snapshot.
+messages, paths, names of secrets and config maps, addresses of services, provider and node IDs, the source of the
+snapshot.
 
 Kept, since decisions or their explanation hang on it, is what :data:`KEPT` lists; the file lists it, too. A scheduler
 configuration's ``addedAffinity`` is not part of a snapshot: its label values do not match any more.

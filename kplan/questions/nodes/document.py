@@ -79,7 +79,10 @@ def nodes_report(
 
 def no_autoscaler() -> UsageError:
     """Return the error for a cluster in which none is followed."""
-    return UsageError("no autoscaler to ask", hint="give the planner one, such as kplan.ClusterAutoscaler()")
+    return UsageError(
+        "the cluster shows no autoscaler to ask",
+        hint="start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()",
+    )
 
 
 def staying_nodes(stays: Iterable[Stay]) -> dict[str, KeptNode]:
