@@ -109,7 +109,7 @@ class RollingUpdateStatefulSet(KubeStruct, frozen=True):
 
 
 class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
-    """How pods of a stateful set are replaced: RollingUpdate or OnDelete."""
+    """How pods of a stateful set are replaced: RollingUpdate or OnDelete; since 1.37 Recreate, too."""
 
     type: str = ""
     rolling_update: RollingUpdateStatefulSet | None = None

@@ -12,6 +12,7 @@ from kplan.simulation.immutable import IsOn
 from kplan.simulation.set_claims import DELETE
 
 MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
+RECREATE_GATE = "StatefulSetRecreateStrategy"
 DEFAULT_PROGRESS_DEADLINE = 600
 NO_PROGRESS_DEADLINE = 2**31 - 1
 
@@ -47,12 +48,13 @@ def progress_deadline(obj: Deployment) -> int | None:
 def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
     """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
     spec = obj.spec
-    rolling = spec.update_strategy.rolling_update
+    kind, rolling = spec.update_strategy.type or ROLLING_UPDATE, spec.update_strategy.rolling_update
     return WantedStatefulSet(
         count(spec.replicas),
         0 if spec.ordinals is None else spec.ordinals.start,
         spec.pod_management_policy != PARALLEL,
-        spec.update_strategy.type or ROLLING_UPDATE,
+        # A controller manager that does not know the strategy, or has its gate off, takes it for RollingUpdate.
+        ROLLING_UPDATE if kind == RECREATE and not is_on(RECREATE_GATE) else kind,
         (rolling.partition or 0) if rolling is not None else 0,
         current,
         update,

@@ -20,7 +20,7 @@ from kplan.simulation.controllers import stateful_set
 from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
-from kplan.simulation.controllers.stateful_set import ROLLING_UPDATE, WantedStatefulSet
+from kplan.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet
 from kplan.workloads.replicas import MAX_REPLICAS
 
 ON_EACH_NODE = "DaemonSet"
@@ -169,7 +169,7 @@ class StatefulSetState(Owner):
 
     def complete(self) -> None:
         """Make the update revision the current one once all pods have it. Upstream: completeRollingUpdate."""
-        if self.wanted.strategy != ROLLING_UPDATE:
+        if self.wanted.strategy == ON_DELETE:
             return
         if len(self.pods) == self.n_ready == self.wanted.replicas and all(map(self.is_current, self.pods.values())):
             self.wanted = replace(self.wanted, current=self.wanted.update)

@@ -10,6 +10,7 @@ import msgspec
 
 from kplan.admission.fields import kind_named
 from kplan.admission.judge import Judged, invalid_words, judge
+from kplan.admission.validation.apps import recreate_errors
 from kplan.admission.validation.errors import FieldError
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
@@ -18,6 +19,7 @@ from kplan.api.decode import convert
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE, POD_MAKERS, Kind
 from kplan.api.references import object_name
 from kplan.documents.base import InputWarning
+from kplan.simulation.desired import RECREATE_GATE
 from kplan.simulation.immutable import IsOn, forbidden_changes
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -88,7 +90,7 @@ def update_of(
         if isinstance(obj, Job):
             obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
-        refused = _words(target, name, _errors(target, metadata, wanted))
+        refused = _words(target, name, [*_errors(target, metadata, wanted), *_gated(target, {}, wanted, is_on)])
         return Update(
             key,
             obj,
@@ -118,6 +120,7 @@ def update_of(
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
     errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
+    errors += _gated(target, before, whole_after, is_on)
     refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
@@ -213,6 +216,14 @@ def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ..
     """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
     judged = _judged(target, metadata, spec)
     return () if judged is None else judged.errors
+
+
+def _gated(target: type[Any], before: Mapping[str, Any], after: Mapping[str, Any], is_on: IsOn) -> list[FieldError]:
+    """Return what is invalid in a spec because a feature gate is off; what was stored before stays."""
+    if target.__name__ != "StatefulSet" or is_on(RECREATE_GATE):
+        return []
+    known = set(recreate_errors({"spec": before}))
+    return [error for error in recreate_errors({"spec": after}) if error not in known]
 
 
 def _with_defaults(target: type[Any], metadata: Any, spec: Mapping[str, Any]) -> Mapping[str, Any]:

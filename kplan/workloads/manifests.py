@@ -15,6 +15,7 @@ from kplan.admission.fields import ApiKind, kind_named
 from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge
 from kplan.admission.stored import for_validation
+from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
 from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.admission.workload_defaults import default_job
@@ -309,8 +310,11 @@ class _Reader:
                 )
         if not self.takes_others and api_kind.is_namespaced:
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
-        self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
-        return judged if judged.is_readable and not judged.errors else None
+        errors = [*judged.errors]
+        if item.kind == "StatefulSet" and self.minor < FIRST_WITH_RECREATE:
+            errors += recreate_errors(judged.content)
+        self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in errors)
+        return judged if judged.is_readable and not errors else None
 
     def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_snapshot_kind: bool) -> None:
         metadata = content["metadata"]

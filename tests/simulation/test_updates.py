@@ -113,6 +113,42 @@ def test_behind_its_feature_gate_several_pods_of_a_stateful_set_go_at_a_time(gat
     assert events[: n + 1] == ["deleted"] * n + ["created"]
 
 
+@pytest.mark.parametrize(
+    ("minor", "gates", "events"),
+    [
+        ("1.36", {}, []),
+        ("1.37", {}, []),
+        ("1.37", {"StatefulSetRecreateStrategy": True}, ["deleted"] * 3 + ["created", "created", "created"]),
+    ],
+)
+def test_recreate_is_accepted_behind_its_gate_and_deletes_all_pods_first(
+    minor: str, gates: dict[str, bool], events: list[str]
+) -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    second["spec"]["updateStrategy"] = {"type": "Recreate"}
+    asked = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes=minor, feature_gates=gates)
+
+    change = asked.roll_out([first, second])
+
+    assert [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:] == events
+    refused = [workload.refused for workload in change.workloads if workload.refused]
+    assert [words.endswith("must be 'RollingUpdate' or 'OnDelete'") for words in refused] == [True] * (not events)
+
+
+def test_a_controller_without_the_gate_takes_a_stored_recreate_for_a_rolling_update() -> None:
+    live = stateful_set("db", 3)
+    live["spec"]["updateStrategy"] = {"type": "Recreate"}
+    wanted = stateful_set("db", 3, "app:2")
+    wanted["spec"]["updateStrategy"] = {"type": "Recreate"}
+    gates = {"StatefulSetRecreateStrategy": True}
+    stored = kplan.Planner(kplan.load_snapshot([node("n1")]), kubernetes="1.37", feature_gates=gates).roll_out([live])
+    assert not stored.workloads[0].refused
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live]), kubernetes="1.37").roll_out([wanted])
+
+    assert not change.workloads[0].refused
+
+
 def test_a_revision_that_no_pod_has_is_told_about() -> None:
     wanted = stateful("app:2")
     wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}

@@ -28,6 +28,11 @@ from kplan.api.names import dns_subdomain_problems
 _UNMATCHED = "`selector` does not match template `labels`"
 
 
+_RECREATE = "Recreate"
+FIRST_WITH_RECREATE = 37
+"""The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""
+
+
 def _something(called: str) -> Check:
     """Return the check that a selector selects something."""
     words = f"empty selector is invalid for {called}"
@@ -172,7 +177,7 @@ replication_controller_errors = rules(
 def _update_errors(strategy: Object, path: str) -> Errors:
     kind, at = strategy.get("type", ""), f"{path}.rollingUpdate"
     rolling = strategy.get("rollingUpdate")
-    if kind == "OnDelete":
+    if kind in ("OnDelete", _RECREATE):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
             shown = _shown(rolling, Partition=0, MaxUnavailable=None)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
@@ -181,6 +186,14 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     else:
         shown = _shown_strategy(strategy, Partition=0, MaxUnavailable=None)
         yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+
+
+def recreate_errors(stateful_set: Object) -> Errors:
+    """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
+    strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
+    if strategy.get("type") == _RECREATE:
+        shown = _shown_strategy(strategy, Partition=0, MaxUnavailable=None)
+        yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
 def _stateful_template_errors(spec: Object, path: str) -> Errors:

@@ -28,6 +28,7 @@ RELEASE = v1_36.RELEASE.but(
         "MaxUnavailableStatefulSet": _ON,
         "NodeDeclaredFeatures": _LOCKED,
         "SchedulerPreQueueingHints": _ALPHA,
+        "StatefulSetRecreateStrategy": _ALPHA,
         "StorageCapacityScoring": _ON,
         "VolumeLimitScaling": _ON,
         "WorkloadAwarePreemption": None,

@@ -1,7 +1,8 @@
 """The StatefulSet controller: pods with ordinals, one after the other or all at once.
 
 Upstream: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet, processReplica, processCondemned,
-updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod.
+updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod. The update strategy
+Recreate of 1.37 follows KEP-3541 and its documentation, and was not compared with the controller's code.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
+RECREATE = "Recreate"
 PARALLEL = "Parallel"
 
 MAX_AT_A_TIME = 500
@@ -31,7 +33,7 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
     replicas: int
     start: int = 0  #: ordinal of the first pod
     is_ordered: bool = True  #: OrderedReady; otherwise Parallel
-    strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate, OnDelete or Recreate
     partition: int = 0  #: pods below this ordinal keep the current revision
     #: current, update: the revision before a rolling update, and the one after it
     current: str = ""
@@ -52,6 +54,9 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
     ----------
     pods : all pods of the set; one that is terminating keeps its name, so that its successor waits for it to be gone
     """
+    stale = [pod for pod in pods if pod.revision != wanted.update] if wanted.strategy == RECREATE else []
+    if stale:
+        return _recreate(wanted, stale)
     ordinals = range(wanted.start, wanted.start + wanted.replicas)
     by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
     condemned = sorted(
@@ -112,9 +117,18 @@ def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list
     return [Delete(first, _surplus(wanted))]
 
 
+def _recreate(wanted: WantedStatefulSet, stale: Sequence[ObservedPod]) -> list[Action]:
+    """Delete all pods of an old revision at once, whatever their state and the policy, surplus pods with them.
+
+    Until all are gone nothing else happens. The new pods are created as the pod management policy says.
+    """
+    present = sorted((pod for pod in stale if not pod.is_terminating), key=lambda pod: -(pod.index or 0))
+    return [Delete(pod, f"Recreate, revision {wanted.update}") for pod in present]
+
+
 def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
     """Delete a pod of an old revision, the highest ordinal first, when the pods above it are available."""
-    if wanted.strategy == ON_DELETE:
+    if wanted.strategy != ROLLING_UPDATE:
         return []
     if wanted.max_unavailable is not None:
         return _update_several(wanted, ordinals, by_ordinal, wanted.max_unavailable)

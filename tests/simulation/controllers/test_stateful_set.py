@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet, actions
+from kplan.simulation.controllers.observed import Create, Delete, ObservedPod
+from kplan.simulation.controllers.stateful_set import ON_DELETE, RECREATE, WantedStatefulSet, actions
 from tests.simulation.controllers.builders import pod, said
 
 ORDERED = WantedStatefulSet(3, current="v1", update="v1")
@@ -108,3 +108,23 @@ def test_pods_that_are_missing_count_as_unavailable_behind_the_feature_gate() ->
     assert said(actions(wanted, [number(0), number(1), number(2), number(4)])) == ["+3", "-web-4"]
     assert said(actions(replace(wanted, max_unavailable="1%"), pods(5))) == ["-web-4"]
     assert said(actions(replace(wanted, partition=4), pods(5))) == ["-web-4"]
+
+
+def test_recreate_deletes_all_pods_of_the_old_revision_and_makes_none_until_they_are_gone() -> None:
+    wanted = WantedStatefulSet(2, strategy=RECREATE, current="v1", update="v2")
+    old = [number(0, ready=False), number(1), number(2, phase="Failed")]
+
+    assert actions(wanted, old) == [Delete(pod, "Recreate, revision v2") for pod in reversed(old)]
+    leaving = [replace(pod, is_terminating=True) for pod in old]
+    assert actions(wanted, leaving) == []
+    assert actions(wanted, [leaving[0], old[1]]) == [Delete(old[1], "Recreate, revision v2")]
+
+
+def test_recreated_pods_are_made_as_the_policy_says() -> None:
+    wanted = WantedStatefulSet(2, strategy=RECREATE, current="v1", update="v2")
+
+    assert actions(wanted, []) == [Create("pod 0 is missing", "v2", 0)]
+    assert actions(wanted, [number(0, revision="v2")]) == [Create("pod 1 is missing", "v2", 1)]
+    at_once = actions(replace(wanted, is_ordered=False), [])
+    assert at_once == [Create(f"pod {index} is missing", "v2", index) for index in range(2)]
+    assert actions(wanted, [number(index, revision="v2") for index in range(2)]) == []
