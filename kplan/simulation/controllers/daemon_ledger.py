@@ -9,6 +9,7 @@ Upstream: pkg/controller/daemon/daemon_controller.go manage, syncNodes; update.g
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kplan.simulation.controllers.daemon_set import (
@@ -48,6 +49,10 @@ class DaemonLedger:
         self._added: dict[str, int] = {}  # node -> in which order nodes came to have pods
         self._n_added = 0
         self._due: dict[str, list[Action]] = {}
+        self._due_here: list[tuple[int, str]] = []  # a heap of the nodes of the cluster among them, with stale entries
+        self._in_due_heap: set[str] = set()
+        self._due_gone: set[str] = set()  # those that are no nodes of the cluster
+        self._n_due: Counter[type[Action]] = Counter()  # how many of the actions on these are of which kind
         self._progress: dict[str, NodeProgress] = {}
         self._by_role: dict[Role, dict[str, NodeProgress]] = {role: {} for role in Role}
         self._n_available = 0
@@ -68,10 +73,7 @@ class DaemonLedger:
             due = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
         else:
             due = manage(self.wanted, node, eligible, pods)
-        if due:
-            self._due[node] = due
-        else:
-            self._due.pop(node, None)
+        self._set_due(node, due)
         self._forget_progress(node)
         if not pods:
             self._added.pop(node, None)
@@ -80,6 +82,24 @@ class DaemonLedger:
             self._n_added += 1
             self._added[node] = self._n_added
         self._set_progress(node, node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+
+    def _set_due(self, node: str, due: list[Action]) -> None:
+        place = self._order.get(node)
+        if place is not None:
+            for action in self._due.get(node, ()):
+                self._n_due[type(action)] -= 1
+            for action in due:
+                self._n_due[type(action)] += 1
+        if not due:
+            self._due.pop(node, None)
+            self._due_gone.discard(node)
+            return
+        self._due[node] = due
+        if place is None:
+            self._due_gone.add(node)
+        elif node not in self._in_due_heap:
+            heapq.heappush(self._due_here, (place, node))
+            self._in_due_heap.add(node)
 
     def _forget_progress(self, node: str) -> None:
         known = self._progress.pop(node, None)
@@ -97,12 +117,31 @@ class DaemonLedger:
 
     def actions(self) -> list[Action]:
         """Return which pods to create or delete next; a further call goes on from there."""
-        here = sorted(self._due.keys() & self._order.keys(), key=self._order.__getitem__)
-        gone = sorted(self._due.keys() - self._order.keys(), key=self._added.__getitem__)
-        actions = [action for node in (*here, *gone) for action in self._due[node]]
+        actions = self._first_due_here()
+        gone = sorted(self._due_gone, key=self._added.__getitem__)
+        actions += [action for node in gone for action in self._due[node]]
         if not actions and self.wanted.strategy != ON_DELETE:
             actions = self._roll_surging() if self._surge else self._roll_replacing()
         return _in_one_go(actions)
+
+    def _first_due_here(self) -> list[Action]:
+        """Return what is due on nodes of the cluster, in their order: at least as much as one sync carries out."""
+        enough = {kind: min(n, BURST_REPLICAS) for kind, n in self._n_due.items()}
+        passed: list[tuple[int, str]] = []
+        actions: list[Action] = []
+        n_seen: Counter[type[Action]] = Counter()
+        while self._due_here and any(n_seen[kind] < n for kind, n in enough.items()):
+            entry = heapq.heappop(self._due_here)
+            due = self._due.get(entry[1])
+            if due is None:
+                self._in_due_heap.discard(entry[1])
+                continue
+            passed.append(entry)
+            actions += due
+            n_seen.update(map(type, due))
+        for entry in passed:
+            heapq.heappush(self._due_here, entry)
+        return actions
 
     def _roll_replacing(self) -> list[Action]:
         unfit = self._nodes_in(Role.DUE)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kplan.simulation.controllers import daemon_ledger
 from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import ON_DELETE, ROLLING_UPDATE, Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
@@ -51,14 +53,33 @@ def both(
     ledger: DaemonLedger,
 ) -> list[Action]:
     found = ledger.actions()
-    assert said(found) == said(actions(wanted, nodes, pods))
+    plain = said(actions(wanted, nodes, pods))
+    at_once = [
+        action
+        for kind in ("create", "delete")
+        for action in [action for action in plain if action[0] == kind][: daemon_ledger.BURST_REPLICAS]
+    ]
+    assert said(found) == at_once
     assert ledger.desired == sum(each.should_run for each in nodes.values())
     return found
 
 
-@settings(deadline=None, max_examples=250)
+@pytest.mark.parametrize("burst", [1, 2, 250])
+@settings(deadline=None, max_examples=100)
 @given(WANTED, st.dictionaries(st.sampled_from(NODES), ELIGIBLE), st.lists(PODS, max_size=8), STEPS)
 def test_it_says_what_looking_at_every_node_says(
+    burst: int,
+    wanted: WantedDaemonSet,
+    nodes: dict[str, Eligibility],
+    first: list[tuple[str, str, str, bool]],
+    steps: list[tuple[int, tuple[str, str, str, bool]]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(daemon_ledger, "BURST_REPLICAS", burst)
+        _compare(wanted, nodes, first, steps)
+
+
+def _compare(
     wanted: WantedDaemonSet,
     nodes: dict[str, Eligibility],
     first: list[tuple[str, str, str, bool]],
