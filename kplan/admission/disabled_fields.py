@@ -26,7 +26,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 Field = tuple[type[msgspec.Struct], str]
 
 _DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
-_PLACES: Final = ("node_name", "node_selector", "all_nodes")
+_NODE_FIELDS: Final = ("node_name", "node_selector", "all_nodes")
 
 CLAIM_STATUSES: Final[Field] = (pod.PodStatus, "node_allocatable_resource_claim_statuses")
 """What claims take of the node of a pod; without its gate, which few clusters turn on, the scheduler ignores it."""
@@ -62,7 +62,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (resource_slice.ResourceSliceSpec, "shared_counters"),
             (resource_slice.ResourceSliceSpec, "per_device_node_selection"),
             (resource_slice.Device, "consumes_counters"),
-            *((resource_slice.Device, name) for name in _PLACES),
+            *((resource_slice.Device, name) for name in _NODE_FIELDS),
         ),
         "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
         "InPlacePodLevelResourcesVerticalScaling": (

@@ -109,9 +109,9 @@ def with_untried(groups: Sequence[Unlisted], untried: Mapping[tuple[str, str], i
     ends += [((workload, Outcome.UNSCHEDULABLE, message), n, {}) for (workload, message), n in untried.items() if n]
     pods: Counter[_Group] = Counter()
     nodes: dict[_Group, dict[str, int]] = {}
-    for key, n, places in ends:
+    for key, n, own_nodes in ends:
         pods[key] += n
-        nodes.setdefault(key, {}).update(places)
+        nodes.setdefault(key, {}).update(own_nodes)
     return tuple(
         Unlisted(workload=key[0], pods=n, outcome=key[1], nodes=nodes[key], message=key[2]) for key, n in pods.items()
     )

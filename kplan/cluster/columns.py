@@ -48,7 +48,7 @@ def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, li
     infos = [known[row] for row in rows]
     new = [PodInfo(pod) for pod in pods if id(pod) not in own and pod.status.phase not in _TERMINATED]
     new.sort(key=_BY_NAME)
-    places = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
-    for place, info in zip(reversed(places), reversed(new), strict=True):
+    positions = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
+    for place, info in zip(reversed(positions), reversed(new), strict=True):
         infos.insert(place, info)
-    return np.insert(np.asarray(rows, np.intp), places, NOWHERE), infos
+    return np.insert(np.asarray(rows, np.intp), positions, NOWHERE), infos

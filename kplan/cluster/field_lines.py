@@ -18,7 +18,7 @@ from kplan.documents.placement import Origin, PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.reading.items import Item
-from kplan.reading.places import Step, steps_of
+from kplan.reading.positions import Step, steps_of
 from kplan.workloads.autoscalers import CODE as AUTOSCALED
 from kplan.workloads.manifests import DEFAULT_NAMESPACE, Manifests, ManifestWorkload
 
@@ -34,23 +34,23 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
         return document
     if document.warnings:
         document = replace(document, warnings=_placed_warnings(document.warnings, manifests))
-    return _with_fields(document, _Places(manifests.workloads)) if manifests.workloads else document
+    return _with_fields(document, _Lines(manifests.workloads)) if manifests.workloads else document
 
 
-def _with_fields(document: R, places: _Places) -> R:
+def _with_fields(document: R, lines: _Lines) -> R:
     match document:
         case DiffReport(workloads=rows):
             located = tuple(
-                row if row.decision is None else replace(row, decision=places.of(row.decision)) for row in rows
+                row if row.decision is None else replace(row, decision=lines.of(row.decision)) for row in rows
             )
             return replace(document, workloads=located)
         case PlacementReport() | PreemptionReport() | PlanReport():
-            return replace(document, placements=tuple(map(places.of, document.placements)))
+            return replace(document, placements=tuple(map(lines.of, document.placements)))
         case CapacityReport(stop=stop) if stop is not None:
-            return replace(document, stop=replace(stop, placement=places.of(stop.placement)))
+            return replace(document, stop=replace(stop, placement=lines.of(stop.placement)))
         case HeadroomReport(workloads=workloads):
             updated = tuple(
-                workload if workload.stop is None else replace(workload, stop=places.of(workload.stop))
+                workload if workload.stop is None else replace(workload, stop=lines.of(workload.stop))
                 for workload in workloads
             )
             return replace(document, workloads=updated)
@@ -91,7 +91,7 @@ def _names_of(item: Item) -> Iterator[str]:
     yield object_name(item.kind, namespace or DEFAULT_NAMESPACE, name)
 
 
-class _Places:
+class _Lines:
     def __init__(self, workloads: Sequence[ManifestWorkload]) -> None:
         self._by_place = {
             (workload.item.path, workload.item.document, workload.kind, workload.name, workload.namespace): workload

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
-from kplan.reading.places import Lines
+from kplan.reading.positions import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

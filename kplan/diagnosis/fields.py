@@ -12,7 +12,7 @@ from kplan.diagnosis.sizing import largest_requester
 from kplan.documents import details as d
 from kplan.documents import remedy as r
 from kplan.framework.listers import Listers
-from kplan.reading.places import Step, path_of
+from kplan.reading.positions import Step, path_of
 from kplan.rules.resources import PODS
 from kplan.rules.volume_claims import claim_name
 

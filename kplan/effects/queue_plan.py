@@ -355,7 +355,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     context = base.context(question)
     entries = queue_entries(session, in_turn(session, question.rows))
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
-    places = Counter(entry.place for entry in entries)
+    n_at = Counter(entry.place for entry in entries)
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
     return QueueReport(
         snapshot=context.snapshot,
@@ -363,10 +363,10 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
         verdict=Verdict.of(chosen, [*gated, *counted_warnings(context.warnings, chosen)]),
         summary=QueueSummary(
             pods=len(entries),
-            active=places[QueuePlace.ACTIVE],
-            gated=places[QueuePlace.GATED],
-            foreign=places[QueuePlace.FOREIGN],
-            deleting=places[QueuePlace.DELETING],
+            active=n_at[QueuePlace.ACTIVE],
+            gated=n_at[QueuePlace.GATED],
+            foreign=n_at[QueuePlace.FOREIGN],
+            deleting=n_at[QueuePlace.DELETING],
         ),
         warnings=context.warnings,
         queue=entries,

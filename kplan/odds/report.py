@@ -29,7 +29,7 @@ _Z: Final = 1.959963984540054
 """95 % of a normal distribution are within this many standard deviations of its mean."""
 _MOST_EXAMPLES: Final = 10
 _DIGITS: Final = 6
-_PLACES: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
+_WITHOUT_NODE: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ def odds_of(
 
 
 def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
-    places: Counter[str] = Counter()
+    ends_at: Counter[str] = Counter()
     for end, n in counts.items():
         if end.rest is not Rest.GONE or counts_gone:
-            places[_PLACES.get(end.rest, end.node)] += n
-    return dict(_ranked(places))
+            ends_at[_WITHOUT_NODE.get(end.rest, end.node)] += n
+    return dict(_ranked(ends_at))
 
 
 def wilson(hits: int, runs: int) -> Share:

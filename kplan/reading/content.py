@@ -13,7 +13,7 @@ import msgspec
 from kplan.api import decode
 from kplan.errors import Problem
 from kplan.reading.limits import MAX_DEPTH
-from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
+from kplan.reading.positions import Duplicate, JsonLines, Lines, json_duplicates
 
 DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
 

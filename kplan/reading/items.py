@@ -15,7 +15,7 @@ from kplan.errors import Problem
 from kplan.reading.content import Document, as_builtins
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import MAX_OBJECT, SNAPSHOTS, Limits, Progress
-from kplan.reading.places import Duplicate, Source
+from kplan.reading.positions import Duplicate, Source
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kplan.reading.places import Step, steps_of
+from kplan.reading.positions import Step, steps_of
 
 #: Longer documents are lists of a whole cluster; parsing them again would take too long.
 _MAX_LINED = 16 << 20

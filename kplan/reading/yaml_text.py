@@ -14,7 +14,7 @@ import yaml
 
 from kplan.reading.content import Document
 from kplan.reading.limits import MAX_DEPTH
-from kplan.reading.places import Duplicate, Lines, Step, path_of
+from kplan.reading.positions import Duplicate, Lines, Step, path_of
 from kplan.reading.yaml_lines import YamlLines
 from kplan.reading.yaml_scalars import STANDARD_TAG, Refused, key_text, scalar_value, start_of
 

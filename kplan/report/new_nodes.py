@@ -33,8 +33,8 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
         names = name_ranges(pods, most=None if is_whole else _MOST_NAMES)
         yield line(f"It adds no node for {names}: it finds room on {node}, where kube-scheduler puts no pod of these.")
     if changes.elsewhere:
-        places = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
-        names = listing(places, most=len(places) if is_whole else _MOST_NAMES)
+        destinations = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
+        names = listing(destinations, most=len(destinations) if is_whole else _MOST_NAMES)
         yield line(f"kube-scheduler has the last word: it puts {names}.")
     if changes.added:
         yield from price_blocks(changes.price, changes.autoscaler)

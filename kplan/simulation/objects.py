@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -36,6 +37,8 @@ from kplan.simulation.revisions import REVISION_LABEL, Revision, Revisions, equa
 from kplan.simulation.templates import Templates
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
+
+S = TypeVar("S", bound=Owner)
 
 _STATIC = "Node"
 """A static pod's owner: only its node's kubelet recreates it."""
@@ -104,10 +107,20 @@ class Workloads:
         """Return the state of a workload of any kind."""
         return self.deployment(key) or self.owner(key)
 
+    def _begin(self, obj: Any) -> tuple[WorkloadRef, PodTemplateSpec]:
+        """Note the template of a workload that is added; return the workload's name, and the template."""
+        metadata, template = obj.metadata, obj.spec.template or PodTemplateSpec()
+        ref = WorkloadRef(obj.kind, metadata.namespace, metadata.name, metadata.uid, obj.api_version)
+        self.templates.note(ref.key, template)
+        return ref, template
+
+    def _own(self, state: S) -> S:
+        self._owners[state.ref.key] = state
+        return state
+
     def add_deployment(self, obj: Deployment) -> DeploymentState:
         """Add a deployment; its replica sets follow."""
-        ref = _ref("Deployment", obj)
-        self.templates.note(ref.key, obj.spec.template)
+        ref, _ = self._begin(obj)
         template = self.templates.identity(ref.key, obj.spec.template)
         state = DeploymentState(
             ref,
@@ -124,8 +137,7 @@ class Workloads:
 
     def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
         """Add a replica set, also to its deployment."""
-        ref = _ref("ReplicaSet", obj)
-        self.templates.note(ref.key, obj.spec.template)
+        ref, _ = self._begin(obj)
         self._ages += 1
         annotations = obj.metadata.annotations
         state = ReplicaSetState(
@@ -156,25 +168,21 @@ class Workloads:
 
     def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
         """Add a replication controller."""
-        ref = _ref("ReplicationController", obj, "v1")
-        template = obj.spec.template or PodTemplateSpec()
-        self.templates.note(ref.key, template)
-        is_controlled = controller_of(obj.metadata) is not None
-        state = ReplicaSetState(
-            ref,
-            {"": template},
-            replicas=count(obj.spec.replicas),
-            is_controlled=is_controlled,
-            selector=selector_of_controller(obj),
-            min_ready=obj.spec.min_ready_seconds,
+        ref, template = self._begin(obj)
+        return self._own(
+            ReplicaSetState(
+                ref,
+                {"": template},
+                replicas=count(obj.spec.replicas),
+                is_controlled=controller_of(obj.metadata) is not None,
+                selector=selector_of_controller(obj),
+                min_ready=obj.spec.min_ready_seconds,
+            )
         )
-        self._owners[ref.key] = state
-        return state
 
     def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
         """Add a stateful set."""
-        ref = _ref("StatefulSet", obj)
-        self.templates.note(ref.key, obj.spec.template)
+        ref, _ = self._begin(obj)
         selector = compiled(obj.spec.selector)
         known = self.revisions.of(ref, selector)
         update = (
@@ -185,18 +193,18 @@ class Workloads:
         current = obj.status.current_revision
         if not current or (known and current not in {revision.name for revision in known}):
             current = update
-        state = StatefulSetState(
-            ref,
-            {**self._templates_of(known), update: obj.spec.template},
-            wanted=wanted_stateful_set(obj, current, update, self.is_on),
-            has_revision=bool(known or obj.status.update_revision),
-            n_claims=len(obj.spec.volume_claim_templates),
-            deletes_claims=deletes_claims(obj),
-            selector=selector,
-            min_ready=obj.spec.min_ready_seconds,
+        return self._own(
+            StatefulSetState(
+                ref,
+                {**self._templates_of(known), update: obj.spec.template},
+                wanted=wanted_stateful_set(obj, current, update, self.is_on),
+                has_revision=bool(known or obj.status.update_revision),
+                n_claims=len(obj.spec.volume_claim_templates),
+                deletes_claims=deletes_claims(obj),
+                selector=selector,
+                min_ready=obj.spec.min_ready_seconds,
+            )
         )
-        self._owners[ref.key] = state
-        return state
 
     def revision_of(self, ref: WorkloadRef, template: PodTemplateSpec, selector: LabelSelector | None) -> str | None:
         """Return the name of the revision that a stateful set or daemon set has for a template; None for a new one."""
@@ -212,42 +220,37 @@ class Workloads:
 
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
         """Add a daemon set; `name_revisions` reads its revision from its pods where the snapshot has none of it."""
-        ref = _ref("DaemonSet", obj)
-        self.templates.note(ref.key, obj.spec.template)
+        ref, template = self._begin(obj)
         selector = compiled(obj.spec.selector)
         known = self.revisions.of(ref, selector)
-        revision = self.revision_of(ref, obj.spec.template, obj.spec.selector) or self.templates.revision(
-            ref, obj.spec.template
+        revision = self.revision_of(ref, template, obj.spec.selector) or self.templates.revision(ref, template)
+        return self._own(
+            DaemonSetState(
+                ref,
+                {**self._templates_of(known), revision: template},
+                wanted=wanted_daemon_set(obj, revision),
+                has_revision=bool(known),
+                nodes=eligible_nodes(template, nodes),
+                selector=selector,
+                min_ready=obj.spec.min_ready_seconds,
+            )
         )
-        state = DaemonSetState(
-            ref,
-            {**self._templates_of(known), revision: obj.spec.template},
-            wanted=wanted_daemon_set(obj, revision),
-            has_revision=bool(known),
-            selector=selector,
-            min_ready=obj.spec.min_ready_seconds,
-        )
-        state.nodes = eligible_nodes(obj.spec.template, nodes)
-        self._owners[ref.key] = state
-        return state
 
     def add_job(self, obj: Job) -> JobState:
         """Add a job."""
-        ref = _ref("Job", obj, "batch/v1")
-        self.templates.note(ref.key, obj.spec.template)
-        counts_leaving = obj.spec.pod_replacement_policy != "Failed"
-        state = JobState(
-            ref,
-            {"": obj.spec.template},
-            wanted=wanted_job(obj),
-            counts_leaving=counts_leaving,
-            selector=compiled(obj.spec.selector),
-            deadline=obj.spec.active_deadline_seconds,
-            started_at=seconds(obj.status.start_time),
-            policy=obj.spec.pod_failure_policy,
+        ref, template = self._begin(obj)
+        return self._own(
+            JobState(
+                ref,
+                {"": template},
+                wanted=wanted_job(obj),
+                counts_leaving=obj.spec.pod_replacement_policy != "Failed",
+                selector=compiled(obj.spec.selector),
+                deadline=obj.spec.active_deadline_seconds,
+                started_at=seconds(obj.status.start_time),
+                policy=obj.spec.pod_failure_policy,
+            )
         )
-        self._owners[ref.key] = state
-        return state
 
     def owner_of(self, pod: Pod) -> Owner | None:
         """Return the owner that recreates a pod when it is gone; None for bare and static pods."""
@@ -349,11 +352,6 @@ def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec
         return template
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
     return replace(template, metadata=replace(template.metadata, labels=labels))
-
-
-def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
-    metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-    return WorkloadRef(kind, metadata.namespace, metadata.name, metadata.uid, api_version)
 
 
 def _annotated(text: str) -> int | None:

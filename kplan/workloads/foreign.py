@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.references import object_name
 from kplan.reading.items import Item
-from kplan.reading.places import Step, path_of
+from kplan.reading.positions import Step, path_of
 from kplan.snapshot.model import Warning as InputWarning
 
 Object = dict[str, Any]

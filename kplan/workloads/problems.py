@@ -63,11 +63,11 @@ def _explain(kind: str, path: str) -> str:
 
 def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
     """Yield a problem for each amount of a pod's spec above the largest int64, for cpu in thousandths."""
-    places = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
+    amounts_at = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group, [])):
-            places.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
-    for resources, at in places:
+            amounts_at.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
+    for resources, at in amounts_at:
         for side in ("limits", "requests"):
             for name, amount in resources.get(side, {}).items():
                 most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64

@@ -22,7 +22,7 @@ from kplan.reading.documents import read_documents
 from kplan.reading.files import STANDARD_INPUT, files_below
 from kplan.reading.items import Item, items_of
 from kplan.reading.limits import MANIFESTS
-from kplan.reading.places import Lines
+from kplan.reading.positions import Lines
 from kplan.reading.several import listed
 
 _HEAD = 1 << 20

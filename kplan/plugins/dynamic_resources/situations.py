@@ -87,15 +87,15 @@ def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> P
 
 
 def transferred(
-    pools: NodePools, solution: Sequence[Sequence[DeviceResult]], places: Positions
+    pools: NodePools, solution: Sequence[Sequence[DeviceResult]], positions: Positions
 ) -> list[list[DeviceResult]]:
     """Return the solution of another node with this node's devices at the same positions."""
     return [
         [
             DeviceResult(result.request, pools.candidates[place][1], result.consumed)
-            for result, place in zip(devices, device_places, strict=True)
+            for result, place in zip(devices, device_positions, strict=True)
         ]
-        for devices, device_places in zip(solution, places, strict=True)
+        for devices, device_positions in zip(solution, positions, strict=True)
     ]
 
 

@@ -149,10 +149,10 @@ class AttachedVolumes:
         """
         key = (len(self.cluster.log), len(self.volumes), rows.tobytes(), numbers.tobytes())
         if self._last_look_up is None or self._last_look_up[0] != key:
-            places = list(zip(numbers.tolist(), rows.tolist(), strict=True))
-            before = np.fromiter((self._holders[number].get(row, 0) for number, row in places), np.int64, len(places))
+            pairs = list(zip(numbers.tolist(), rows.tolist(), strict=True))
+            before = np.fromiter((self._holders[number].get(row, 0) for number, row in pairs), np.int64, len(pairs))
             is_unattached = np.fromiter(
-                (row not in self._attached[number] for number, row in places), np.bool_, len(places)
+                (row not in self._attached[number] for number, row in pairs), np.bool_, len(pairs)
             )
             self._last_look_up = (key, before, is_unattached)
         return self._last_look_up[1:]

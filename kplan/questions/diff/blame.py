@@ -47,31 +47,31 @@ def with_causes(
             again = without.get(workload)
             if workload == part or (again is not None and again.now_pending >= row.now_pending):
                 continue
-            places = _places(again, row)
-            blamed.setdefault(workload, []).append(_blame(part, parts[part], rows.get(part), places, nodes))
+            own_nodes = _own_nodes(again, row)
+            blamed.setdefault(workload, []).append(_blame(part, parts[part], rows.get(part), own_nodes, nodes))
     return replace(
         document,
         workloads=tuple(replace(row, because=tuple(blamed.get(row.workload, ()))) for row in document.workloads),
     )
 
 
-def _places(again: WorkloadDifference | None, row: WorkloadDifference) -> Sequence[str]:
+def _own_nodes(again: WorkloadDifference | None, row: WorkloadDifference) -> Sequence[str]:
     """Return the nodes of a workload without a part of the change, those first that it does not have with it."""
     side = row.before if again is None else again.after
     present = {} if row.after is None else row.after.nodes
-    places = () if side is None else tuple(side.nodes)
-    return [node for node in places if node not in present] or places
+    own_nodes = () if side is None else tuple(side.nodes)
+    return [node for node in own_nodes if node not in present] or own_nodes
 
 
 def _blame(
-    part: str, pod: Pod, row: WorkloadDifference | None, places: Iterable[str], nodes: Mapping[str, Node]
+    part: str, pod: Pod, row: WorkloadDifference | None, own_nodes: Iterable[str], nodes: Mapping[str, Node]
 ) -> Blame:
     """Return what a part of a change takes on some nodes, or in their zones where it takes nothing there."""
     new = _new_pods(row)
-    there = [name for name in places if new.get(name)]
+    there = [name for name in own_nodes if new.get(name)]
     zone = ""
     if not there:
-        zones = {_zone(nodes[name]) for name in places if name in nodes} - {""}
+        zones = {_zone(nodes[name]) for name in own_nodes if name in nodes} - {""}
         there = [name for name in new if name in nodes and _zone(nodes[name]) in zones]
     if there:
         zones = {_zone(nodes[name]) for name in there if name in nodes}

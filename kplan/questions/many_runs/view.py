@@ -159,7 +159,7 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
             _percent(pod.placed.share),
             _percent(pod.pending.share),
             *((_percent(pod.evicted.share),) if is_evicting else ()),
-            _places(pod, options.top),
+            _node_shares(pod, options.top),
         )
         for pod in _shown(pods, options)
     )
@@ -169,7 +169,7 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     """Return a table that says in a word or two what becomes of each pod of a change."""
-    rows = tuple((pod.pod, _fate(pod), _places(pod, options.top)) for pod in _shown(pods, options))
+    rows = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
     return Table(("POD", "OUTCOME", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
 
 
@@ -188,7 +188,7 @@ def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> tuple[Cell, ..
     return left_out(len(pods) - len(_shown(pods, options)), "pod")
 
 
-def _places(pod: PodOdds, most: int | None) -> str:
+def _node_shares(pod: PodOdds, most: int | None) -> str:
     nodes = [f"{node} {_share(share)}" for node, share in pod.nodes.items()]
     return listing(nodes, most=len(nodes) if most is None else most) or "nowhere"
 
@@ -268,7 +268,7 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
         certain = {what for what, end in ends.items() if end is not UNSET and end.share == 1}
         always = next((rule for rule, what in _RULES.items() if what in certain), "")
         rule = always or ("Pending" if pod.placed.share == 0 else "Chance")
-        yield Case(pod.pod, state, rule, message, f"{message}: {_places(pod, options.top)}")
+        yield Case(pod.pod, state, rule, message, f"{message}: {_node_shares(pod, options.top)}")
 
 
 def _names(document: OddsReport) -> Iterator[str]:

@@ -266,14 +266,14 @@ def _moved(change: ChangePlan) -> tuple[tuple[Place, ...], tuple[str, ...]]:
     for step in change.steps:
         if step.event is StepEvent.BOUND and step.node:
             bound.setdefault(step.workload, []).append(step.node)
-    places, gone = [], []
+    placed, gone = [], []
     for step in evicted:
         nodes = bound.get(step.workload)
         if nodes:
-            places.append(Place(pod=step.pod, goes_to=nodes.pop(0)))
+            placed.append(Place(pod=step.pod, goes_to=nodes.pop(0)))
         elif not any(pod.key == step.pod for pod in simulation.pods.values()):
             gone.append(step.pod)
-    return tuple(places), tuple(gone)
+    return tuple(placed), tuple(gone)
 
 
 def _budget(base: Base, namespace: str, name: str) -> PodDisruptionBudget | None:

@@ -12,7 +12,7 @@ from kplan.errors import Problem
 from kplan.reading.content import Document
 from kplan.reading.documents import read_documents
 from kplan.reading.items import Item, read_items
-from kplan.reading.places import Source, path_of, steps_of
+from kplan.reading.positions import Source, path_of, steps_of
 from kplan.reading.yaml_lines import YamlLines
 
 YAML = """\
