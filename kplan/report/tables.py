@@ -26,6 +26,14 @@ _NARROWEST = 6
 _PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
 """What stays together: blanks, or a word up to its next dash, slash, comma, dot or capital; numbers keep their dots."""
 
+_PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
+"""What stays together as long as there is room: a name breaks behind its namespace rather than at one of its dashes."""
+
+
+_WORD = re.compile(r"\S+")
+_LONG_NAME = re.compile(r"\w-\w")
+"""A name with a dash, at which it would break."""
+
 
 def fold(text: str, width: int) -> list[str]:
     """Return a text broken into lines between words.
@@ -47,31 +55,75 @@ def fold(text: str, width: int) -> list[str]:
 
 def pieces_of(word: str, width: int) -> list[str]:
     """Return the pieces between which a word may break, none longer than `width`."""
+    parts: list[str] = _PART.findall(word)
+    if all(len(part) <= width for part in parts):
+        return parts
     return [
         piece[start : start + width] for piece in _PIECE.findall(word) for start in range(0, len(piece), max(width, 1))
     ]
 
 
 def table_lines(table: Table, width: int) -> list[list[Span]]:
-    """Return the lines of a table, each with a piece for each cell."""
+    """Return the lines of a table, each with a piece for each cell.
+
+    Where names would break at their dashes, each row has its name on a line of its own, above its other cells.
+    """
     limits = _widths(table, width)
+    name = _broken_name(table, limits)
+    if name is None:
+        return [line for row in _row_lines(table, limits) for line in row]
+    above, below = _columns(table, 0, name + 1), _columns(table, name + 1, len(table.header))
+    heads = _row_lines(above, _widths(above, width))
+    indent = len(_STEP) if name == 0 else max(len(plain(row[0])) for row in table.rows) + GAP
+    others = _row_lines(below, _widths(below, width - indent))
+    margin = Span(" " * indent)
+    return [
+        line
+        for head, other in zip(heads, others, strict=True)
+        for line in (*head, *([margin, *cells] for cells in other))
+    ]
+
+
+def _broken_name(table: Table, limits: Sequence[int]) -> int | None:
+    """Return the column of names that would break within a part, the first or the one behind a mark; None for none."""
+    name = next((column for column in range(2) if _most(table, column, _WORD) > len(_STEP)), 0)
+    is_last = name + 1 >= len(limits)
+    is_names = table.align[name] == "<" and any(_LONG_NAME.search(plain(row[name])) for row in table.rows)
+    return name if is_names and not is_last and limits[name] < _most(table, name, _PART) else None
+
+
+def _most(table: Table, column: int, pattern: re.Pattern[str]) -> int:
+    """Return the length of the longest piece of a column; 0 for a column that the table does not have."""
+    cells = [plain(row[column]) for row in table.rows if column < len(row)]
+    return max((len(piece) for cell in cells for piece in pattern.findall(cell)), default=0)
+
+
+def _columns(table: Table, start: int, end: int) -> Table:
+    rows = tuple(row[start:end] for row in table.rows)
+    return Table(table.header[start:end], rows, table.align[start:end])
+
+
+def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
+    """Return the lines of each row, those of the header first."""
     styled_rows = [tuple(Span(title, "header") for title in table.header), *map(spans_of, table.rows)]
     rows = [[fold(cell.text, limit) for cell, limit in zip(row, limits, strict=True)] for row in styled_rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*rows, strict=True)]
     align = [str.rjust if side == ">" else str.ljust for side in table.align]
     gaps = [0, *[GAP] * (len(widths) - 1)]
-    lines: list[list[Span]] = []
+    lines: list[list[list[Span]]] = []
     for row, styled in zip(rows, styled_rows, strict=True):
+        of_row: list[list[Span]] = []
         for cells in zip_longest(*row, fillvalue=""):
             texts = [pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]
             last = max((column for column, cell in enumerate(cells) if cell), default=0)
             texts[last] = texts[last].rstrip()
-            lines.append(
+            of_row.append(
                 [
                     Span(" " * gap + text, cell.style)
                     for gap, text, cell in zip(gaps, texts[: last + 1], styled, strict=False)
                 ]
             )
+        lines.append(of_row)
     return lines
 
 
@@ -88,14 +140,17 @@ def _widths(table: Table, width: int) -> list[int]:
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]
-    pieces = [max(len(piece) for cell in cells for piece in ["", *_PIECE.findall(cell)]) for cells in columns]
+    parts, pieces = (
+        [max(len(piece) for cell in cells for piece in ["", *pattern.findall(cell)]) for cells in columns]
+        for pattern in (_PART, _PIECE)
+    )
     last = min(max(words[-1], _COMFORTABLE), widths[-1]) if table.align.endswith("<") else widths[-1]
-    prose, names = (
+    prose, whole_names, names = (
         [max(least, min(width, _COMFORTABLE)) for least, width in zip(leasts, widths, strict=True)]
-        for leasts in (words, pieces)
+        for leasts in (words, parts, pieces)
     )
     least_of_all = [min(piece, _NARROWEST) for piece in pieces]
-    for least in ([*widths[:-1], last], prose, names, words, pieces, least_of_all):
+    for least in ([*widths[:-1], last], prose, whole_names, names, words, parts, pieces, least_of_all):
         _narrow(widths, least, width - GAP * (len(widths) - 1))
     return widths
 

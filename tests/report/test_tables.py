@@ -91,5 +91,26 @@ def test_names_fold_before_sentences_become_a_word_a_line() -> None:
     lines = plain_table(table, 78)
 
     assert len(lines) <= 5
+    assert lines[2] == node
     assert max(map(len, lines)) <= 78
-    assert lines[1].startswith("ip-10-100-100-100.eu-")
+
+
+def test_a_name_that_would_break_at_a_dash_stands_above_its_row() -> None:
+    rows = (
+        ("!", "monitoring/alertmanager-b6vbv8wpv-hz2v2", "general-c-1", "stays"),
+        ("~", "shop/cart", "a-1", "moves"),
+    )
+    table = Table(("", "POD", "FROM", "WHAT BECOMES OF IT"), rows, "<<<<")
+
+    assert plain_table(table, 50) == [
+        "   POD",
+        "   FROM         WHAT BECOMES OF IT",
+        "!  monitoring/alertmanager-b6vbv8wpv-hz2v2",
+        "   general-c-1  stays",
+        "~  shop/cart",
+        "   a-1          moves",
+    ]
+    assert plain_table(table, 66)[1:3] == [
+        "!  monitoring/                   general-c-1  stays",
+        "   alertmanager-b6vbv8wpv-hz2v2",
+    ]
