@@ -17,8 +17,9 @@ from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
+from kplan.api.tolerations import Taint
 from kplan.autoscaling.changed_pools import with_change
-from kplan.autoscaling.seam import PoolChange
+from kplan.autoscaling.seam import PoolChange, PreparedCluster
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, prices_of
 from kplan.documents.change import StepEvent
@@ -136,6 +137,14 @@ class Playing:
         prices += [self.prices.get(act.like) for act in acts if isinstance(act, NewNodes) for _ in range(act.nodes)]
         known = [price for price in prices if price is not None]
         return None if len(known) < len(prices) else sum(known)
+
+    @cached_property
+    def pool_taints(self) -> tuple[tuple[Taint, ...], ...]:
+        """The taints of the nodes that the autoscaler may add, those of a pool or group together."""
+        base, followed = self.base, self.base.followed
+        if followed is None:
+            return ()
+        return tuple(dict.fromkeys(followed.taints(PreparedCluster(base.objects, base.session, base.now))))
 
     def widening(self, played: Played, acts: Acts) -> tuple[tuple[PoolChange, ...], ...]:
         """Return changes of what the autoscaler may add with which it would help pods that wait after some actions."""

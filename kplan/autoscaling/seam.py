@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 import msgspec
 
 from kplan.api.core import Node, Pod
+from kplan.api.tolerations import Taint
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
 from kplan.framework.session import Session
@@ -194,6 +195,9 @@ class Autoscaler(Protocol):
 
     def widening(self, cluster: PreparedCluster) -> Iterable[tuple[PoolChange, ...]]:
         """Return changes of its pools or groups with which it would help more pods: one, or several together."""
+
+    def taints(self, cluster: PreparedCluster) -> Iterable[tuple[Taint, ...]]:
+        """Return the taints of the nodes that its pools and groups would get."""
 
     def manages(self, node: Node) -> bool:
         """Tell whether a node belongs to one of its pools or groups."""

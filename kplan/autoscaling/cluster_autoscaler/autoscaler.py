@@ -8,6 +8,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from kplan.api.core import Node
+from kplan.api.tolerations import Taint
 from kplan.autoscaling.cluster_autoscaler.advice import advice_of, prices_of
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Loops
@@ -101,6 +102,13 @@ class ClusterAutoscalerEngine:
 
         for change in larger_groups(self._setup.groups, cluster.snapshot.nodes, self.provision(cluster), ask):
             yield (change,)
+
+    def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
+        """Yield the taints of the templates of groups; the nodes of other groups show what they are like."""
+        del cluster
+        for group in self._setup.groups:
+            if group.template is not None:
+                yield group.template.spec.taints
 
     def manages(self, node: Node) -> bool:
         """Tell whether a node belongs to a group."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from kplan.api.core import Node
+from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
@@ -107,6 +108,11 @@ class KarpenterAutoscaler:
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
         return Widening(self._prepared(cluster), self._entries).changes()
+
+    def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
+        """Yield the taints of the nodes of pools."""
+        for pool in self._prepared(cluster).usable_pools:
+            yield pool.spec.template.spec.taints
 
     def manages(self, node: Node) -> bool:
         """Tell whether a node belongs to a NodePool."""

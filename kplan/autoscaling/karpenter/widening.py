@@ -56,9 +56,8 @@ class Widening:
                 continue
             planned = self._tried(_without(replace(pool, spec=replace(pool.spec, limits={})), lists))
             admitted = [change for index in lists for change in _admitted(pool, index, self._made(planned))]
-            limits = next(self._limits_for(pool, planned, at_most=True), None)
-            if planned:
-                yield (*admitted, *(() if limits is None else (limits,)))
+            for at_most in (False, True) if planned else ():
+                yield (*admitted, *self._limits_for(pool, planned, at_most=at_most))
 
     def _one_by_one(self, pool: NodePool, lists: Sequence[int]) -> Iterator[WiderRequirement]:
         for index in lists:

@@ -13,10 +13,15 @@ from kplan.actions.actions import Act, Acts, Fewer, Move, NewNodes, Patch, Uncor
 from kplan.actions.carry_out import Goal, Playing, movable, workload_of
 from kplan.actions.patches import patch_of
 from kplan.api.core import Pod
+from kplan.api.tolerations import untolerated
 from kplan.autoscaling.seam import WiderRequirement
+from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import changed_pods
+from kplan.diagnosis.variants import tolerating
+from kplan.documents import remedy as r
 from kplan.documents.remedies import Kind
+from kplan.engine.node_matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
 from kplan.simulation.controllers.observed import ObservedPod
@@ -187,11 +192,23 @@ class Candidates:
             if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
                 continue  # its template cannot change while its pods run
             template = obj if isinstance(obj, Pod) else obj.spec.template
-            for remedy, changed in changed_pods(self._simulation.session, result):
+            changes = [*changed_pods(self._simulation.session, result), *self._tolerating(infos[row].pod)]
+            for remedy, changed in changes:
                 patch = patch_of(infos[row].pod, changed, template) if is_patched(remedy) else {}
                 if patch:
                     text = msgspec.json.encode(patch).decode()
                     yield Patch(target, text, remedy, self._running_of(row))  # type: ignore[arg-type] # as is_patched says
+
+    def _tolerating(self, pod: Pod) -> Iterator[tuple[r.RemedyBase, Pod]]:
+        """Yield tolerations of the taints with which an autoscaler's new nodes come."""
+        for taints in self._playing.pool_taints:
+            missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
+            if missing and not any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
+                texts = tuple(
+                    f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in missing
+                )
+                remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
+                yield remedy, tolerating(pod, missing)
 
     def _running_of(self, row: int) -> int:
         """Return how many running pods belong to the workload of a waiting pod; none are replaced with a bare pod."""

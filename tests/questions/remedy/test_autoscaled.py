@@ -3,7 +3,9 @@
 from typing import Any
 
 import kplan
-from kplan.actions.actions import allowed_kinds
+from kplan.actions.actions import Widen, allowed_kinds
+from kplan.actions.commands import commands
+from kplan.autoscaling.seam import LargerGroup
 from kplan.documents import remedies as d
 from kplan.questions.remedy.report import remedy_report
 from kplan.report.options import ReportOptions
@@ -107,6 +109,38 @@ def test_two_pods_with_different_causes_get_an_action_each() -> None:
 
     assert {type(action) for action in report.remedy.actions} == {d.AdmitValues, d.RaiseLimits}
     assert report.remedy.runs == report.remedy.of == 2
+
+
+def test_the_taint_of_a_pool_without_nodes_is_tolerated() -> None:
+    pool = node_pool()
+    pool["spec"]["template"]["spec"]["taints"] = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    report = remedy(with_karpenter(pool, deployment("train", "1", ("",))))
+
+    (action,) = report.remedy.actions
+    assert isinstance(action, d.Change)
+    assert (action.object, report.remedy.kinds) == ("Deployment/default/train", ("tolerations",))
+    assert '"value":"ml"' in action.patch
+    assert [new.pool for new in report.remedy.nodes.added] == ["general"]
+
+
+def test_a_limit_and_a_requirement_that_help_only_together_are_both_changed_as_little_as_possible() -> None:
+    pool = requiring("topology.kubernetes.io/zone", "a")
+    pool["spec"]["limits"] = {"cpu": "4"}
+    bound = deployment("web", "1", ("",), nodeSelector={"topology.kubernetes.io/zone": "b"})
+    report = remedy(with_karpenter(pool, machine("n1"), bound), "pools")
+
+    admitted, raised = report.remedy.actions
+    assert isinstance(admitted, d.AdmitValues)
+    assert isinstance(raised, d.RaiseLimits)
+    assert [(limit.old, limit.to) for limit in raised.limits] == [("4", "6")]
+
+
+def test_a_group_of_cluster_api_grows_by_its_annotation() -> None:
+    change = LargerGroup("MachineDeployment/infra/workers", 1, 3, "clusterapi")
+
+    annotation = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size=3"
+    target = "machinedeployment.cluster.x-k8s.io workers -n infra"
+    assert commands((Widen(change),)) == (f"kubectl annotate {target} {annotation} --overwrite",)
 
 
 def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> None:
