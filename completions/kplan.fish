@@ -316,6 +316,7 @@ complete -c kplan -n '__fish_seen_subcommand_from drain' -l force -d 'Also evict
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l delete-emptydir-data -d 'Also evict pods with emptyDir volumes'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l ignore-daemonsets -d 'Accepted as in kubectl drain'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l disable-eviction -d 'Delete the pods instead of evicting them'
+complete -c kplan -n '__fish_seen_subcommand_from drain' -l grace-period -x -d 'How long pods may take to stop, in place of their own grace periods'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l runbook -d 'The safe order, and changes it needs, as commands'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l runs -x -d 'Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l timeline -d 'Tell when everything happens, and how many pods are ready meanwhile'

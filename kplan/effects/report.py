@@ -128,6 +128,7 @@ def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
         force=FORCE in flags or change.options.force,
         delete_emptydir_data=DELETE_EMPTYDIR_DATA in flags or change.options.delete_emptydir_data,
         disable_eviction=change.options.disable_eviction,
+        grace_period=change.options.grace_period,
     )
     replacements = Replacements(base, change.again(base, options=options))
     return Forced(

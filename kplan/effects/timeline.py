@@ -33,7 +33,7 @@ from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
-from kplan.simulation.draining import DrainOptions
+from kplan.simulation.draining import MAX_GRACE, DrainOptions
 from kplan.simulation.durations import EACH, Durations, Times
 from kplan.simulation.learning import learn
 from kplan.simulation.node_loss import NodeLoss
@@ -58,7 +58,7 @@ _MAY_END = ("Pod/", "Job/")
 """Workloads whose pods are not meant to be ready for ever."""
 
 _KEYS = frozenset({"at", "apply", "drain", "options"})
-_DRAIN_KEYS = frozenset({"timeout", "retry", "poll", "ignoreDaemonSets", "force", "deleteEmptyDirData"})
+_DRAIN_KEYS = frozenset({"timeout", "retry", "poll", "ignoreDaemonSets", "force", "deleteEmptyDirData", "gracePeriod"})
 
 
 class Apply(msgspec.Struct, frozen=True):
@@ -361,8 +361,13 @@ def _drained(at: float, change: Mapping[str, Any]) -> Drained:
     timeout = options.get("timeout") or math.inf
     if not _is_seconds(timeout):
         raise UsageError(f"timeout: {timeout!r} is no number of seconds")
+    grace = options.get("gracePeriod", -1)
+    if isinstance(grace, bool) or not isinstance(grace, int) or not -1 <= grace <= MAX_GRACE:
+        raise UsageError(f"gracePeriod: {grace!r} is no whole number of seconds")
     drain_options = DrainOptions(
-        force=bool(options.get("force")), delete_emptydir_data=bool(options.get("deleteEmptyDirData"))
+        force=bool(options.get("force")),
+        delete_emptydir_data=bool(options.get("deleteEmptyDirData")),
+        grace_period=None if grace < 0 else grace,
     )
     return Drained(at, listed(change["drain"]), drain_options, float(timeout))
 

@@ -181,7 +181,14 @@ class ClusterState(Journal):
         return row, ""
 
     def remove(
-        self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
+        self,
+        pod: ObservedPod,
+        event: StepEvent,
+        because: str,
+        *,
+        by: str | None = None,
+        by_owner: bool = False,
+        grace: int | None = None,
     ) -> None:
         """Tell a pod to go.
 
@@ -189,11 +196,12 @@ class ClusterState(Journal):
         ----------
         by : the pod that preempts it
         by_owner : its own controller removes it, and so does not count that as a failure
+        grace : seconds in which it has to stop; None for its own grace period
         """
         owner = self.owner(pod.row)
         self.removals.append(Removal(pod, by, because))
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
-        terminating = self.terminating(pod, owner, by=by, by_owner=by_owner)
+        terminating = self.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if owner is not None:
             if terminating is None:
                 owner.leave(pod)
@@ -213,13 +221,13 @@ class ClusterState(Journal):
             self.vanish(pod, owner)
 
     def terminating(
-        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
         """Return what a pod is from now on that is told to go; None where it is gone at once, as it is without a clock.
 
         Parameters are those of `remove`.
         """
-        del pod, owner, by, by_owner
+        del pod, owner, by, by_owner, grace
         return None
 
     def let_go(self, rows: Iterable[int]) -> None:

@@ -6,7 +6,7 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-da
 _ENDED = ("Succeeded", "Failed")
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
+MAX_GRACE = 366 * 24 * 3600
 
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 """How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
@@ -37,6 +38,8 @@ class DrainOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     force: bool = False  #: evict pods that no controller recreates, too
     delete_emptydir_data: bool = False  #: evict pods whose data is lost with them, too
     disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
+    #: seconds in which pods have to stop, in place of their own grace periods; None for these
+    grace_period: Annotated[int, msgspec.Meta(ge=0, le=MAX_GRACE)] | None = None
 
 
 def is_cordoned(simulation: Simulation, name: str) -> bool:
@@ -215,7 +218,7 @@ class Drain:
     def tell_to_go(self, pod: ObservedPod) -> None:
         """Evict a pod, or delete it where the options say so."""
         gone = replace(pod, is_deleted=True) if self._options.disable_eviction else pod
-        self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}")
+        self._simulation.remove(gone, StepEvent.EVICTED, f"drain of {pod.node}", grace=self._options.grace_period)
 
     def note_blocked(self, pods: Sequence[ObservedPod], *, log: bool = True) -> None:
         """Keep which pods cannot be evicted, and why; `log` adds steps about it."""

@@ -6,6 +6,7 @@ Upstream: pkg/controller/job/job_controller.go syncJob, manageJob, trackJobStatu
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -39,10 +40,12 @@ def sync(state: JobState, now: float) -> JobSync:
         for row, ended in state.uncounted.items()
         if ended.is_success or not ended.is_terminating or state.counts_leaving
     }
+    index_failures, out = _index_failures(state, counted)
+    delayed = _delayed(state, counted, out)
+    counted = {row: ended for row, ended in counted.items() if row not in delayed}
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
     record = state.record.with_ended(succeeded, failed)
-    index_failures, out = _index_failures(state, failed)
     wanted = _wanted(state, succeeded, failed, out, now)
     n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
     actions = controller.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating)
@@ -63,6 +66,7 @@ def sync(state: JobState, now: float) -> JobSync:
     released = list(state.uncounted) if is_done else list(counted)
     for row in released:
         del state.uncounted[row]
+        state.noted.discard(row)
     reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, state.wanted.is_over)
     has_changed = reported != state.reported
     state.reported = reported
@@ -91,16 +95,32 @@ def _wanted(
     )
 
 
-def _index_failures(state: JobState, failed: list[Ended]) -> tuple[IndexFailures, frozenset[int]]:
-    """Return how often each index has failed once these pods are counted, and which have failed for good."""
+def _index_failures(state: JobState, ended: Mapping[int, Ended]) -> tuple[IndexFailures, frozenset[int]]:
+    """Return how often each index has failed once these pods are noted, and which have failed for good."""
     failures, limit = state.index_failures.copy(), state.wanted.backoff_limit_per_index
     out = set(state.wanted.failed_indexes)
-    for pod in failed if limit is not None else ():
-        if pod.index is not None:
+    for row, pod in ended.items() if limit is not None else ():
+        if pod.index is None or pod.is_success:
+            continue
+        if row not in state.noted:
+            state.noted.add(row)
             if failures.note(pod.index, pod.failure, limit):
                 out.add(pod.index)
-            state.waits[pod.index] = pod.at + backoff(failures.of(pod.index))
+        # The wait is counted from the end of the pod's containers, as soon as that is known.
+        state.waits[pod.index] = pod.at + backoff(failures.of(pod.index))
     return failures, frozenset(out)
+
+
+def _delayed(state: JobState, ended: Mapping[int, Ended], failed_indexes: frozenset[int]) -> frozenset[int]:
+    """Return the failed pods that are counted only when their index has another pod, which knows how often it failed.
+
+    Upstream: canRemoveFinalizer, getPodsWithDelayedDeletionPerIndex.
+    """
+    if state.wanted.backoff_limit_per_index is None:
+        return frozenset()
+    done = failed_indexes | state.wanted.completed_indexes | {pod.index for pod in state.pods.values()}
+    failed = ((row, pod) for row, pod in ended.items() if not pod.is_success and pod.index is not None)
+    return frozenset(row for row, pod in failed if pod.index not in done)
 
 
 def _backed_off(

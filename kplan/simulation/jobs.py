@@ -99,6 +99,7 @@ class JobState(Owner):
     holds_on: bool = False
     #: row -> pod that has ended or is terminating, and that its controller has not counted yet; with a clock only
     uncounted: dict[int, Ended] = field(default_factory=dict)
+    noted: set[int] = field(default_factory=set)  #: the rows of these whose index is known to have failed once more
     record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off, with a clock
     deadline: int | None = None  #: ``activeDeadlineSeconds``
     started_at: float | None = None  #: ``status.startTime``, seconds since 1970
@@ -111,6 +112,7 @@ class JobState(Owner):
         copied = super().copy()
         copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
         copied.index_failures, copied.uncounted = self.index_failures.copy(), self.uncounted.copy()
+        copied.noted = self.noted.copy()
         return copied
 
     @property

@@ -293,7 +293,7 @@ class Lives(ClusterState):
         self._circles.forget()
 
     def terminating(
-        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool
+        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
     ) -> ObservedPod | None:
         """See `ClusterState`."""
         times = self._times(pod, owner)
@@ -304,7 +304,7 @@ class Lives(ClusterState):
             self.log(StepEvent.GONE, pod=pod.key, owner=owner)
             return None
         info = self.session.cluster.pods.infos[row]
-        grace = info.pod.spec.termination_grace_period_seconds
+        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         stop = times.stop.seconds if grace is None else min(times.stop.seconds, grace)
         if self._is_lost(row):
             stop = math.inf

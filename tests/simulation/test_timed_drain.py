@@ -76,6 +76,14 @@ def test_an_eviction_that_ends_with_an_error_is_not_tried_again_and_the_next_nod
     assert set(_node_times(plan, StepEvent.DRAINING)) == {"n0", "n1"}
 
 
+@pytest.mark.parametrize(("grace", "gone"), [(-1, 2.16), (1, 1.16), (60, 2.16)])
+def test_pods_stop_within_the_grace_period_of_the_drain(grace: int, gone: float) -> None:
+    changes = [{"at": 0, "drain": ["n0"], "options": {"gracePeriod": grace}}]
+    plan = _planner(1, maxUnavailable=1).timeline(changes, start={"*": 6}, stop={"*": 2})
+
+    assert _times(plan, StepEvent.GONE) == [pytest.approx(gone)]
+
+
 def test_the_next_node_waits_until_one_is_empty() -> None:
     plan = _drain(_planner(3, maxUnavailable=3), "n0", "n1")
 

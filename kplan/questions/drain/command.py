@@ -21,6 +21,8 @@ from kplan.errors import UsageError
 from kplan.questions.drain.flags import UpgradeFlags
 from kplan.questions.running import reply_with_odds
 
+_LONGEST = 366 * 24 * 3600
+
 EXAMPLES = """
 kplan drain general-a-1  # where its pods go, and which budgets block it
 kplan drain "spot-*" --rolling  # one node after another
@@ -71,6 +73,16 @@ def drain(
             "--disable-eviction", "Delete the pods instead of evicting them; ignores disruption budgets.", panel=MORE
         ),
     ] = False,
+    grace_period: Annotated[
+        int,
+        option(
+            "--grace-period SECONDS",
+            "How long pods may take to stop, in place of their own grace periods; -1 for these.",
+            panel=MORE,
+            min=-1,
+            max=_LONGEST,
+        ),
+    ] = -1,
     runbook: Annotated[bool, option("--runbook", "The safe order, and changes it needs, as commands.")] = False,
     runs: RunsOption = None,
     time: TimelineFlags,
@@ -98,7 +110,12 @@ def drain(
     from kplan.questions.runbook.question import Runbook
     from kplan.simulation.draining import DrainOptions
 
-    options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
+    options = DrainOptions(
+        force=force,
+        delete_emptydir_data=delete_emptydir_data,
+        disable_eviction=disable_eviction,
+        grace_period=None if grace_period < 0 else grace_period,
+    )
     with options_named():
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
         if upgrading.profile is not None and how in ("together", "rolling"):

@@ -82,6 +82,8 @@ class Drain(Question, frozen=True):
             raise UsageError("no node to drain", hint="name one")
         base, decisions = subject.base, Decisions.of(showing, {})
         if self.timeline is None:
+            if self.options.grace_period is not None:
+                showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
             noted = decisions if showing.is_whole else None
             change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)
             change = with_luck(change, self.drawn(subject)[1])

@@ -313,6 +313,7 @@ def _drain_command(name: str, options: DrainOptions) -> str:
     flags += ["--force"] if options.force else []
     flags += ["--delete-emptydir-data"] if options.delete_emptydir_data else []
     flags += ["--disable-eviction"] if options.disable_eviction else []
+    flags += [] if options.grace_period is None else [f"--grace-period={options.grace_period}"]
     return f"kubectl drain {quote(name)} {' '.join(flags)}"
 
 
