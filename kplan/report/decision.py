@@ -27,6 +27,19 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.ERROR: "cannot be scheduled",
 }
 """How the decision about a pod ends, in words."""
+_OF_SEVERAL: Mapping[str, tuple[str, str]] = {
+    "is scheduled": ("both are scheduled", "all are scheduled"),
+    "fits nowhere": ("neither fits", "none of them fits"),
+    "is kept out of the scheduling queue": (
+        "both are kept out of the scheduling queue",
+        "all are kept out of the scheduling queue",
+    ),
+    "cannot be scheduled": ("neither can be scheduled", "none of them can be scheduled"),
+    "fits only by evicting other pods": ("both fit only by evicting other pods", "all fit only by evicting other pods"),
+    "waits for its group": ("both wait for their group", "all wait for their group"),
+    "stays pending": ("both stay pending", "all stay pending"),
+}
+"""The same of two pods, and of more."""
 
 _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
@@ -45,6 +58,12 @@ def outcome_text(placement: PodPlacement) -> str:
     if preemption is not None and preemption.nominated_node:
         return "fits only by evicting other pods"
     return OUTCOME_WORDS[placement.outcome]
+
+
+def of_several(text: str, number: int) -> str:
+    """Return how several pods end that all end alike, where `text` says it of one."""
+    two, more = _OF_SEVERAL[text]
+    return text if number == 1 else two if number == 2 else more
 
 
 def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:

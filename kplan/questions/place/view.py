@@ -14,7 +14,7 @@ from kplan.api.readable import listing
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
-from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks
@@ -203,7 +203,9 @@ def _that_need_attention(
         else:
             first = next(member for member in members if not _is_well(member))
             names = listing([workload_name(member[0]) for member in ending], most=_MOST_NAMES)
-            yield Heading((f"{names}: ", Span(_all_of_them(first), OUTCOME_STYLES[first.outcome])))
+            yield Heading(
+                (f"{names}: ", Span(of_several(outcome_text(first), len(ending)), OUTCOME_STYLES[first.outcome]))
+            )
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options)
 
@@ -278,12 +280,6 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
             first.setdefault(decisions[index], index)
         chosen.update(first.values())
     return chosen
-
-
-def _all_of_them(placement: PodPlacement) -> str:
-    """Return why none of several workloads has nodes for its pods; one of its pods stands for all."""
-    text = outcome_text(placement)
-    return "none of them fits" if text == "fits nowhere" else f"each {text}"
 
 
 def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:

@@ -23,7 +23,7 @@ from kplan.questions.plan.pod_rows import changes_blocks, is_daemon, workload_of
 from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_blocks, utilisation_blocks
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.daemons import daemon_blocks
-from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
+from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
 from kplan.report.groups import group_blocks, group_cases, groups_text
 from kplan.report.head import opening_blocks
 from kplan.report.luck import luck_blocks
@@ -165,8 +165,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             continue
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
         words = "waits for its group" if first.held_back_by else words
-        prefix = "" if len(members) == 1 else "each "
-        yield Heading((f"{_names_of(members)}: ", Span(f"{prefix}{words}", "bad")))
+        yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
         placement = None if first.attempt is None else document.placements[first.attempt]
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
