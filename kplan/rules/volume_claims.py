@@ -69,6 +69,11 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
+def claims_of(pod: Pod) -> list[str]:
+    """Return the names of the claims behind a pod's volumes."""
+    return [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
+
+
 def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
     """Return why a claim was not created for a generic ephemeral volume of the pod; empty when it was."""
     owner = controller_of(claim.metadata)

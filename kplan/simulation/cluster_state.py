@@ -13,6 +13,7 @@ from kplan.api.core import Pod, ReplicationController
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.rules.pod_info import PodInfo
+from kplan.rules.volume_claims import claims_of
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.journal import Journal, Removal
@@ -246,6 +247,7 @@ class ClusterState(Journal):
         self.outcomes.pop(pod.row, None)
         self.disruptions.leave(pod)
         self._maker.release(info, owner, pod.index)
+        self._let_go_of_claims(info)
         self.session.pod_ids.pop(info.key, None)
         had_place = self.session.nominator.row_of(pod.row) is not None
         self.session.nominator.drop(pod.row)
@@ -256,6 +258,21 @@ class ClusterState(Journal):
             self._queue.notice(PodDeleted(info))
         elif had_place:
             self._queue.notice(PodDeleted(info), info.priority)
+
+    def _let_go_of_claims(self, info: PodInfo) -> None:
+        """Remove claims that are being deleted, and that waited for the end of this pod alone.
+
+        Upstream: pkg/controller/volume/pvcprotection, which counts only pods with a node.
+        """
+        infos = self.session.cluster.pods.infos
+        for claim in self._maker.claims_going(info.pod):
+            names = (
+                claims_of(infos[pod.row].pod)
+                for pod in self.pods.values()
+                if pod.node and pod.namespace == info.namespace
+            )
+            if claim.metadata.name not in {name for several in names for name in several}:
+                self._maker.give_up(claim)
 
     def bind(self, row: int, place: int) -> None:
         """Bind a pod to a node."""

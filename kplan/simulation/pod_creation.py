@@ -164,6 +164,14 @@ class PodMaker:
         if info.namespace in self._has_quota:
             self._admitter.release(info.pod)
 
+    def claims_going(self, pod: Pod) -> list[PersistentVolumeClaim]:
+        """Return the claims of a pod that are being deleted."""
+        return self._set_claims.going(pod)
+
+    def give_up(self, claim: PersistentVolumeClaim) -> None:
+        """Remove a claim."""
+        self._set_claims.remove(claim)
+
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         key = (owner.ref.key, wanted.revision, wanted.node)
         model = self._models.get(key)

@@ -18,6 +18,7 @@ from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
 from kplan.framework.listers import Listers
+from kplan.rules.volume_claims import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.claims import stateful_claims
@@ -95,8 +96,17 @@ class SetClaims:
             key = (namespace, f"{template.metadata.name}-{pod.name}")
             claim = self._claims.get(key)
             if claim is not None and not _is_of_another(claim, owners):
-                del self._claims[key]
-                self._admitter.release_claim(claim)
+                self.remove(claim)
+
+    def going(self, pod: Pod) -> list[PersistentVolumeClaim]:
+        """Return the claims of a pod that are being deleted."""
+        claims = (self._claims.get((pod.metadata.namespace, name)) for name in claims_of(pod))
+        return [claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None]
+
+    def remove(self, claim: PersistentVolumeClaim) -> None:
+        """Remove a claim, and its share of the quotas."""
+        del self._claims[claim.metadata.namespace, claim.metadata.name]
+        self._admitter.release_claim(claim)
 
 
 def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str], str]) -> bool:

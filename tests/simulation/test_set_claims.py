@@ -164,6 +164,33 @@ def test_claims_that_are_deleted_with_their_pods_leave_volumes_that_nobody_gets(
     assert nodes_of(again)["db-2"] == "n0"
 
 
+def being_deleted(name: str, of_volume: str) -> Object:
+    going = claim(name, of_volume)
+    return {**going, "metadata": {**going["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def test_a_claim_that_waits_for_the_end_of_its_pod_is_made_anew() -> None:
+    cluster = standing(3).changed(with_=[being_deleted("data-db-2", "pv2"), volume("spare", "n0")])
+
+    drained = cluster.drain(["n2"])
+
+    assert nodes_of(drained) == {"db-0": "n0", "db-1": "n1", "db-2": "n0"}
+    assert claims_of(drained)["data-db-2"] == "spare"
+    assert drained.steps[1].because == "pod 2 is missing, with new claim data-db-2"
+
+
+def test_a_claim_that_is_being_deleted_stays_while_another_pod_uses_it() -> None:
+    reader = pod_of(database(1), 0, "n1")
+    reader["metadata"] = {"name": "reader", "namespace": "default", "uid": "reader"}
+    reader["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-2"}}]
+
+    drained = standing(3, reader).changed(with_=[being_deleted("data-db-2", "pv2")]).drain(["n2"])
+
+    assert claims_of(drained)["data-db-2"] == "pv2"
+    refused = [step.because for step in drained.steps if step.event is StepEvent.REFUSED]
+    assert refused == ["pvc data-db-2 is being deleted"]
+
+
 @pytest.mark.parametrize(
     ("owner", "is_deleted"),
     [
