@@ -24,6 +24,7 @@ from kplan.documents.remedies import Kind
 from kplan.engine.node_matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.questions.remedy.making_room import MakingRoom, fewer, loosened_budget, moved, object_of
+from kplan.questions.remedy.of_groups import acts_for_groups
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState
@@ -54,7 +55,7 @@ class Candidates:
 
     def of(self, kinds: Collection[Kind]) -> list[Acts]:
         """Return groups of actions, one of which is added; those that need no trial first."""
-        groups: list[Acts] = []
+        groups: list[Acts] = list(self._of_groups(kinds))
         if "uncordon" in kinds:
             groups += ((act,) for act in self._uncordon())
         if "moves" in kinds:
@@ -180,24 +181,38 @@ class Candidates:
             if changed.isdisjoint(numbers) and None not in acts:
                 yield tuple(act for act in acts if act is not None)
 
+    def _of_groups(self, kinds: Collection[Kind]) -> Iterator[Acts]:
+        """Yield what the pods of a group that waits need together, before anything else is done."""
+        if self._acts or not self._simulation.groups.is_on:
+            return
+        waiting = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
+        grows = not self._by_hand and self._played.base.followed is not None
+        for acts in acts_for_groups(self._simulation, waiting, self._patch_of):
+            is_left_to_others = grows and any(isinstance(act, NewNodes) for act in acts)
+            if not is_left_to_others and {kind_of(act) for act in acts} <= set(kinds):
+                yield acts
+
     def _patches(self) -> Iterator[Patch]:
-        patched = {act.target for act in self._acts if isinstance(act, Patch)}
-        infos = self._simulation.session.cluster.pods.infos
         for row, result in self._waiting():
-            owner = self._simulation.owner(row)
-            target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
-            obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
-            if target in patched or obj is None or isinstance(owner, DaemonSetState):
-                continue
-            if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
-                continue  # its template cannot change while its pods run
-            template = obj if isinstance(obj, Pod) else obj.spec.template
-            changes = [*changed_pods(self._simulation.session, result), *self._tolerating(infos[row].pod)]
-            for remedy, changed in changes:
-                patch = patch_of(infos[row].pod, changed, template) if is_patched(remedy) else {}
-                if patch:
-                    text = msgspec.json.encode(patch).decode()
-                    yield Patch(target, text, remedy, self._running_of(row))  # type: ignore[arg-type] # as is_patched says
+            pod = self._simulation.session.cluster.pods.infos[row].pod
+            for remedy, changed in (*changed_pods(self._simulation.session, result), *self._tolerating(pod)):
+                patch = self._patch_of(row, remedy, changed) if is_patched(remedy) else None
+                if patch is not None:
+                    yield patch
+
+    def _patch_of(self, row: int, remedy: r.RemedyBase, changed: Pod) -> Patch | None:
+        """Return the patch of a waiting pod's workload with which the pod is as `changed`; None where there is none."""
+        infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(row)
+        target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
+        obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
+        is_patched_already = any(isinstance(act, Patch) and act.target == target for act in self._acts)
+        if is_patched_already or obj is None or isinstance(owner, DaemonSetState):
+            return None
+        if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
+            return None  # its template cannot change while its pods run
+        patch = patch_of(infos[row].pod, changed, obj if isinstance(obj, Pod) else obj.spec.template)
+        text = msgspec.json.encode(patch).decode()
+        return Patch(target, text, remedy, self._running_of(row)) if patch else None  # type: ignore[arg-type] # as is_patched says
 
     def _tolerating(self, pod: Pod) -> Iterator[tuple[r.RemedyBase, Pod]]:
         """Yield tolerations of the taints with which an autoscaler's new nodes come."""

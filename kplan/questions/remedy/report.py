@@ -13,6 +13,7 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDUL
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
+from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.effects.change import begin
@@ -70,7 +71,7 @@ def remedy_report(
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
     if NEW_NODES in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
-    context = base.context()
+    context = in_whole_groups(base.context)
     warnings = (*context.warnings, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
