@@ -17,6 +17,7 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, InputWarning
 from kplan.effects.change import begin
+from kplan.effects.missing import missing_replicas
 from kplan.framework.session import Session
 from kplan.questions.remedy.described import action_of, grouped, with_effects
 from kplan.questions.remedy.search import Search, Solution, budget
@@ -72,7 +73,8 @@ def remedy_report(
     if NEW_NODES in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
-    warnings = (*context.warnings, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
+    missing = missing_replicas(base, None if pods is None else list(goal.wanted))
+    warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(named)),

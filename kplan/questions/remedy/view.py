@@ -11,7 +11,7 @@ from kplan.api.readable import listing
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
-from kplan.report.new_nodes import cost_text, followed_line, new_node_text, unhelped_blocks
+from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.view import Case, View
@@ -27,9 +27,9 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
     yield from _actions(document.remedy, document)
     if document.verdict.failed:
-        left = document.verdict.counted
+        left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
         if left:
-            names = listing([event.object for event in left], most=_MOST_NAMED)
+            names = listing(left, most=_MOST_NAMED)
             yield line(f"Stays pending: {names}.")
         yield from _unhelped(document, options)
     if document.remedy.actions:
@@ -172,6 +172,8 @@ def _fields(text: str) -> str:
 
 
 def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
+    if document.remedy.nodes:
+        yield from added_cases(document.remedy.nodes.added, document.verdict)
     left = {*document.remedy.left, *(event.object for event in document.verdict.counted)}
     for pod in document.pods:
         if pod not in left:

@@ -39,6 +39,15 @@ def remedy(planner: kplan.Planner, *only: str) -> d.RemedyReport:
     return report
 
 
+def test_new_nodes_fail_where_they_are_to_and_are_no_pods_that_wait() -> None:
+    report = remedy_report(with_karpenter(node_pool(), waiting_pod("one", "1500m")), fail_on=("new-nodes",))
+    text = render(report, "table", ReportOptions())
+
+    assert report.verdict.because == ("general-new-1: NewNode",)
+    assert "Stays pending" not in text
+    assert 'name="general-new-1"' in render(report, "junit", ReportOptions())
+
+
 def limited(**limits: str) -> Object:
     pool = node_pool()
     pool["spec"]["limits"] = limits

@@ -264,6 +264,20 @@ def test_the_best_answer_is_given_and_every_answer_holds(story: str) -> None:
     assert_keeps_to_its_schema(report.to_dict())
 
 
+def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
+    quota = head("ResourceQuota", name="team", namespace="default") | {
+        "spec": {"hard": {"pods": "3"}},
+        "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
+    }
+    objects = [node("a"), node("b", cordoned=True), deployment("web", "2", ("a", "a", ""), replicas=5), quota]
+    report = remedy_report(planner_of(*objects))
+
+    assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
+    (warning,) = report.warnings
+    assert (warning.code, warning.object) == ("MissingReplicas", "Deployment/default/web")
+    assert warning.message.startswith("2 of 5 replicas are missing")
+
+
 def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
     objects, _, _ = STORIES["an autoscaler at its maximum gets a lower one"]
     report = remedy_report(planner_of(*objects), kinds=("scale",))
