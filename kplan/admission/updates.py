@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from kplan.admission.validation.errors import OMITTED, Errors, FieldError, forbidden, invalid
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.node import RuntimeClass
 from kplan.api.quantity import parse
-from kplan.api.resource import ResourceClaim, ResourceClaimTemplate
+from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate
 from kplan.api.resource_slice import ResourceSlice
 from kplan.api.scheduling import PriorityClass
 from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
@@ -69,8 +71,23 @@ def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
 
 def _devices(before: Any, after: Any) -> Errors:
     """Check a claim for devices, or a template; the words leave out the spec, which the API server shows as in Go."""
-    if before.spec != after.spec:
+    old, new = (msgspec.to_builtins(obj.spec) for obj in (before, after))
+    claims = [spec.get("spec", spec).get("devices", {}) for spec in (old, new)]
+    for request in (request for devices in claims for request in devices.get("requests", ())):
+        _settle_request(request)
+    if old != new:
         yield invalid("spec", OMITTED, _IMMUTABLE)
+
+
+def _settle_request(request: dict[str, Any]) -> None:
+    """Fill in defaults (pkg/apis/resource/v1 defaults.go), and write amounts alike."""
+    for wanted in filter(None, (request.get("exactly"), *request.get("firstAvailable", ()))):
+        if wanted.setdefault("allocationMode", MODE_EXACT_COUNT) == MODE_EXACT_COUNT:
+            wanted.setdefault("count", 1)
+        for toleration in wanted.get("tolerations", ()):
+            toleration.setdefault("operator", "Equal")
+        amounts = (wanted.get("capacity") or {}).get("requests", {})
+        amounts.update({name: parse(amount).nanos for name, amount in amounts.items()})
 
 
 def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
@@ -93,13 +110,18 @@ def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
 def _volume(before: PersistentVolume, after: PersistentVolume) -> Errors:
     """Check a volume; the words leave out the difference that the API server appends."""
     old, new = before.spec, after.spec
-    sources = ((getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES)
-    if any(wanted not in (None, source) for source, wanted in sources):
+    if any(_names_another(getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES):
         yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     if new.volume_mode and new.volume_mode != (old.volume_mode or _FILESYSTEM):
         yield invalid("volumeMode", new.volume_mode, _IMMUTABLE)
     if old.node_affinity is not None and new.node_affinity not in (None, old.node_affinity):
         yield invalid("nodeAffinity", OMITTED, f"{_IMMUTABLE}, except for updating from beta label to GA")
+
+
+def _names_another(old: Any, new: Any) -> bool:
+    """Tell whether a source of a volume names other values; what it leaves out, the API server keeps or fills in."""
+    known, wanted = ({} if source is None else msgspec.to_builtins(source) for source in (old, new))
+    return (new is not None and old is None) or any(known.get(key) != value for key, value in wanted.items())
 
 
 def _storage_class(before: StorageClass, after: StorageClass) -> Errors:

@@ -5,7 +5,7 @@ import pytest
 
 import kplan
 from kplan.admission.updates import update_errors
-from kplan.api.core import PersistentVolumeClaim, ResourceQuota
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.kinds import KINDS
 from kplan.api.storage import CSIDriver, StorageClass
 from tests.objects import head
@@ -136,3 +136,26 @@ def test_other_kinds_keep_what_their_users_rely_on(
 
     assert said(old, new) == [words]
     assert said(old, old) == said(new, new) == []
+
+
+def test_defaults_that_one_of_two_objects_spells_out_are_no_change() -> None:
+    def claims(api_version: str, request: dict[str, Any]) -> dict[str, Any]:
+        written = head("ResourceClaim", f"resource.k8s.io/{api_version}", name="c", namespace="default")
+        return written | {"spec": {"devices": {"requests": [{"name": "gpu", **request}]}}}
+
+    plain = {"deviceClassName": "gpu", "capacity": {"requests": {"memory": "1024Mi"}}, "tolerations": [{"key": "a"}]}
+    live = {**plain, "capacity": {"requests": {"memory": "1Gi"}}, "tolerations": [{"key": "a", "operator": "Equal"}]}
+    stored = claims("v1", {"exactly": {**live, "allocationMode": "ExactCount", "count": 1}})
+    planner = kplan.Planner(kplan.load_snapshot([stored]))
+
+    def refused(claim: dict[str, Any]) -> list[str]:
+        return [warning.message for warning in planner.roll_out([claim]).warnings if warning.code == "Refused"]
+
+    assert refused(claims("v1", {"exactly": plain})) == refused(claims("v1beta1", plain)) == []
+    assert len(refused(claims("v1", {"exactly": {**plain, "count": 2}}))) == 1
+
+    rbd = {"monitors": ["m"], "image": "i"}
+    old, new = (
+        msgspec.convert({"spec": {"rbd": source}}, PersistentVolume) for source in ({**rbd, "pool": "rbd"}, rbd)
+    )
+    assert said(old, new) == []
