@@ -30,6 +30,7 @@ def change_of(
     *,
     clock: Clock | None = None,
     queue: WorkedOff | None = None,
+    tells_luck: bool = True,
 ) -> PlanReport | None:
     """Return the report about manifests if any of them are in the cluster already; None where all are new.
 
@@ -37,6 +38,7 @@ def change_of(
     ----------
     clock : return the report also where all are new, or there are none, with the times at which all happens
     queue : is worked off before, whatever the manifests change; then there is a report also where all of them are new
+    tells_luck : tell what depends on draws among equals
     """
     if clock is not None:
         return _in_time(subject, rollout, command, showing, clock)
@@ -46,13 +48,16 @@ def change_of(
     from kplan.effects.change import carry_out
     from kplan.effects.decisions import Decisions
     from kplan.effects.report import change_report
-    from kplan.odds.luck import with_luck
 
     base, workloads = update
     decisions = Decisions.of(showing, subject.origins)
     noted = None if showing.nodes is UNSET else decisions
     change = carry_out(base, workloads, rollout=rollout, decisions=noted, queue=queue)
-    return change_report(base, with_luck(change, drawn_update(workloads, rollout, queue)), command, showing, decisions)
+    if tells_luck:
+        from kplan.odds.luck import with_luck
+
+        change = with_luck(change, drawn_update(workloads, rollout, queue))
+    return change_report(base, change, command, showing, decisions)
 
 
 def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:

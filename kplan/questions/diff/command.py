@@ -120,9 +120,14 @@ def diff(
     titles = _titles(
         (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
     )
-    with manifests_of_both(names, against_manifests) as (first, second):
-        question = ask(second, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs)
-        if first or not second:
+    kustomizations = manifests.kustomize or []
+    with manifests_of_both(names, against_manifests, kustomizations) as (first, second):
+        question = ask(names, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs)
+        if against_manifests.startswith(GIT):
+            # What is passed over there is here as well, under a name that means something.
+            earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
+            manifests = dataclasses.replace(manifests, kustomize=second)
+        if first or second or not (names or kustomizations):
             base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs)
         else:
             base = _without_manifests(ask((), earlier))

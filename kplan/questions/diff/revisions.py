@@ -40,14 +40,16 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def manifests_of_both(names: Sequence[str], against: str) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yield the manifests of both questions, those of `against` first; a git revision exists only during the context.
+def manifests_of_both(
+    names: Sequence[str], against: str, kustomizations: Sequence[str] = ()
+) -> Iterator[tuple[Sequence[str], list[str]]]:
+    """Yield the manifests and the kustomizations of the first question; a git revision exists only during the context.
 
-    Those of a revision are empty where it has none of the files yet.
+    Both are empty where a revision has none of them yet.
 
     Parameters
     ----------
-    names : the manifests of the second question
+    names, kustomizations : those of the second question
     against : a path, or ``git:REV`` for the same files in a revision; empty for the manifests of the second question
 
     Raises
@@ -58,29 +60,41 @@ def manifests_of_both(names: Sequence[str], against: str) -> Iterator[tuple[Sequ
         When manifests are invalid; those of a revision are named ``git:REV:PATH``.
     """
     if not against.startswith(GIT):
-        yield [against] if against else names, names
+        yield ([against], []) if against else (names, list(kustomizations))
         return
-    if not names:
+    if not names and not kustomizations:
         raise UsageError(
             f"--against-manifests {against}: no manifest to compare", hint="name manifests that are in git"
         )
     revision = against.removeprefix(GIT)
     with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
         paths = {name: _if_there(Path(name), revision, Path(directory)) for name in names}
+        folders = {name: _kustomization(Path(name), revision, Path(directory)) for name in kustomizations}
         try:
-            yield [path for path in paths.values() if path is not None], names
+            yield [path for path in paths.values() if path], [folder for folder in folders.values() if folder]
         except ManifestError as error:
-            there = {path: f"{against}:{name}" for name, path in paths.items() if path is not None}
+            there = {path: f"{against}:{name}" for name, path in (*paths.items(), *folders.items()) if path}
             raise ManifestError(
                 [replace(problem, path=_renamed(problem.path, there)) for problem in error.problems],
                 unchecked=error.unchecked,
             ) from None
 
 
+def _kustomization(path: Path, revision: str, directory: Path) -> str | None:
+    """Write the repository of a kustomization at a revision, since it may refer to any folder of it."""
+    if not path.is_dir():
+        raise UsageError(f"-k {path}: no such directory", hint="name the directory with the kustomization.yaml")
+    top = _git(path, ["rev-parse", "--show-toplevel"], f"git:{revision}: {path}").decode().strip()
+    inside = path.resolve().relative_to(Path(top).resolve())
+    there = _if_there(Path(top), revision, directory)
+    folder = None if there is None else Path(there) / inside
+    return str(folder) if folder is not None and folder.is_dir() else None
+
+
 def _renamed(path: str, there: dict[str, str]) -> str:
     """Return the name of a file of a revision, as the user knows it; any other path as it is."""
     for directory, name in there.items():
-        if path == directory or path.startswith(f"{directory}/"):
+        if path == directory or path.startswith((f"{directory}/", f"{directory} ")):
             return name + path.removeprefix(directory)
     return path
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kplan.answers.plan import Plan
 from kplan.answers.utilisation import cluster_usage, largest
+from kplan.capacity.own_workloads import own_workloads
 from kplan.cluster.in_order import place_in_order
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Report
+from kplan.documents.base import InputWarning, Report
 from kplan.documents.diff import DiffReport
+from kplan.effects.missing import with_missing
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import QueuePlan
 from kplan.effects.queued import work_off
@@ -24,6 +26,8 @@ from kplan.questions.diff.costs import requests_of
 from kplan.questions.diff.document import diff_report
 from kplan.questions.updates import change_of
 
+NOT_IN_MANIFESTS = "NotInManifests"
+
 
 def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing: Showing) -> DiffReport:
     """Return the differences, with the manifests that cause that workloads wait.
@@ -33,8 +37,9 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     subjects : before and after
     titles : their names in the report
     """
-    document = diff_report(*_answers(subjects, titles, showing), fail_on=showing.fail_on or ())
     before, after = subjects
+    document = diff_report(*_answers(subjects, titles, showing), fail_on=showing.fail_on or ())
+    document = with_missing(document, tuple(_left_out(before, after)))
     manifests = after.manifests
     if manifests is None or not waiting_rows(document):
         return document
@@ -46,6 +51,20 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
 
     parts = {workload.key: workload.sample for workload in manifests.workloads}
     return with_causes(document, parts, ask_without, after.base.objects.node_by_name)
+
+
+def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:
+    """Yield a warning for each workload of the cluster that only the manifests of before have."""
+    if before.manifests is None or after.manifests is None:
+        return
+    written = {workload.key for workload in after.manifests.workloads}
+    gone = dict.fromkeys(workload.key for workload in before.manifests.workloads if workload.key not in written)
+    running = {workload.key: workload.running for workload in own_workloads(after.base)} if gone else {}
+    for key in gone:
+        if number := running.get(key):
+            pods = "its pod runs" if number == 1 else f"its {number} pods run"
+            message = f"no manifest has it any more: {pods} on, unless the apply prunes (as Argo CD and Flux can)"
+            yield InputWarning(NOT_IN_MANIFESTS, key, message)
 
 
 def _answers(
@@ -82,7 +101,7 @@ def _answers(
 def _answer(subject: Subject, showing: Showing, *, is_change: bool) -> Plan | QueuePlan | Report:
     """Place the pods, as `kplan place` does, or without any all pending pods, as `kplan plan` does."""
     if is_change:
-        change = change_of(subject, "auto", "plan", replace(showing, fail_on=()), queue=WorkedOff())
+        change = change_of(subject, "auto", "plan", replace(showing, fail_on=()), queue=WorkedOff(), tells_luck=False)
         if change is not None:
             return change
     if subject.manifests is None and not subject.names_pods:

@@ -183,9 +183,8 @@ def cost_blocks(document: DiffReport) -> Iterator[Block]:
         requests = _then(cost.requests_before or "", cost.requests_after or "")
         free, largest = _then(cost.free_before, cost.free_after), _then(cost.largest_before, cost.largest_after)
         rows.append((name, requests, share, free, largest))
-    yield Table(
-        ("RESOURCE", "MANIFESTS REQUEST", "CLUSTER REQUESTED", "FREE", "LARGEST POD THAT FITS"), tuple(rows), "<<<<<"
-    )
+    header = ("RESOURCE", "MANIFESTS REQUEST", "CLUSTER REQUESTED", "ROOM LEFT", "LARGEST POD THAT STILL FITS")
+    yield Table(header, tuple(rows), "<<<<<")
 
 
 def _then(before: str, after: str) -> str:

@@ -315,3 +315,40 @@ def test_nothing_that_is_read_away_from_a_terminal_tells_what_to_type_there(outp
         assert "--explain shows" not in text
     why = [line for line in invoke("place", deploy, "-o", "markdown").stdout.splitlines() if "| Deployment" in line]
     assert "it requests 60 cpu" in why[0]
+
+
+def test_a_workload_that_no_manifest_has_any_more_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cart = Path("fixtures/cart.yaml").read_text(encoding="utf-8")
+    deploy = a_pull_request(tmp_path)
+    (deploy / "cart.yaml").write_text(cart, encoding="utf-8")
+    committed(tmp_path)
+    (deploy / "cart.yaml").unlink()
+    monkeypatch.chdir(tmp_path)
+    warnings = report("deploy", "--against-manifests", "git:HEAD")["warnings"]
+
+    [gone] = [warning for warning in warnings if warning["code"] == "NotInManifests"]
+    assert gone["object"] == "Deployment/shop/cart"
+    assert "its 6 pods run on, unless the apply prunes" in gone["message"]
+
+
+def test_an_overlay_is_built_at_the_revision_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, overlay = tmp_path / "bin", tmp_path / "repository/overlays/prod"
+    programs.mkdir()
+    overlay.mkdir(parents=True)
+    (programs / "kustomize").write_text('#!/bin/sh\ncat "$2/../../base/p.yaml"\n', encoding="utf-8")
+    (programs / "kustomize").chmod(0o755)
+    (overlay / "kustomization.yaml").write_text("resources: [../../base]\n", encoding="utf-8")
+    base = tmp_path / "repository/base"
+    base.mkdir()
+    (base / "p.yaml").write_text(POD.format(cpu="100m"), encoding="utf-8")
+    committed(tmp_path / "repository")
+    (base / "p.yaml").write_text(POD.format(cpu="500"), encoding="utf-8")
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    question = ("-k", overlay, "--against-manifests", "git:HEAD")
+
+    [row] = report(*question)["workloads"]
+    assert (row["difference"], row["before"]["placed"], row["after"]["placed"]) == ("newly-pending", 1, 0)
+    assert "kplan-" not in invoke("diff", *question).stderr
+    missing = invoke("diff", "-k", tmp_path / "none", "--against-manifests", "git:HEAD")
+    assert missing.exit_code == 2
+    assert "no such directory" in missing.stderr
