@@ -44,7 +44,7 @@ def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
     if horizon(timeline) >= _LONG:
         yield _over_time(timeline, queue, shown_usages(usages))
     means = ", ".join(
-        f"{name} {usage.mean:g} % (highest {usage.highest:g} % at {seconds_text(usage.highest_at)})"
+        f"{name} {usage.mean:g} % (highest {usage.highest:g} % {moment_text(usage.highest_at)})"
         for name, usage in shown_usages(usages).items()
     )
     if means:
@@ -57,10 +57,15 @@ def queue_sentence(queue: QueueTimeline) -> str:
         return "No pod waits for a node"
     longest = max(queue.workloads.values(), key=lambda waits: waits.longest, default=None)
     words = f"At most {count(queue.most, 'pod')} {'waits' if queue.most == 1 else 'wait'} for a node at once"
-    words += f" ({seconds_text(queue.most_at)} after the start)"
+    words += f" ({moment_text(queue.most_at)})"
     if longest is not None and longest.longest >= _SHORT:
         words += f"; the longest wait is {seconds_text(longest.longest)}, of {longest.pod}"
     return words
+
+
+def moment_text(seconds: float) -> str:
+    """Return when something is so: ``at the start``, or ``after 2 h``."""
+    return "at the start" if seconds < _SHORT else f"after {seconds_text(seconds)}"
 
 
 def shown_usages(usages: dict[str, UsageTimeline]) -> dict[str, UsageTimeline]:

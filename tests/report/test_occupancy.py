@@ -32,7 +32,7 @@ def _tables() -> list[Table]:
 
 def test_a_sentence_says_how_long_the_queue_is_and_which_pod_waits_longest() -> None:
     assert queue_sentence(_queue()) == (
-        "At most 3 pods wait for a node at once (2 h after the start); the longest wait is 1 h, of batch/a-1"
+        "At most 3 pods wait for a node at once (after 2 h); the longest wait is 1 h, of batch/a-1"
     )
 
 

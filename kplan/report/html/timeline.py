@@ -14,7 +14,7 @@ from msgspec import UnsetType
 
 from kplan.documents.change import Step, StepEvent
 from kplan.documents.timeline import NodeTimeline, Timeline, WorkloadTimeline
-from kplan.report.occupancy import horizon, queue_sentence, shown_usages
+from kplan.report.occupancy import horizon, moment_text, queue_sentence, shown_usages
 from kplan.report.timeline import by_drop
 from kplan.report.times import object_title, seconds_text
 from kplan.report.words import count
@@ -99,7 +99,7 @@ def _occupancy_figures(timeline: Timeline) -> str:
     for name, usage in shown_usages(usages).items():
         words = (
             f"{name} requested: {usage.mean:g} % on average, at most {usage.highest:g} %"
-            f" ({seconds_text(usage.highest_at)} after the start)"
+            f" ({moment_text(usage.highest_at)})"
         )
         figures.append(_whole_figure(words, usage.over_time, max(usage.highest, 100.0), end))
     return f'<div class="course">{"".join(figures)}</div>'
