@@ -33,10 +33,11 @@ def score_state(contributions: Iterable[Contribution]) -> ScoreState | None:
 
 def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Array:
     """Return the sum of the scores of each node's domains, int64 of shape (n_view,)."""
-    total = np.zeros(len(nodes), np.int64)
-    for topology_key, scores in state.per_domain.items():
-        total += scores[nodes.take(cluster.nodes.label(topology_key).slots)]
-    return total
+    total: Int64Array | None = None
+    for topology_key, per_domain in state.per_domain.items():
+        scores: Int64Array = per_domain[nodes.take(cluster.nodes.label(topology_key).slots)]
+        total = scores if total is None else total + scores
+    return np.zeros(len(nodes), np.int64) if total is None else total
 
 
 def normalized(scores: Int64Array) -> Int64Array:
@@ -45,7 +46,14 @@ def normalized(scores: Int64Array) -> Int64Array:
     spread = int(scores.max()) - lowest
     if spread == 0:
         return np.zeros(len(scores), np.int64)
-    share: FloatArray = (scores - lowest).astype(np.float64) / np.float64(spread)
+    above = scores - lowest
+    if spread < len(scores):  # computed once a score: many nodes have the same
+        return _scaled(np.arange(spread + 1), spread)[above]
+    return _scaled(above, spread)
+
+
+def _scaled(above: Int64Array, spread: int) -> Int64Array:
+    share: FloatArray = above.astype(np.float64) / np.float64(spread)
     return (np.float64(MAX_NODE_SCORE) * share).astype(np.int64)
 
 

@@ -84,13 +84,27 @@ class SoftConstraint:
 
         The maximum skew minus one is added for every domain, so that small skews hardly affect the score.
         """
-        per_pod, penalty = np.float64(weight), np.float64(self.constraint.max_skew - 1)
         scores: FloatArray
         if self._domains is None:
-            scores = self.counts(nodes) * per_pod + penalty
+            scores = self._scores_of(self.counts(nodes), weight)
         else:
-            scores = (self._domains.counts * per_pod + penalty)[nodes.take(self.slots)]
+            scores = self._scores_of(self._domains.counts, weight)[nodes.take(self.slots)]
         return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
+
+    def whole_scores(self, nodes: NodeView, weight: float) -> Int64Array:
+        """Return the `scores` rounded, int64 of shape (n_view,), each computed once a domain or count of pods."""
+        if self._domains is None:
+            counts = self.counts(nodes)
+            most = int(counts.max(initial=0))
+            if self._is_everywhere and most < len(counts):
+                return round_half_away(self._scores_of(np.arange(most + 1), weight))[counts]
+        elif self._is_everywhere:
+            return round_half_away(self._scores_of(self._domains.counts, weight))[nodes.take(self.slots)]
+        return round_half_away(self.scores(nodes, weight))
+
+    def _scores_of(self, counts: Int64Array, weight: float) -> FloatArray:
+        scores: FloatArray = counts * np.float64(weight) + np.float64(self.constraint.max_skew - 1)
+        return scores
 
 
 def _slots(column: LabelColumn) -> tuple[RowArray, int]:
@@ -144,6 +158,8 @@ def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
 
 def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
     """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
+    if len(weighted.weights) == 1 and weighted.ignored is None:
+        return weighted.state.constraints[0].whole_scores(nodes, weighted.weights[0])
     total = np.zeros(len(nodes), np.float64)
     for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
         total += constraint.scores(nodes, weight)
