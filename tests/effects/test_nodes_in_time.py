@@ -139,3 +139,27 @@ def test_a_clock_goes_with_neither_loops_nor_the_whole_decision() -> None:
         _report(planner, loops=(0.0, 10.0))
     with pytest.raises(kplan.UsageError, match="timeline and full"):
         _report(planner, full=True)
+
+
+def test_without_durations_the_first_look_adds_what_the_answer_without_a_clock_adds() -> None:
+    groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
+    at_once = Clock(start={"*": 0.0}, stop={"*": 0.0}, node_start={"*": 0.0}, until=60.0)
+
+    plain = Nodes(settles=True).answer(kplan.Planner("demo", autoscaler=groups))
+    timed = Nodes(timeline=at_once).answer(kplan.Planner("demo", autoscaler=groups))
+
+    assert [(new.name, new.group) for new in timed.adds] == [(new.name, new.group) for new in plain.adds]
+    assert timed.unhelped.keys() == plain.unhelped.keys()
+
+
+@pytest.mark.parametrize("node_start", [30.0, 300.0])
+def test_pods_wait_for_a_new_node_as_long_as_it_takes(node_start: float) -> None:
+    groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
+    clock = Clock(start={"*": 5.0}, node_start={"*": node_start}, until=900.0)
+
+    report = Nodes(timeline=clock).answer(kplan.Planner("demo", autoscaler=groups))
+
+    (added,) = report.adds
+    bound = min(step.at for step in report.steps if step.event == "bound" and step.node == added.name)
+    assert bound == report.timeline.nodes[added.name].ready
+    assert bound == pytest.approx(report.timeline.nodes[added.name].requested + node_start)

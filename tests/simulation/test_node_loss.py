@@ -117,3 +117,9 @@ def test_the_shortest_toleration_counts() -> None:
     assert seconds(None) is None
     assert seconds(None, 30) == 30
     assert seconds(-5) == 0
+
+
+def test_a_longer_start_never_ends_earlier() -> None:
+    ends = [_lose([*map(_node, NODES), *_web()], start=seconds).timeline.end for seconds in (0.0, 1.0, 30.0, 400.0)]
+
+    assert ends == sorted(ends)

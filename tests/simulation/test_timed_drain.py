@@ -178,3 +178,25 @@ def test_an_upgrade_ends_at_a_node_that_cannot_be_emptied_unless_it_is_forced() 
     assert [warning.object for warning in held_up.left_out] == ["Node/n1", "Node/n2"]
     assert len(_times(forced, StepEvent.DELETED)) >= 3
     assert not forced.blocked
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        {"keeps_surge": True},
+        {"cordons_all": True, "pause": 60.0, "waits_for_nodes": False},
+        {"uncordons_failed": True},
+    ],
+)
+def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back(upgrade: dict[str, Any]) -> None:
+    ends = []
+    for seconds in (0.0, 2.0, 20.0, 90.0):
+        planner = _planner(6, maxUnavailable=1).changed(add_nodes=["2=n0"])
+        surge = [name for name in planner.objects.node_by_name if name not in NODES]
+        step = Drained(0.0, NODES, upgrade=Upgrade(surge=surge, node_start=45.0, **upgrade))
+        plan = carry_out_in_time(planner, [step], durations_for(planner, {"*": seconds}, {"*": 2.0}, {}))
+        times = [step.at for step in plan.steps]
+        assert times == sorted(times)
+        ends.append(plan.timeline.end)
+
+    assert ends == sorted(ends)
