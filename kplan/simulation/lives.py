@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodCondition
@@ -31,33 +30,16 @@ from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState, Owner
 from kplan.simulation.pod_creation import PodMaker, share
 from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT
-
-FIRST_RETRY = 0.005
-_MANY = 20
-"""Failed syncs after which a controller waits longest for the next."""
-LAST_RETRY = 1000.0
-"""Seconds between two tries of a sync that fails; doubled with each failure."""
+from kplan.simulation.retries import MANY, Failures
 
 _PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
 
+SKEW_SECONDS = 1.0
+"""A daemon set's controller looks at a pod that became ready so much later than ``minReadySeconds``.
 
-class Failures(msgspec.Struct, frozen=True):
-    """Failed syncs of a controller."""
-
-    n: int  #: how many in a row
-    last: float  #: when the last was
-    run: int  #: in which run of the simulation the first was
-
-    def next_retry(self, now: float) -> float:
-        """Return when the controller tries again next.
-
-        Upstream: DefaultControllerRateLimiter of client-go's workqueue.
-        """
-        at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, 20)
-        while at <= now:
-            at += min(delay, LAST_RETRY)
-            delay = min(delay * 2, LAST_RETRY)
-        return at
+Upstream: daemon_controller.go updatePod. Where the status of the set counts the pod as ready and not yet as available,
+it looks at it without this delay; on a node with an older pod of the set the status counts that one.
+"""
 
 
 class Lives(ClusterState):
@@ -111,7 +93,7 @@ class Lives(ClusterState):
             if owner is None or key in self._over_quota or not self._maker.counts_quota(owner.ref.namespace):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(self.now)):
-                self._over_quota[key] = Failures(_MANY, self.now, 0)
+                self._over_quota[key] = Failures(MANY, self.now, 0)
 
     def begin_clock(self, durations: Durations, *, is_time_known: bool) -> None:
         """Start the clock: what pods of the snapshot have begun goes on.
@@ -232,19 +214,16 @@ class Lives(ClusterState):
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         is_fresh = owner is not None and owner.min_ready > 0
-        if is_fresh:
-            self.timers.post(self._available_at(owner), lambda: self._become_available(pod.row))
+        if owner is not None and is_fresh:
+            # The time since when a pod is ready is noted in whole seconds.
+            available_at = math.floor(self.now) + owner.min_ready
+            if isinstance(owner, DaemonSetState):
+                self.timers.post(available_at, lambda: self._become_available(pod.row, is_seen=False))
+                looks_at = self.now + owner.min_ready + (SKEW_SECONDS if _has_elder(owner, pod) else 0.0)
+                self.timers.post(looks_at, lambda: self._see_available(pod.row))
+            else:
+                self.timers.post(available_at, lambda: self._become_available(pod.row))
         return replace(pod, ready_since=self.now, is_fresh=is_fresh)
-
-    def _available_at(self, owner: Owner | None) -> float:
-        """Return when a pod counts as available that is ready from now on.
-
-        The time since when a pod is ready is noted in whole seconds; a daemon set's controller looks again only when
-        ``minReadySeconds`` have passed since its last look.
-        """
-        if owner is None:
-            return self.now
-        return (self.now if isinstance(owner, DaemonSetState) else math.floor(self.now)) + owner.min_ready
 
     def become_ready(self, row: int) -> None:
         """Have a pod become ready, unless it is on its way out."""
@@ -254,10 +233,25 @@ class Lives(ClusterState):
             self.log(StepEvent.READY, pod=pod.key, node=pod.node, owner=owner)
             self._update(self._as_ready(pod, owner))
 
-    def _become_available(self, row: int) -> None:
+    def _become_available(self, row: int, *, is_seen: bool = True) -> None:
+        """Have a pod count as available; its controller learns of it at its next sync where nothing tells it."""
         pod = self.pods.get(row)
-        if pod is not None and pod.is_ready and pod.is_fresh:
-            self._update(replace(pod, is_fresh=False))
+        if pod is None or not pod.is_ready or not pod.is_fresh:
+            return
+        available = replace(pod, is_fresh=False)
+        owner = self.owner(row)
+        if is_seen or owner is None:
+            self._update(available)
+            self.note_change()
+        else:
+            self.pods[row] = available
+            owner.settle(available)
+
+    def _see_available(self, row: int) -> None:
+        """Have the controller of a daemon set look at a pod that may be available by now."""
+        pod, owner = self.pods.get(row), self.owner(row)
+        if pod is not None and owner is not None and pod.is_available:
+            self.notify(owner)
             self.note_change()
 
     def _update(self, pod: ObservedPod) -> None:
@@ -383,3 +377,9 @@ def _with_status(info: PodInfo, **fields: str) -> PodInfo:
 
 def _stamp(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _has_elder(owner: Owner, pod: ObservedPod) -> bool:
+    """Tell whether an older pod of a daemon set is on the node of a pod of it."""
+    pods = (*owner.pods.values(), *owner.terminating.values())
+    return any(elder.node == pod.node and elder.row != pod.row and elder.created <= pod.created for elder in pods)
