@@ -8,12 +8,13 @@ as long as there are not too many; the first that does as much is the least. Eve
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from itertools import zip_longest
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.actions.actions import Acts, NewNodes, disturbance, extended, new_nodes
+from kplan.actions.actions import Acts, NewNodes, disturbance, extended, kind_of, new_nodes
 from kplan.actions.carry_out import Goal, Playing
 from kplan.documents.remedies import Kind
 from kplan.questions.remedy.candidates import Candidates
@@ -22,7 +23,7 @@ MOST_TRIED, LEAST_TRIED, MOST_WORK = 600, 40, 20_000
 """How many sets are tried at most and at least; between them, MOST_WORK nodes and pods in all."""
 
 _MOST_STEPS = 12
-_MOST_PER_STEP = 40
+_ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
 _LEAST_OF_KIND = {"uncordon": 1, "moves": 2, "names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
 
@@ -75,7 +76,9 @@ class Search:
                 break
             groups = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand).of(self._kinds)
             best: tuple[tuple[float, ...], Acts] | None = None
-            for group in groups[:_MOST_PER_STEP]:
+            for number, group in enumerate(_in_turn(groups)):
+                if number >= _ENOUGH_PER_STEP and best is not None:
+                    break
                 more = extended(acts, group)
                 gain = self._runs(more) - runs
                 if gain > 0:
@@ -177,6 +180,15 @@ class Search:
     def _least(self) -> int:
         """What a set may disturb where step by step nothing helps."""
         return 3 * max(self._cheapest, 2) + 1
+
+
+def _in_turn(groups: Iterable[Acts]) -> Iterator[Acts]:
+    """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
+    of_kind: dict[Kind, list[Acts]] = {}
+    for group in groups:
+        of_kind.setdefault(kind_of(group[0]), []).append(group)
+    for turn in zip_longest(*of_kind.values(), fillvalue=()):
+        yield from filter(None, turn)
 
 
 def budget(playing: Playing) -> int:

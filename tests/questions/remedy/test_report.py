@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.actions.actions import KINDS, Move, UncordonNode, allowed_kinds, disturbance
+from kplan.actions.actions import KINDS, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
 from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
 from kplan.documents import remedies as d
 from kplan.effects.change import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.report import remedy_report
+from kplan.questions.remedy.search import Search
 from tests.objects import head
 from tests.questions.remedy.replay import replayed
 from tests.schemas import assert_keeps_to_its_schema
@@ -193,6 +194,20 @@ def test_a_node_that_is_uncordoned_is_cordoned_again_while_its_pods_are_moved() 
         "kubectl delete pod small-abc-0 -n default --wait",
         "kubectl uncordon a",
     ]
+
+
+def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> None:
+    running = [
+        deployment(f"w{number}-{other}", f"{1900 + 10 * number + other}m", (f"n{number}",))
+        for number in range(8)
+        for other in range(5)
+    ]
+    objects = [*(node(f"n{number}", "12") for number in range(8)), *running, deployment("big", "11", ("",))]
+    playing = Playing(planner_of(*objects))
+    waiting = playing.play(()).waiting
+    goal = Goal(waiting, waiting, ["default/big-abc-0"])
+
+    assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (NewNodes(1, "n0"),)
 
 
 def test_as_many_nodes_are_added_as_are_needed() -> None:
