@@ -16,6 +16,7 @@ from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import Context, InputWarning, Report, Verdict
 from kplan.effects.change import begin
+from kplan.effects.piled_up import piled_up
 from kplan.snapshot.model import Snapshot
 
 MISSING_REPLICAS = "MissingReplicas"
@@ -55,11 +56,11 @@ def missing_replicas(base: Base, only: Collection[str] | None = None) -> tuple[I
 
 
 def telling_missing(plan: A, base: Base) -> A:
-    """Return an answer whose reports warn about missing replicas, of any workload."""
+    """Return an answer whose reports warn about missing replicas, of any workload, and about runs that pile up."""
 
     def context() -> Context:
         known = plan.make_context()
-        return structs.replace(known, warnings=(*known.warnings, *missing_replicas(base)))
+        return structs.replace(known, warnings=(*known.warnings, *missing_replicas(base), *piled_up(base.objects)))
 
     return dataclasses.replace(plan, make_context=context)
 

@@ -29,6 +29,7 @@ class Explain(Question, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
         from kplan.effects.missing import missing_replicas, with_missing
+        from kplan.effects.piled_up import piled_up
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
         from kplan.subjects.names import pods_named, workloads_named
 
@@ -48,4 +49,4 @@ class Explain(Question, frozen=True):
                 showing.progress(len(explained), len(keys))
         nodes = None if showing.nodes is UNSET else showing.nodes
         report = whereabouts_report(explained, fail_on=showing.fail_on, nodes=nodes, max_listed=showing.max_listed)
-        return with_missing(report, missing)
+        return with_missing(report, [*missing, *piled_up(base.objects, keys)])
