@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from kplan.api.alike import choice_hint
+from kplan.cli import collector
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.common import CommonFlags
@@ -113,6 +114,7 @@ def ask(
         planner.autoscaler = following.settings_for(planner.objects)
     from kplan.effects.subject import Subject, loaded_subject
 
+    collector.finish_loading()
     subject = Subject(planner)
     if files or manifests.kustomize:
         from kplan.cli.manifests import read_manifests

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from kplan.cli import collector
 from kplan.cli.faults import say
 from kplan.cli.options import option
 from kplan.cli.phases import announced_when_slow, noted_when_interrupted
@@ -100,9 +99,7 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
     LiveClusterError
         The API server cannot be read.
     """
-    cluster = _read(snapshot, quiet=quiet) if snapshot else _collect(live, quiet=quiet)
-    collector.finish_loading()
-    return cluster
+    return _read(snapshot, quiet=quiet) if snapshot else _collect(live, quiet=quiet)
 
 
 def _read(source: str, *, quiet: bool) -> Snapshot:

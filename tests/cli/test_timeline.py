@@ -55,12 +55,12 @@ def test_too_few_ready_pods_fail_where_that_is_asked_for() -> None:
         (("plan", "--timeline", "--start", "pod?app=web=3s"), "is no single workload"),
         (("plan", "--timeline", "--until", "400d"), "longer than a year"),
         (("plan", "--timeline", "--min-ready", "most"), "neither a number nor a percentage"),
-        (("plan", "--timeline", "--runs", "5"), "--timeline and --runs do not go together"),
+        (("plan", "--timeline", "--queue", "--runs", "5"), "--queue and --runs do not go together"),
         (("place", "--timeline", "-A"), "--timeline needs manifests"),
         (("drain", "general-a-1", "--surge", "1"), "--surge needs --timeline"),
         (("drain", "general-a-1", "--timeline", "--surge", "1"), "--surge needs --rolling or --replace"),
         (("drain", "general-a-1", "--timeline", "--rolling", "--surge", "1"), "--surge needs --replace"),
-        (("drain", "general-a-1", "--timeline", "--lost"), "--timeline and --lost do not go together"),
+        (("drain", "general-a-1", "--timeline", "--lost", "--surge", "1"), "--surge needs --rolling or --replace"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_clear_words(args: tuple[str, ...], words: str) -> None:

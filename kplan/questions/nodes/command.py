@@ -26,7 +26,6 @@ EXAMPLES = """
 kplan nodes --node-groups groups.yaml  # what the autoscaler adds, removes and keeps
 kplan nodes web.yaml --node-groups groups.yaml --fail-on new-nodes  # exit code 1 if these pods need new nodes
 kplan nodes --node-groups groups.yaml --timeline --until 1h  # when each node comes, is unneeded, and is gone
-kplan nodes --node-groups groups.yaml -o wide  # a row for each node, with what would free it
 """
 
 
