@@ -20,6 +20,7 @@ from kplan.admission.validation.apps import (
 from kplan.admission.validation.checks import Check, Object, field, rules
 from kplan.admission.validation.claims import claim_errors
 from kplan.admission.validation.errors import FieldError, aggregate
+from kplan.admission.validation.groups import pod_group_errors
 from kplan.admission.validation.jobs import cron_job_errors, job_errors
 from kplan.admission.validation.metadata import metadata
 from kplan.admission.validation.pods import template_errors
@@ -95,6 +96,7 @@ _UNDEFAULTED: dict[str, Check] = {
     "HorizontalPodAutoscaler": autoscaler_errors,
     "ResourceQuota": quota_errors,
     "LimitRange": limit_range_errors,
+    "PodGroup": pod_group_errors,
     "Service": service_errors,
 }
 """Kinds whose checks know the defaults that matter to them."""

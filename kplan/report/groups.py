@@ -32,6 +32,9 @@ def group_text(group: GroupPlan) -> str:
             text = f"{group.placed} of {n_members} run; the scheduler fails"
         case "Preempts":
             return f"{count(n_members, 'pod')}; the group fits by evicting {' and '.join(_evicted_names(group))}"
+        case "Waits" if group.placed:
+            more = f"; {group.fit - group.placed} of them would" if group.fit > group.placed else ""
+            text = f"{group.placed} of {n_members} run, the others wait until enough of them fit{more}"
         case "Waits":
             needed = f" ({group.min_count} needed)" if group.min_count else ""
             text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,13 +17,14 @@ from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus
 from kplan.api.kinds import by_kind_and_name, type_of
 from kplan.api.references import object_name
-from kplan.api.scheduling import PriorityClass
+from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.api.service import Service
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.subjects.admitting import Admitting
 from kplan.workloads.claims import generated_claims
@@ -117,12 +118,13 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     class get the default one.
     """
     completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
-    classes = with_objects(snapshot, completed).storage_classes
+    there = with_objects(snapshot, completed)
+    classes = there.storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     services: Services | None = None
     applied: list[msgspec.Struct] = []
     refused: list[InputWarning] = []
-    for obj in completed:
+    for obj in _with_priorities(completed, there.priority_classes, refused):
         attribute = type_of(obj).attribute
         if attribute not in known:
             held = getattr(snapshot, attribute)
@@ -151,6 +153,39 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         else:
             applied.append(obj)
     return applied, refused
+
+
+def _with_priorities(
+    objects: Iterable[Any], classes: Sequence[PriorityClass], refused: list[InputWarning]
+) -> Iterator[Any]:
+    """Yield objects, pod groups with the priority of their class."""
+    for obj in objects:
+        yield from _with_priority(obj, classes, refused) if isinstance(obj, PodGroup) else (obj,)
+
+
+def _with_priority(
+    group: PodGroup, classes: Sequence[PriorityClass], refused: list[InputWarning]
+) -> Iterator[PodGroup]:
+    """Yield a group with the priority of its class; note a warning where the API server refuses it.
+
+    Upstream: plugin/pkg/admission/priority admitPodGroup.
+    """
+    spec, words = group.spec, ""
+    resolved = resolve_priority(spec.priority_class_name, classes)
+    if resolved is None and classes:
+        words = f"no PriorityClass with name {spec.priority_class_name} was found"
+    elif resolved is not None and spec.priority not in (None, resolved.priority):
+        computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"
+        words = f"priority set in the pod group ({spec.priority}) must match {computed}"
+    if words:
+        name = object_name("PodGroup", group.metadata.namespace, group.metadata.name)
+        words = f'podgroups.scheduling.k8s.io "{group.metadata.name}" is forbidden: {words}'
+        refused.append(InputWarning("Refused", name, words))
+    elif resolved is None:
+        yield group
+    else:
+        named = replace(spec, priority=resolved.priority, priority_class_name=resolved.class_name)
+        yield replace(group, spec=named)
 
 
 def with_uid(pod: Pod) -> Pod:

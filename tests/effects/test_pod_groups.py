@@ -15,6 +15,7 @@ from kplan.questions.capacity.question import Capacity
 from kplan.questions.place.question import Place
 from kplan.questions.preempt.question import Preempt
 from kplan.questions.remedy.question import Remedy
+from kplan.report.groups import group_text
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner
@@ -318,3 +319,12 @@ def test_whole_groups_are_counted_with_the_nodes_that_come(tmp_path: Path) -> No
     assert report.summary.fits == 3
     assert report.new_nodes
     assert len(report.new_nodes.added) == 5
+
+
+def test_a_group_of_which_some_pods_run_says_so() -> None:
+    running = [member(name, "2", nodeName="a") for name in ("x", "y")]
+    nodes = [node("a", cpu="4"), node("b", cpu="2")]
+    report = plan(*nodes, group("gang", 4), *running, member("z", "2"), member("w", "2"))
+
+    (gang,) = report.groups or ()
+    assert group_text(gang) == "2 of 4 run, the others wait until enough of them fit; 1 of them would"

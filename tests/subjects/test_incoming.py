@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import kplan
+from kplan.api.scheduling import PodGroup
 from kplan.subjects.incoming import admit_manifests, with_objects
 from kplan.workloads import load_manifests
 from tests.effects.test_queue_plan import node, pod
@@ -247,3 +248,30 @@ def test_a_quota_that_changes_is_counted_anew() -> None:
         return len(planner.roll_out([*manifests, workload("Deployment", replicas=4)]).after)
 
     assert (n_pods(), n_pods(quota("2")), n_pods(quota("3")), n_pods(quota("1"))) == (0, 0, 3, 1)
+
+
+def pod_group(name: str = "train", **spec: Any) -> dict[str, Any]:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    return head("PodGroup", name=name, namespace="default") | {"spec": {**policy, **spec}}
+
+
+def applied_groups(*objects: dict[str, Any]) -> tuple[list[Any], list[str]]:
+    snapshot = kplan.load_snapshot([node("a"), head("PriorityClass", name="high") | {"value": 100}])
+    stream = io.BytesIO(yaml.safe_dump_all([*objects, workload("Deployment", replicas=1)]).encode())
+    incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream), snapshot, keeps_groups=True)
+    groups = [obj for obj in incoming.objects if isinstance(obj, PodGroup)]
+    return [group.spec.priority for group in groups], [warning.message for warning in incoming.warnings]
+
+
+def test_a_pod_group_gets_the_priority_of_its_class() -> None:
+    assert applied_groups(pod_group(priorityClassName="high")) == ([100], [])
+    assert applied_groups(pod_group()) == ([0], [])
+
+
+def test_a_pod_group_of_an_unknown_class_or_another_priority_is_refused() -> None:
+    groups, warnings = applied_groups(pod_group(priorityClassName="nope"))
+    assert groups == []
+    assert warnings[0].endswith('"train" is forbidden: no PriorityClass with name nope was found')
+    groups, warnings = applied_groups(pod_group(priorityClassName="high", priority=7))
+    assert groups == []
+    assert "must match the priority computed (100)" in warnings[0]

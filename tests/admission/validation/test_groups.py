@@ -1,0 +1,48 @@
+"""What an API server refuses in PodGroups."""
+
+from typing import Any
+
+import pytest
+
+from kplan.admission.validation.groups import pod_group_errors
+
+
+def errors(**spec: Any) -> list[str]:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    group = {"metadata": {"name": "train", "namespace": "default"}, "spec": {**policy, **spec}}
+    return [str(error) for error in pod_group_errors(group, "")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "start"),
+    [
+        ({"schedulingPolicy": {}}, 'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`'),
+        (
+            {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}},
+            'spec.schedulingPolicy: Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`, `gang`',
+        ),
+        ({"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount: Required value"),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": -1}}},
+            "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
+        ),
+        (
+            {"schedulingConstraints": {"topology": [{"key": "a"}, {}]}},
+            "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
+        ),
+        ({"schedulingConstraints": {"topology": [{}]}}, "spec.schedulingConstraints.topology[0].key: Required value"),
+        ({"disruptionMode": "All"}, 'spec.disruptionMode: Unsupported value: "All"'),
+        (
+            {"resourceClaims": [{"name": "c"}]},
+            'spec.resourceClaims[0]: Invalid value: "": must specify one of: `resourceClaimName`',
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, Any], start: str) -> None:
+    (error,) = errors(**spec)
+    assert error.startswith(start)
+
+
+def test_a_group_as_users_write_it_is_right() -> None:
+    assert errors(schedulingConstraints={"topology": [{"key": "example.com/rack"}]}, disruptionMode="PodGroup") == []
+    assert errors(schedulingPolicy={"basic": {}}) == []
