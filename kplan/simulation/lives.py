@@ -379,7 +379,7 @@ def _stamp(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _has_elder(owner: Owner, pod: ObservedPod) -> bool:
+def _has_elder(owner: DaemonSetState, pod: ObservedPod) -> bool:
     """Tell whether an older pod of a daemon set is on the node of a pod of it."""
-    pods = (*owner.pods.values(), *owner.terminating.values())
+    pods = owner.by_node.get(pod.target, ())
     return any(elder.node == pod.node and elder.row != pod.row and elder.created <= pod.created for elder in pods)

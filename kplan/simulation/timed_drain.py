@@ -101,12 +101,13 @@ class TimedDrain:
         n_refused = len(self.work.refused)
         pods = self.work.without_refused(self.work.leaving([self._node]))
         self._waiting = {pod.row: "" for pod in pods}
+        if len(self.work.refused) > n_refused:
+            self._leave_node()
+            return
         self._simulation.clear_finished(self._node, f"drain of {self._node}")
         for pod in pods:
             self._evict(pod.row)
-        if len(self.work.refused) > n_refused:
-            self._leave_node()
-        elif not pods:
+        if not pods:
             self._emptied()
 
     def _evict(self, row: int) -> None:

@@ -106,6 +106,21 @@ def test_a_drain_takes_away_pods_that_have_done_their_work_too() -> None:
     assert [pod.name for pod in plan.after] == []
 
 
+def test_a_node_that_kubectl_refuses_to_empty_keeps_its_finished_pods() -> None:
+    job = head("Job", name="sum", namespace="default") | {"spec": {"template": template("sum")}}
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    alone = {**head("Pod", name="alone", namespace="default"), **template("alone")}
+    alone["metadata"]["name"] = "alone"
+    alone["spec"]["nodeName"] = "n0"
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), alone]))
+    plan = planner.timeline([{"at": 0, "apply": [job]}, {"at": 30, "drain": ["n0"]}], start={"*": 1}, run={"*": 5})
+
+    assert [obstacle.pod for obstacle in plan.obstacles] == ["default/alone"]
+    assert [step.event for step in plan.steps if step.event in (StepEvent.SUCCEEDED, StepEvent.GONE)] == [
+        StepEvent.SUCCEEDED
+    ]
+
+
 def test_an_upgrade_has_surge_nodes_join_first_and_then_replaces_node_after_node() -> None:
     planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
     surge = [name for name in planner.objects.node_by_name if name not in NODES]
