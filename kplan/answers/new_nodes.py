@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.autoscaling.seam import NewNode
 from kplan.documents.nodes import AddedNode, NewNodeRef
 from kplan.documents.placement import PodPlacement
 from kplan.engine.cluster import Cluster
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import NewNode
 
 
 def added_node(new: NewNode) -> AddedNode:

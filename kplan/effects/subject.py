@@ -36,7 +36,7 @@ class Subject(msgspec.Struct, frozen=True):
         ----------
         even_new : return the workloads also where all are new, or pods are named, too
         """
-        if self.manifests is None or (self.names_pods and not even_new):
+        if self.manifests is None or not (even_new or self.has_updates):
             return None
         from kplan.effects.updating import requested_update
 
