@@ -90,6 +90,8 @@ class GroupTrials:
 
     def end(self, change: GroupChange) -> GroupEnd:
         """Return how the group ends with a change; as if nobody ran after the last decision that is allowed."""
+        if change.more > self.left or self.left <= 0:
+            return NOBODY
         session, rows = self._fork(change)
         pods = self._in_turn(session, rows)
         units = self._units(session) if change.preempts else 0

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
 from msgspec import UNSET
 
+from kplan.api.core import Pod
+from kplan.diagnosis import group_trials
 from kplan.documents import remedy as r
 from kplan.documents.pod_groups import GroupPlan
+from kplan.rules.pod_info import PodInfo
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 from tests.plugins.test_gang_scheduling import group, member, planner
@@ -117,6 +121,21 @@ def test_the_pods_that_a_gang_lacks_are_created() -> None:
     assert isinstance(added, r.AddMembers)
     assert (added.change.pods, added.helps) == (2, r.Helped(3, 3))
     assert "add-nodes" not in offered
+
+
+def test_no_more_pods_are_made_than_decisions_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def counted(pod: Pod) -> PodInfo:
+        nonlocal made
+        made += 1
+        assert made <= group_trials.MOST_DECISIONS
+        return PodInfo(pod)
+
+    monkeypatch.setattr(group_trials, "PodInfo", counted)
+    offered = remedies(node("a", cpu="2"), group("gang", 2**31 - 1), member("x", "1"))
+
+    assert set(offered) == {"lower-min-count"}
 
 
 def test_gates_are_removed_from_all_members() -> None:
