@@ -27,7 +27,7 @@ _REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
 """How a group may end for which remedies are searched."""
 
 _FEWEST_GROUPS = 4
-MOST_TRIED = 16_000
+MOST_TRIED = 24_000
 """How many decisions about members may be made to find remedies, for all groups of an answer."""
 
 

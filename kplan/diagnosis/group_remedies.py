@@ -14,7 +14,7 @@ from kplan.api.scheduling import PodGroup
 from kplan.diagnosis import variants
 from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
 from kplan.diagnosis.near_misses import NearMisses
-from kplan.diagnosis.node_shapes import node_shapes
+from kplan.diagnosis.node_shapes import NodeShape, node_shapes
 from kplan.diagnosis.remedies import MOST, changed_pods
 from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, unit_of
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
@@ -29,6 +29,8 @@ from kplan.rules.resources import PODS, quantity_text
 _FIT = "NodeResourcesFit"
 _MOST_TRIED = 3
 _MOST_MOVED = 6
+LEAST_TRIALS = 8
+"""So often even the largest group may be tried."""
 _MOST_NEW_NODES = 256
 _STEPS = 7
 """How often the amount that is low enough is narrowed down."""
@@ -68,7 +70,7 @@ def group_remedies(session: Session, key: Key, pending: Sequence[int], most: int
     """
     if session.extenders:
         return ()
-    search = _Search(GroupTrials(session, key, pending, most))
+    search = _Search(GroupTrials(session, key, pending, max(most, LEAST_TRIALS * len(pending))))
     offers = [remedy for way in search.ways() for remedy in way]
     offers.sort(key=lambda remedy: (_helps_some(remedy), _SIZES.get(type(remedy), 6)))
     return tuple(dict.fromkeys(offers))[:MOST]
@@ -86,7 +88,8 @@ class _Search:
         self._infos = trials.live.cluster.pods.infos
         self._name = "/".join(trials.key)
         self._of = len(trials.pending)
-        self._before = trials.runs(NO_CHANGE)
+        end = trials.end(NO_CHANGE)
+        self._before, self._fit = end.runs, end.fit
 
     def ways(self) -> Iterator[Iterator[r.Remedy]]:
         """Yield the remedies of each kind; none where the members run by now, or none of them counts."""
@@ -100,9 +103,9 @@ class _Search:
         yield self._fewer(group)
         yield self._members(group)
         yield self._uncordon()
-        yield self._of_misfits()
         yield self._nodes()
         yield self._topology(group)
+        yield self._of_misfits()
         yield self._priority(group)
 
     def _offer(self, remedy: R, runs: int, of: int = 0) -> Iterator[R]:
@@ -150,11 +153,16 @@ class _Search:
             return GroupChange(group=replace(group, spec=replace(group.spec, scheduling_policy=policy)))
 
         low, high, runs = 0, gang.min_count, 0
+        if group.spec.scheduling_constraints is None:
+            # All that can start at the same time are those that fit now; in several domains others may be more.
+            there = len(self._live.pod_groups.scheduled(self._trials.key)) + self._fit
+            low, runs = there, self._runs(with_count(there)) if 0 < there < high else 0
+            high = low + 1
         while low + 1 < high:
             middle = (low + high) // 2
             tried = self._runs(with_count(middle))
             low, high, runs = (middle, high, tried) if tried else (low, middle, runs)
-        if low:
+        if low and runs:
             change = r.MinCountChange(group=self._name, old=gang.min_count, to=low)
             yield from self._offer(r.LowerMinCount(change=change, then=None), runs)
 
@@ -186,12 +194,27 @@ class _Search:
         most = min(self._of, _MOST_NEW_NODES)
         best: tuple[int, str] | None = None
         for shape in node_shapes(self._live.listers.snapshot)[:_MOST_TRIED]:
-            number = _least(most, lambda n, like=shape: self._all_run(GroupChange(like=like, number=n)))  # type: ignore[misc]
+            number = self._enough_nodes(shape, most)
             if number and (best is None or number < best[0]):
                 best = number, shape.like.metadata.name
         if best is not None:
             change = r.NodeAddition(nodes=best[0], like=best[1])
             yield from self._offer(r.AddNodes(change=change, then=None), self._of)
+
+    def _enough_nodes(self, shape: NodeShape, most: int) -> int:
+        """Return the least number of nodes of a shape with which all members run; 0 for none up to `most`."""
+
+        def is_enough(number: int) -> bool:
+            return self._all_run(GroupChange(like=shape, number=number))
+
+        if is_enough(1):
+            return 1
+        # Most often each further node takes as many members as the first.
+        takes = self._trials.end(GroupChange(like=shape, number=1)).fit - self._fit
+        guess = -(-(self._of - self._fit) // takes) if takes > 0 else 0
+        if 1 < guess <= most and is_enough(guess):
+            return 1 + _least(guess - 1, lambda n: is_enough(n + 1)) if is_enough(guess - 1) else guess
+        return _least(most, is_enough)
 
     def _topology(self, group: PodGroup) -> Iterator[r.Remedy]:
         """Let the members run wherever they fit."""

@@ -55,6 +55,7 @@ class GroupEnd(msgspec.Struct, frozen=True):
     """How a trial has ended."""
 
     runs: int = 0  #: how many of the pending members run
+    fit: int = 0  #: how many of them find a node, whether or not the group runs then
     victims: tuple[int, ...] = ()  #: pods that are evicted for it
     goes_to: tuple[str, ...] = ()  #: the new nodes of the pods that left, in their order
 
@@ -101,8 +102,9 @@ class GroupTrials:
         group = (
             schedule_group(session, self.key, pods) if change.preempts else _without_victims(session, self.key, pods)
         )
+        fit = sum(member.fits for member in group.members)
         if not (group.status.is_success or group.waits):
-            return NOBODY
+            return GroupEnd(fit=fit)
         victims = tuple(dict.fromkeys(group.victims))
         if group.waits:
             for victim in victims:
@@ -111,8 +113,8 @@ class GroupTrials:
             group = _without_victims(session, self.key, pods)
         goes_to = self._placed_again(session, group, change.leaving)
         if not group.status.is_success or goes_to is None:
-            return NOBODY
-        return GroupEnd(sum(member.row is not None for member in group.members), victims, goes_to)
+            return GroupEnd(fit=fit)
+        return GroupEnd(sum(member.row is not None for member in group.members), fit, victims, goes_to)
 
     def misfits(self, change: GroupChange = NO_CHANGE) -> Iterator[tuple[Session, CycleResult]]:
         """Yield the decision about the first member of each kind that fits nowhere, live, with a session to fork."""

@@ -94,8 +94,8 @@ def test_as_many_nodes_are_added_as_the_wanted_groups_need() -> None:
 
 def test_groups_evict_where_they_may() -> None:
     low = [pod(f"low-{name}", "4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
-    gang = group("gang", 3, priority=10)
-    asked = (gang, job("train", 3, "2", "gang"))
+    high = head("PriorityClass", name="high") | {"value": 10}
+    asked = (high, group("gang", 3, priorityClassName="high"), job("train", 3, "2", "gang"))
 
     assert counted([*racks(), *low], *asked).summary.fits == 0
     report = counted([*racks(), *low], *asked, preempt=True, whole=True)
