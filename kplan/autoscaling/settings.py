@@ -27,12 +27,14 @@ class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     prices : for its price expander: ``instanceTypes`` (instance type -> price of a node), and ``cpu``, ``memoryGiB``
         and ``gpu`` (price of one) for other nodes and for pods; None if unknown
     max_sizes : group -> its most size, in place of what the groups say
+    content : what the file holds, once it is read; None before
     """
 
     node_groups: str | Path | Sequence[Mapping[str, Any]] | None = None
     options: Mapping[str, Any] = {}
     prices: Mapping[str, Any] | None = None
     max_sizes: Mapping[str, int] = {}
+    content: Any = None
 
 
 class Karpenter(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +45,21 @@ class Karpenter(msgspec.Struct, frozen=True, kw_only=True):
     instance_types : a file, or a list, in the format of Karpenter's kwok provider; None takes those that the nodes and
         node claims of the cluster show
     options : settings of Karpenter, by their own names
+    content : what the file holds, once it is read; None before
     """
 
     instance_types: str | Path | Sequence[Mapping[str, Any]] | None = None
     options: Mapping[str, Any] = {}
+    content: Any = None
 
 
 Settings: TypeAlias = ClusterAutoscaler | Karpenter
+
+_READERS: Mapping[type, str] = {
+    ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.setup:content_of",
+    Karpenter: "kplan.autoscaling.karpenter.autoscaler:content_of",
+}
+"""Settings -> MODULE:FUNCTION, which reads the file that they name; imported when first used."""
 
 _MAKERS: Mapping[type, str] = {
     ClusterAutoscaler: "kplan.autoscaling.cluster_autoscaler.autoscaler:set_up",
@@ -61,6 +71,15 @@ _MAKERS: Mapping[type, str] = {
 def is_followed(settings: Settings) -> bool:
     """Tell whether the autoscaler of some settings can be followed."""
     return type(settings) in _MAKERS
+
+
+def read(settings: Settings) -> Settings:
+    """Return settings with the content of the file that they name, which is not read again then.
+
+    Raises InputError with all problems of the file.
+    """
+    module, _, function = _READERS[type(settings)].partition(":")
+    return msgspec.structs.replace(settings, content=getattr(import_module(module), function)(settings))
 
 
 def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:

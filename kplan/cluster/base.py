@@ -138,8 +138,9 @@ class Base:
         """
         if self.autoscaler is None:
             return None
-        from kplan.autoscaling.settings import set_up
+        from kplan.autoscaling.settings import read, set_up
 
+        self.autoscaler = read(self.autoscaler)
         return set_up(self.autoscaler, self.objects)
 
     @cached_property

@@ -31,6 +31,11 @@ class Document:
         self.line = line  #: the first line of its content
         self.content = content  #: JSON text, or builtins from YAML
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the document without the file that its text may be a part of."""
+        content = self.content.copy() if isinstance(self.content, msgspec.Raw) else self.content
+        return Document, (self.file, self.number, self.line, content)
+
     @cached_property
     def lines(self) -> Lines:
         """The line of each path in the document."""

@@ -18,6 +18,7 @@ from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.base import InputWarning
 from kplan.errors import InputError, Problem, UsageError
+from kplan.reading.content import Document
 from kplan.snapshot.model import Snapshot
 
 _PRICES = ("cpu", "memoryGiB", "gpu")
@@ -52,12 +53,8 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
         priorities = priorities_of(snapshot, warnings)
         sized = _with_sizes(known.groups, settings.max_sizes)
         return Setup(sized, known.options, known.source, prices, priorities, tuple(warnings), known.flags)
-    listed, document, source = GroupList(()), None, "a list of node groups"
-    if isinstance(settings.node_groups, str | Path):
-        listed, document = read_group_file(settings.node_groups)
-        source = str(settings.node_groups)
-    else:
-        listed = GroupList(settings.node_groups)
+    listed, document = content_of(settings)
+    source = "a list of node groups" if document is None else str(settings.node_groups)
     flags = {**listed.options, **settings.options}
     options, warnings = options_of(flags)
     problems: list[Problem] = []
@@ -68,6 +65,16 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     priorities = priorities_of(snapshot, warnings)
     sized = _with_sizes(groups, settings.max_sizes)
     return Setup(sized, options, source, prices, priorities, tuple(warnings), flags)
+
+
+def content_of(settings: ClusterAutoscaler) -> tuple[GroupList, Document | None]:
+    """Return the groups as they are written, and the document that holds them; raises InputError with its problems."""
+    if settings.content is not None:
+        content: tuple[GroupList, Document | None] = settings.content
+        return content
+    if isinstance(settings.node_groups, str | Path):
+        return read_group_file(settings.node_groups)
+    return GroupList(settings.node_groups or ()), None
 
 
 def _with_sizes(groups: Iterable[NodeGroup], sizes: Mapping[str, int]) -> tuple[NodeGroup, ...]:

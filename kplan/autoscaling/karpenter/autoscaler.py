@@ -284,4 +284,12 @@ def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
             learned_catalogue(snapshot), options, "the nodes and node claims of the cluster", has_prices=False
         )
     source = str(types) if isinstance(types, str | Path) else "a list"
-    return KarpenterAutoscaler(read_catalogue(types), options, source, has_prices=True)
+    return KarpenterAutoscaler(content_of(settings), options, source, has_prices=True)
+
+
+def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:
+    """Return the catalogue; raises InputError with all its problems."""
+    if settings.content is not None:
+        entries: list[InstanceTypeEntry] = settings.content
+        return entries
+    return [] if settings.instance_types is None else read_catalogue(settings.instance_types)
