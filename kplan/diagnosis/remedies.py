@@ -19,7 +19,7 @@ from kplan.diagnosis.names import is_fact, nearest_key
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import ALONE, Replicas
 from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller
-from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, uncordon
+from kplan.diagnosis.surroundings import add, move, raise_priority, relax_and_add, repair, uncordon
 from kplan.diagnosis.trials import Trials
 from kplan.documents import remedy as r
 from kplan.engine.node_matching import first_untolerated_hard_taints
@@ -119,13 +119,17 @@ def _number_helped(remedy: r.Remedy) -> int:
     return remedy.helps.pods if remedy.helps else 1
 
 
-def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - one case a kind, in one place
+def _size(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+    trials: Trials, remedy: r.Remedy
+) -> float:
     """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
         case r.CorrectName() | r.RemoveGates() | r.SearchNamespace():
             return 0
         case r.Uncordon():
             return 1
+        case r.RepairNode():
+            return 1.5
         case r.LowerRequest():
             return 2
         case r.HonorPolicy():
@@ -232,6 +236,7 @@ def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
 
 def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
     yield from uncordon(trials, misses)
+    yield from repair(trials, misses)
     yield from corrections.topology_keys(trials, misses)
     yield from corrections.together(trials, misses)
     yield from _tolerate(trials, misses)

@@ -15,7 +15,7 @@ from kplan.rules.volume_claims import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 _MOST_NAMES = 3
 _MOST_GROUPS = 5
 _FEWEST_TOGETHER = 2
-_NOT_READY = {
+NODE_STATES = {
     "node.kubernetes.io/not-ready": "not ready",
     "node.kubernetes.io/unreachable": "unreachable",
     "node.kubernetes.io/network-unavailable": "without network",
@@ -186,7 +186,7 @@ def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
 
 def _is_set_by_people(group: c.NodesOut) -> bool:
     first = group.details[0] if group.details else None
-    return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in _NOT_READY
+    return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in NODE_STATES
 
 
 def _all(causes: c.Causes, total: int) -> str:
@@ -341,7 +341,7 @@ def _key(taint: str) -> str:
 
 
 def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
-    meaning = _NOT_READY.get(_key(taint))
+    meaning = NODE_STATES.get(_key(taint))
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -13,6 +13,8 @@ from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import controller_of
 from kplan.api.scheduling import PriorityClass
+from kplan.api.tolerations import COMPARISON_GATE
+from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.trials import Trials
@@ -20,6 +22,7 @@ from kplan.documents import remedy as r
 from kplan.documents.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.rules.resources import PODS
 
 _FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
@@ -30,6 +33,7 @@ _NODE_LOCAL = frozenset(
 """Plugins whose verdict on a node does not depend on other nodes."""
 
 _MOST_TRIED = 3
+_MOST_REPAIRED = 10
 _MOST_PER_NODE = 50
 """At most this many pods are tried on a new node."""
 
@@ -52,6 +56,26 @@ def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
             trials.tried[remedy] = partial(_uncordoned, trials, row)
             yield remedy
             return
+
+
+def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    """Repair a node that is rejected only for taints that state what is wrong with it."""
+    table = trials.live.cluster.nodes
+    compares = trials.live.config.release.is_on(COMPARISON_GATE)
+    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_REPAIRED]:
+        taints = {taint.key for taint in untolerated(trials.pod, table.nodes[row], compares=compares)}
+        if UNSCHEDULABLE_TAINT.key in taints or not all(key.startswith(SYSTEM_TAINTS) for key in taints):
+            continue
+        name = table.names[row]
+        if trials.node_for(trials.pod, trials.without_taints(row, taints)) == name:
+            remedy = r.RepairNode(change=r.NodeRepair(node=name, taints=tuple(sorted(taints))), then=name)
+            trials.tried[remedy] = partial(_repaired, trials, row, taints)
+            yield remedy
+            return
+
+
+def _repaired(trials: Trials, row: int, taints: Collection[str]) -> tuple[Pod, Session]:
+    return trials.pod, trials.without_taints(row, taints)
 
 
 def cordoned_rows(session: Session) -> tuple[int, ...]:

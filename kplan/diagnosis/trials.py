@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -156,6 +156,14 @@ class Trials:
         taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
         nodes = [*table.nodes]
         nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+        return self.fork(nodes=NodeTable(nodes))
+
+    def without_taints(self, row: int, keys: Collection[str]) -> Session:
+        """Return a fork of the session in which a node does not have the taints with these keys."""
+        node = self.live.cluster.nodes.nodes[row]
+        taints = tuple(taint for taint in node.spec.taints if taint.key not in keys)
+        nodes = [*self.live.cluster.nodes.nodes]
+        nodes[row] = replace(node, spec=replace(node.spec, taints=taints))
         return self.fork(nodes=NodeTable(nodes))
 
     def moved(self, other: int) -> tuple[str, str] | None:

@@ -197,6 +197,24 @@ class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
     also: tuple[NodeChange, ...] | UnsetType = UNSET
 
 
+class NodeRepair(Document, frozen=True, kw_only=True):
+    """A node that would take the pod if it were well.
+
+    Attributes
+    ----------
+    taints : the keys of the taints that state what is wrong with it
+    """
+
+    node: str
+    taints: tuple[str, ...]
+
+
+class RepairNode(RemedyBase, frozen=True, kw_only=True, tag="repair-node"):
+    """Make a node ready again, or free what it is short of."""
+
+    change: NodeRepair
+
+
 Rule = Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
 
 
@@ -423,6 +441,7 @@ Remedy = (
     | CreateObject
     | RemoveGates
     | Uncordon
+    | RepairNode
     | RelaxRule
     | MovePod
     | AddNodes

@@ -9,6 +9,7 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.api.readable import listing, readable
+from kplan.diagnosis.sentence import NODE_STATES
 from kplan.documents import remedy as r
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
@@ -131,6 +132,8 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
             return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
         case r.Uncordon(change=c):
             return " ".join(["kubectl uncordon", c.node, *(other.node for other in remedy.also or ())])
+        case r.RepairNode(change=c):
+            return f"repair {c.node}, which is {listing([NODE_STATES.get(taint, taint) for taint in c.taints])}"
         case r.RelaxRule(change=c, with_nodes=nodes):
             more = f" and {_added(nodes)}" if nodes else ""
             return _RULES[c.rule].format(c.topology_key) + more

@@ -53,6 +53,12 @@ def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str
     tainted["spec"] = {"taints": []}
 
 
+def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    ill = _named(objects, "Node", change["node"])
+    assert {taint["key"] for taint in ill["spec"]["taints"]} == set(change["taints"])
+    ill["spec"] = {"taints": []}
+
+
 def _relax(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
     if change["rule"] == "topologySpreadConstraints":
         waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
@@ -140,6 +146,7 @@ APPLY = {
     "correct-selector": _select,
     "correct-name": _rename,
     "uncordon": _uncordon,
+    "repair-node": _repair,
     "relax": _relax,
     "move-pod": _move,
     "add-nodes": _add,

@@ -122,7 +122,7 @@ STORIES = (
             web(),
         ],
         ("1 is not ready", "1 is unreachable"),
-        (),
+        ("repair-node",),
         ("tolerate-taint",),
     ),
     Story(

@@ -63,7 +63,7 @@ MORE = (
         "a node is short of disk",
         [node("a", taints=[taint("node.kubernetes.io/disk-pressure")]), node("b", cpu="1"), pod("x", on="b"), web()],
         ("1 is under disk pressure", "1 lacks cpu (requests 1, 0 free)"),
-        ("add-nodes",),
+        ("add-nodes", "repair-node"),
         ("tolerate-taint",),
     ),
     Story(
