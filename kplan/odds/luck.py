@@ -32,6 +32,9 @@ RUNS: Final = 20
 MOST_STEPS: Final = 800
 """All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
 
+PODS_PER_STEP: Final = 50
+"""To begin a draw takes as long as a step for so many pods of the cluster."""
+
 MOST_NODES: Final = 1_000
 
 
@@ -117,7 +120,8 @@ def _luck(
     base: Base, question: Drawn, command: Command, plain: PlainAnswer, fail_on: Sequence[Condition]
 ) -> Luck | UnsetType:
     """Return what differs between draws, or between them and what the answer says."""
-    runs = min(RUNS, MOST_STEPS // max(plain.steps, 1))
+    steps = plain.steps + len(base.session.cluster.pods) // PODS_PER_STEP
+    runs = min(RUNS, MOST_STEPS // max(steps, 1))
     if not runs or base.extenders or len(base.session.cluster) > MOST_NODES:
         return UNSET
     odds = odds_of(base, question, command=command, runs=runs, seed=DEFAULT_SEED)
