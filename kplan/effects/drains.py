@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kplan.cluster.base import Base
@@ -16,6 +17,17 @@ from kplan.simulation.start import elsewhere
 from kplan.subjects.not_found import no_node
 
 NODE_NOT_REACHED = "NodeNotReached"
+LOST_PODS_STAY = "LostPodsStay"
+
+_TERMINATING = (
+    "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
+    " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
+)
+_NOT_TOLD = (
+    "{} bound without running, and without a replacement: Kubernetes tells no pod to go that tolerates its node to be"
+    " unreachable, and none at all when all zones fail together, or most nodes of a small zone; delete the Node once"
+    " the machine is off"
+)
 
 
 def drain(
@@ -103,11 +115,31 @@ def _why(work: Drain, name: str) -> str:
     pods = work.leaving([name])
     stuck = sum(bool(work.obstacle(pod)) for pod in pods)
     number = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
-    also = f", of which {stuck} could not be evicted either" if stuck else ""
+    which = "which" if len(pods) == 1 else f"of which {stuck}"
+    also = f", {which} could not be evicted either" if stuck else ""
     return (
         f"stays cordoned with {number}{also}: kubectl drain empties one node after the other, and without a timeout it "
         f"waits at {work.waits_at} for ever"
     )
+
+
+def left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool) -> list[InputWarning]:
+    """Warn of lost nodes whose objects stay, and with them pods.
+
+    Parameters
+    ----------
+    is_over : nothing happens any more, so that pods that nobody has told to go stay
+    """
+    left: Counter[tuple[str, str, str]] = Counter()
+    for pod in Drain(simulation).leaving(nodes):
+        if pod.is_terminating:
+            left["LostNodeStays", pod.node, _TERMINATING] += 1
+        elif is_over:
+            left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
+    return [
+        InputWarning(code, f"Node/{name}", message.format("1 pod there stays" if n == 1 else f"{n} pods there stay"))
+        for (code, name, message), n in sorted(left.items())
+    ]
 
 
 def _at_rest(change: ChangePlan) -> ChangePlan:

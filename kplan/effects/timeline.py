@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,7 +21,7 @@ from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
 from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
-from kplan.effects.drains import NODE_NOT_REACHED, check_nodes
+from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
 from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.occupancy import Occupancy
 from kplan.effects.ready_counts import timeline_of
@@ -301,7 +300,8 @@ class _Course:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"
         not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in self._not_reached()]
-        not_reached += self._left_on_lost()
+        lost = {name: None for step in self._steps if isinstance(step, Lost) for name in step.nodes}
+        not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
             simulation,
             self._base,
@@ -315,20 +315,6 @@ class _Course:
             is_over=is_over,
             occupancy=self._occupancy,
         )
-
-    def _left_on_lost(self) -> list[InputWarning]:
-        """Warn of lost nodes whose objects stay, and with them pods that were told to go."""
-        lost = {name for step in self._steps if isinstance(step, Lost) for name in step.nodes}
-        pods = self._simulation.pods.values()
-        left = Counter(pod.node for pod in pods if pod.node in lost and pod.is_terminating)
-        message = (
-            "{} there stay Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
-            " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
-        )
-        return [
-            InputWarning("LostNodeStays", f"Node/{name}", message.format("1 pod" if n == 1 else f"{n} pods"))
-            for name, n in sorted(left.items())
-        ]
 
     def _not_reached(self) -> list[str]:
         return [name for drain in self._drains for name in drain.work.not_reached]

@@ -79,6 +79,11 @@ def test_pods_stay_where_all_zones_are_lost() -> None:
 
     assert not _at(plan, StepEvent.EVICTED)
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 0
+    assert [(warning.code, warning.object) for warning in plan.left_out] == [
+        ("LostPodsStay", f"Node/{name}") for name in NODES
+    ]
+    assert plan.left_out[0].message.startswith("1 pod there stays bound")
+    assert not _lose([*map(_node, NODES), *_web()], *NODES, until=20.0).left_out
 
 
 def test_pods_of_daemon_sets_wait_for_the_node() -> None:

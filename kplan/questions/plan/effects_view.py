@@ -45,7 +45,7 @@ def change_sentence(document: PlanReport) -> str:
     """Return in one sentence what becomes of the workloads in question and of their pods, then of other pods."""
     if document.command == "drain":
         if not document.changes and not document.obstacles:
-            return "No pod has to move"
+            return _not_replaced(document).capitalize() or "No pod has to move"
         own = [change for change in document.changes if change.caused_by == "change"]
         owners = {workload_of(change) for change in own}
         stuck = sum(
@@ -96,7 +96,14 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     )
     ends += [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
     not_reached = sum(warning.code == "NodeNotReached" for warning in document.warnings)
-    return [*ends, f"{count(not_reached, 'node')} not drained"] if not_reached else ends
+    ends += [f"{count(not_reached, 'node')} not drained"] if not_reached else []
+    return [*ends, text] if (text := _not_replaced(document)) else ends
+
+
+def _not_replaced(document: PlanReport) -> str:
+    """Return on how many lost nodes pods stay that nothing replaces; empty for none."""
+    nodes = sum(warning.code == "LostPodsStay" for warning in document.warnings)
+    return f"pods of {count(nodes, 'lost node')} not replaced" if nodes else ""
 
 
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 from tests.schemas import assert_keeps_to_its_schema
+from tests.simulation.clusters import budget, deployment, node, running
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -144,3 +145,25 @@ def test_many_runs_tell_when_they_end() -> None:
     end = report["summary"]["end"]
     assert end["shortest"] <= end["median"] <= end["p90"] <= end["longest"]
     assert "Time: " in invoke("drain", "spot-a-1", "--timeline", "--runs", "5").stdout
+
+
+def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    objects = [*map(node, ("n0", "n1")), *running(deployment("web", 2), ["n0", "n1"])]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    shown = invoke("drain", "n0", "n1", "--lost", "--timeline", "--snapshot", str(path)).stdout
+
+    assert shown.startswith("Pods of 2 lost nodes not replaced")
+    assert "1 pod there stays bound without running" in shown
+
+
+def test_a_node_that_is_not_reached_is_told_of_its_only_pod(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    pods = running(deployment("web", 2), ["n0", "n1"])
+    objects = [*map(node, ("n0", "n1")), *pods, budget("web", minAvailable=2)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    shown = " ".join(invoke("drain", "n0", "n1", "--snapshot", str(path)).stdout.split())
+
+    assert "Node/n1: stays cordoned with 1 pod, which could not be evicted either: kubectl drain" in shown
