@@ -101,7 +101,7 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
 }
 _PATCHED: Mapping[Kind, int] = {"names": 3, "requests": 4, "selectors": 4, "tolerations": 4, "rules": 4}
 _DISTURBS: Mapping[type[Act], int] = {UncordonNode: 1, Move: 2, NewNodes: 5, Widen: 5, Loosen: 6, Fewer: 8}
-_REPLACED, _STOPPED = 1, 2
+_REPLACED, _STOPPED, _GIVEN_UP = 1, 2, 6
 
 
 def kind_of(act: Act) -> Kind:
@@ -119,7 +119,8 @@ def disturbance(acts: Iterable[Act]) -> int:
 
     A node that is uncordoned counts 1, a pod that is moved 2, a misspelt name 3, another change of what pods say 4,
     each with 1 more for every running pod that is replaced, a new node 5, a pool or group that may grow 5, a budget
-    that allows more 6, and a workload that runs fewer replicas 8, with 2 more for each of them that runs.
+    that allows more 6, and a workload that runs fewer replicas 8, with 2 more for each of them that runs and 6 for each
+    that waits: to give up a pod is never less than to add a node for it.
     """
     return sum(map(_disturbance, acts))
 
@@ -130,8 +131,8 @@ def _disturbance(act: Act) -> int:
             return _PATCHED[kind_of(act)] + _REPLACED * replaces
         case NewNodes(nodes=nodes):
             return _DISTURBS[NewNodes] * nodes
-        case Fewer(stops=stops):
-            return _DISTURBS[Fewer] + _STOPPED * stops
+        case Fewer(old=old, to=to, stops=stops):
+            return _DISTURBS[Fewer] + _STOPPED * stops + _GIVEN_UP * max(old - to - stops, 0)
     return _DISTURBS[type(act)]
 
 

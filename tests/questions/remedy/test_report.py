@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.actions.actions import KINDS, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
+from kplan.actions.actions import KINDS, Fewer, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
 from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
 from kplan.documents import remedies as d
 from kplan.effects.change import begin
@@ -312,3 +312,10 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
         ("AutoscalerNotFollowed", "cluster-autoscaler")
     ]
     assert followed.remedy == alone.remedy
+
+
+def test_giving_pods_up_never_comes_before_nodes_for_them() -> None:
+    fewer = disturbance([Fewer("Deployment/default/web", 9, 4)])
+    nodes = disturbance([NewNodes(5, "n1")])
+
+    assert fewer > nodes
