@@ -16,6 +16,7 @@ from kplan.answers.new_nodes import added_node
 from kplan.api.core import Node, Pod
 from kplan.api.references import object_name
 from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
@@ -27,8 +28,6 @@ from kplan.subjects.incoming import with_objects
 
 MOST_LOOKS = 1_000
 """So often an autoscaler looks at most; one that adds nodes without end is stopped."""
-
-_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 class Growth(msgspec.Struct):
@@ -179,9 +178,9 @@ def with_new(snapshot: Snapshot, adds: Iterable[NewNode]) -> Snapshot:
 def _with_cordon(node: Node) -> Node:
     """Return a node with the taint that the node controller gives a cordoned one."""
     taints = node.spec.taints
-    if not node.spec.unschedulable or any(taint.key == _UNSCHEDULABLE for taint in taints):
+    if not node.spec.unschedulable or any(taint.key == UNSCHEDULABLE for taint in taints):
         return node
-    return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=_UNSCHEDULABLE, effect=NO_SCHEDULE))))
+    return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE))))
 
 
 def _without_condition(pod: Pod) -> Pod:

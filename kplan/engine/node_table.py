@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import Taint
-from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, UNSCHEDULABLE, ZONE
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.recent import Recent
 from kplan.rules.resources import CPU, PODS, is_counted
@@ -97,8 +97,11 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def with_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> NodeTable:
-        """Return the table with some nodes cordoned or uncordoned; everything else is shared."""
+    def with_schedulable(self, rows: Collection[int], *, schedulable: bool) -> NodeTable:
+        """Return the table with some nodes cordoned or uncordoned; everything else is shared.
+
+        A node that is uncordoned loses the taint that the node lifecycle controller gave it, as it does in a cluster.
+        """
         changed = copy.copy(self)
         changed.nodes = self.nodes.copy()
         changed.unschedulable = self.unschedulable.copy()
@@ -106,6 +109,15 @@ class NodeTable:
             node = self.nodes[row]
             changed.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
             changed.unschedulable[row] = not schedulable
+        if not schedulable:
+            return changed
+        for row in rows:
+            taints = changed.taint_sets[changed.taint_codes[row]]
+            kept = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
+            if len(kept) < len(taints):
+                node = changed.nodes[row]
+                changed.nodes[row] = replace(node, spec=replace(node.spec, taints=kept))
+                changed = changed.with_taints(row, kept)
         return changed
 
     def grown(self, nodes: Sequence[Node]) -> NodeTable:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, tolerations_tolerate
+from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.documents.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -17,7 +18,7 @@ from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.rules.pod_info import read_by_taint_plugins
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
-UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+UNSCHEDULABLE_TAINT = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
 """The taint that a pod must tolerate to run on a cordoned node, whether or not the node has it yet."""
 
 _CORDONED = UntoleratedTaint(taint=f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", unschedulable=True)

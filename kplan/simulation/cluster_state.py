@@ -309,7 +309,7 @@ class ClusterState(Journal):
         row = nodes.row_of[name]
         if nodes.unschedulable[row]:
             self.session.set_schedulable([row], schedulable=True)
-            self._queue.notice(NodeUncordoned(nodes.nodes[row]))
+            self._queue.notice(NodeUncordoned(self.session.cluster.nodes.nodes[row]))
 
 
 def _with_claims(wanted: Create, claims: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.karpenter import NodePool
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.references import object_name
+from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
@@ -38,9 +39,6 @@ MAX_REPLICAS = 1_000_000
 
 _MOST_NAMED = 20
 """The number of objects of a change that reports name; the others are counted."""
-
-_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-"""Taint that the node controller puts on cordoned nodes."""
 
 _NO_SPEC = Node().spec
 
@@ -343,7 +341,7 @@ def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
     """
     taints = node.spec.taints
     if not is_cordoned:
-        taints = tuple(taint for taint in taints if taint.key != _UNSCHEDULABLE)
+        taints = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
     spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
     # A spec without values is the default object itself, as in a node that was read, so that encoding leaves it out.
     return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)

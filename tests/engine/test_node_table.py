@@ -141,3 +141,18 @@ def test_derived_values_are_made_once_and_the_unused_are_forgotten(monkeypatch):
 
     assert [ask(key) for key in ("a", "b", "a", "c", "a", "b")] == ["A", "B", "A", "C", "A", "B"]
     assert made == ["a", "b", "c", "b"]
+
+
+def test_a_node_that_is_uncordoned_loses_the_taint_of_cordoned_nodes_and_no_other():
+    cordoned = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    spec = {"unschedulable": True, "taints": [TAINTS[0], cordoned]}
+    table = table_of([{"metadata": {"name": name}, "spec": spec, "status": {}} for name in ("a", "b")])
+
+    open_again = table.with_schedulable([1], schedulable=True)
+
+    fresh = NodeTable(open_again.nodes)
+    assert [[taint.key for taint in node.spec.taints] for node in fresh.nodes] == [["a", cordoned["key"]], ["a"]]
+    for row in range(2):
+        taints = open_again.taint_sets[open_again.taint_codes[row]]
+        assert taints == fresh.taint_sets[fresh.taint_codes[row]]
+    assert open_again.unschedulable.tolist() == [True, False]

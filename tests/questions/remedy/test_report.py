@@ -22,10 +22,14 @@ from tests.schemas import assert_keeps_to_its_schema
 Object = dict[str, Any]
 
 
+CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint that a cluster gives a cordoned node, and takes away again."""
+
+
 def node(name: str, cpu: str = "4", *, cordoned: bool = False, gpu: str = "", **labels: str) -> Object:
     offers = {"cpu": cpu, "memory": "8Gi", "pods": "20"} | ({"nvidia.com/gpu": gpu} if gpu else {})
     return head("Node", name=name, uid=name, labels={"kubernetes.io/hostname": name, **labels}) | {
-        "spec": {"unschedulable": True} if cordoned else {},
+        "spec": {"unschedulable": True, "taints": [CORDONED]} if cordoned else {},
         "status": {"allocatable": offers, "capacity": offers},
     }
 
