@@ -39,7 +39,7 @@ def larger_groups(
 
 def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
     """Return whose group it is, where its name is the cloud's own and not that of a pool's label."""
-    if group.name.startswith(("MachineDeployment/", "MachineSet/", "MachinePool/")):
+    if group.name.startswith(("MachineDeployment/", "MachineSet/", "MachinePool/")) and group.name.count("/") == 2:
         return "clusterapi"
     if any(group.name in pool_names(node) for node in nodes):
         return ""

@@ -152,6 +152,15 @@ def test_a_group_of_cluster_api_grows_by_its_annotation() -> None:
     assert commands((Widen(change),)) == (f"kubectl annotate {target} {annotation} --overwrite",)
 
 
+def test_a_group_that_is_only_named_like_one_of_cluster_api_is_no_object() -> None:
+    groups: list[Object] = [{"name": "MachineDeployment/workers", "maxSize": 1, "nodes": ["n1"]}]
+    planner = with_groups(groups, node("n1", "4"), deployment("web", "3", ("n1", "")))
+    report = remedy(planner, "pools")
+
+    (action,) = report.remedy.actions
+    assert action.commands == ("# set the most size of node group MachineDeployment/workers to 2 (now 1)",)
+
+
 def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> None:
     groups: list[Object] = [
         {"name": "large", "maxSize": 1, "nodes": ["large-1"], "price": 3},
