@@ -37,6 +37,8 @@ class Services:
         service, errors = (written, []) if live is None else self._changed(live, written)
         errors = errors or list(self._taken(service))
         if not errors:
+            if live is not None:
+                self._release(live)
             self._take(service)
         return service, errors
 
@@ -64,10 +66,23 @@ class Services:
                 return
 
     def _take(self, service: Service) -> None:
-        name, spec = _name(service), service.spec
-        addresses = {*spec.cluster_ips, spec.cluster_ip} - {"", HEADLESS}
-        self._addresses.update(dict.fromkeys(addresses, name))
-        self._node_ports.update({port.node_port: name for port in spec.ports if port.node_port})
+        name = _name(service)
+        self._addresses.update(dict.fromkeys(_addresses(service), name))
+        self._node_ports.update({port.node_port: name for port in service.spec.ports if port.node_port})
+
+    def _release(self, service: Service) -> None:
+        """Free what a service has, of which it takes again what it keeps (`releaseUpdate`)."""
+        name = _name(service)
+        for address in _addresses(service):
+            if self._addresses.get(address) == name:
+                del self._addresses[address]
+        for port in service.spec.ports:
+            if self._node_ports.get(port.node_port) == name:
+                del self._node_ports[port.node_port]
+
+
+def _addresses(service: Service) -> set[str]:
+    return {*service.spec.cluster_ips, service.spec.cluster_ip} - {"", HEADLESS}
 
 
 def _name(service: Service) -> str:

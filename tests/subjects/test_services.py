@@ -60,6 +60,13 @@ def test_no_two_services_have_one_address_or_one_node_port() -> None:
     assert refused([service("a", clusterIP="None")], service("b", clusterIP="None")) == {}
 
 
+def test_a_node_port_that_a_service_gives_up_is_free() -> None:
+    own = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
+    other = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30081}]}
+
+    assert refused([service("web", **own)], service("web", **other), service("api", **own)) == {}
+
+
 def test_a_saved_and_a_redacted_snapshot_judge_alike(tmp_path: Any) -> None:
     snapshot = kplan.load_snapshot([head("Node", name="n"), WEB, service("lb", **BALANCED, clusterIP="10.0.0.2")])
     file = tmp_path / "cluster.json"
