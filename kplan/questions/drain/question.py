@@ -81,8 +81,10 @@ class Drain(Question, frozen=True):
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
         base, decisions = subject.base, Decisions.of(showing, {})
+        for name in self._moot():
+            showing.tell_no_effect(name, "a node that is lost is not drained")
         if self.timeline is None:
-            if self.options.grace_period is not None:
+            if self.options.grace_period is not None and self.how != "lost":
                 showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
             noted = decisions if showing.is_whole else None
             change = drain(base, self.nodes, self.how, options=self.options, decisions=noted, waits=True)
@@ -94,6 +96,14 @@ class Drain(Question, frozen=True):
             for name, which in self.timeline.unused(change):
                 showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
         return change_report(base, change, "drain", showing, decisions)
+
+    def _moot(self) -> list[str]:
+        """Return the options about evictions that are set for nodes that are lost, from which nothing is evicted."""
+        if self.how != "lost":
+            return []
+        unset = DrainOptions()
+        names = [name for name in unset.__struct_fields__ if getattr(self.options, name) is not getattr(unset, name)]
+        return [*names, "timeout"] if self.timeout is not None else names
 
     def in_time(self, base: Base, clock: Clock, decisions: Decisions) -> tuple[Base, TimelinePlan]:
         """Drain the nodes with a clock, and return it with the cluster, to which further nodes may have come."""

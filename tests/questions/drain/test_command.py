@@ -167,3 +167,12 @@ def test_a_node_that_is_not_reached_is_told_of_its_only_pod(tmp_path: Path) -> N
     shown = " ".join(invoke("drain", "n0", "n1", "--snapshot", str(path)).stdout.split())
 
     assert "Node/n1: stays cordoned with 1 pod, which could not be evicted either: kubectl drain" in shown
+
+
+def test_options_about_evictions_are_told_to_have_no_effect_on_lost_nodes() -> None:
+    given = ("--force", "--delete-emptydir-data", "--grace-period", "0", "--timeout", "5s")
+    said = invoke("drain", "spot-a-1", "--lost", "--timeline", *given).stderr
+
+    for option in ("--force", "--delete-emptydir-data", "--grace-period", "--timeout"):
+        assert f"{option} has no effect: a node that is lost is not drained" in said
+    assert "no effect" not in invoke("drain", "spot-a-1", "--lost").stderr
