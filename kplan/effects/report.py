@@ -260,9 +260,15 @@ class ChangedPods:
         return self._decided.get(like)
 
     def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
-        """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message."""
+        """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message.
+
+        The jobs of one cron job make the same pods, but the revisions of a Deployment do not.
+        """
         owner = self._simulation.owner(pod.row)
-        return "" if owner is None else owner.ref.key, self.replacements.message_of(pod)
+        message = self.replacements.message_of(pod)
+        if owner is None:
+            return "", message
+        return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, message
 
     @cached_property
     def _waiting(self) -> Counter[tuple[str, str]]:

@@ -1,0 +1,31 @@
+"""The report of a change."""
+
+import kplan
+from kplan.documents.placement import PodPlacement
+from kplan.documents.remedy import Helped
+from kplan.effects.report import change_report
+from kplan.effects.timeline import carry_out_in_time, durations_for
+from tests.objects import head
+from tests.simulation.clusters import node
+
+
+def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> None:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "3"}}}
+    job = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+    cron = head("CronJob", name="tick", namespace="default", uid="tick") | {
+        "spec": {"schedule": "*/10 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": job}
+    }
+    planner = kplan.Planner(kplan.load_snapshot([node("n1", "4"), cron]))
+    durations = durations_for(planner, {"*": 2}, {"*": 1}, {"CronJob/default/tick": 36_000})
+
+    report = change_report(planner, carry_out_in_time(planner, [], durations, until=3600, runs_for=3600), "plan")
+
+    waiting = [change for change in report.changes if change.to_node is None]
+    assert len(waiting) == 5
+    [attempt] = {change.attempt for change in waiting}
+    assert attempt is not None
+    assert _helped(report.placements[attempt]) == {Helped(5, 5)}
+
+
+def _helped(placement: PodPlacement) -> set[Helped]:
+    return {remedy.helps for remedy in placement.remedies or () if remedy.helps}
