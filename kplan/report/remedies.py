@@ -53,8 +53,10 @@ def remedy_text(remedy: r.Remedy) -> str:
     helps = _helps(remedy.helps)
     if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
         return f"{'for ' + helps + ': ' if helps else ''}{_of_members(remedy)}{_change(remedy)}"
-    then = f" -> {remedy.then}" if remedy.then is not None else ""
     change = f"{_of_members(remedy)}{_change(remedy)}"
+    if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
+        return f"{change} ({helps}, the first on {remedy.then})"
+    then = f" -> {remedy.then}" if remedy.then is not None else ""
     return f"{change}{then}{f' ({helps})' if helps else ''}{'' if remedy.checked else ' (not tried)'}"
 
 

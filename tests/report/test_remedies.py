@@ -1,0 +1,23 @@
+"""A remedy as a sentence."""
+
+import pytest
+
+from kplan.documents import remedy as r
+from kplan.report.remedies import remedy_text
+
+
+@pytest.mark.parametrize(
+    ("helps", "end"),
+    [
+        (None, "1420m -> a"),
+        (r.Helped(1, 4), "1420m -> a (1 of 4 pods)"),
+        (r.Helped(2, 2), "1420m (both pods, the first on a)"),
+        (r.Helped(3, 4), "1420m (3 of 4 pods, the first on a)"),
+        (r.Helped(4, 4), "1420m (all 4 pods, the first on a)"),
+    ],
+)
+def test_a_node_is_only_told_for_the_pod_that_goes_there(helps: r.Helped | None, end: str) -> None:
+    change = r.RequestChange(container="app", resource="cpu", old="2", to="1420m")
+    remedy = r.LowerRequest(change=change, then="a", helps=helps or r.UNSET)
+
+    assert remedy_text(remedy) == f"lower the cpu request of container app from 2 to {end}"
