@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Count, Document, Report
+from kplan.documents.remedy import Remedy
 
 CheckState = Literal["passed", "failed", "unasked"]
 Subject = Literal["node", "zone", "pool", "group", "workload", "budget", "pod", "answer"]
@@ -19,10 +20,12 @@ class Finding(Document, frozen=True, kw_only=True):
     ----------
     name : a node, a zone, a node pool, NAMESPACE/NAME of a pod or budget, or KIND/NAMESPACE/NAME of a workload
     message : why, in kube-scheduler's or the API server's words; empty where the name says all
+    remedy : the least change of one step that would place the pod, where that is what breaks the promise
     """
 
     name: str
     message: str = ""
+    remedy: Remedy | UnsetType = UNSET
 
 
 class CheckOutcome(Document, frozen=True, kw_only=True):

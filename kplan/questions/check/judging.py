@@ -15,6 +15,7 @@ from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import Outcome, PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.remedy import Remedy
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -107,16 +108,17 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
 
 def _remediable(document: PlanReport) -> Iterator[Finding]:
     for change in document.changes:
-        if change.action is Action.PENDING and _has_remedy(document, change):
-            yield Finding(name=change.recreated_as or change.pod, message=change.reason)
+        remedy = _remedy(document, change) if change.action is Action.PENDING else None
+        if remedy is not None:
+            yield Finding(name=change.recreated_as or change.pod, message=change.reason, remedy=remedy)
 
 
-def _has_remedy(document: PlanReport, change: PodChange) -> bool:
+def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
+    """Return the first change that was tried and lets a pending pod run; None where there is none."""
     if change.attempt is None or change.outcome == "Gated":
-        return False
-    placement = document.placements[change.attempt]
-    remedies = placement.remedies
-    return isinstance(remedies, tuple) and any(remedy.checked for remedy in remedies)
+        return None
+    remedies = document.placements[change.attempt].remedies or ()
+    return next((remedy for remedy in remedies if remedy.checked), None)
 
 
 def _unready(document: PlanReport, least: str | int) -> list[Finding]:

@@ -8,6 +8,7 @@ from kplan.api.readable import listing
 from kplan.documents.checks import CheckOutcome, ChecksReport, Finding, Subject
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
@@ -81,6 +82,8 @@ def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
 def _because(finding: Finding, subject: Subject) -> str:
     if not finding.message:
         return ""
+    if finding.remedy:
+        return f": {remedy_text(finding.remedy)}; now {finding.message}"
     return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
 
 

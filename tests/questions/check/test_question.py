@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import kplan
+from kplan.documents.remedy import LowerRequest
 from kplan.errors import UsageError
 from kplan.questions.check.judging import seconds_of
 from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
@@ -151,6 +152,9 @@ def test_a_pending_pod_that_one_change_would_place_is_found() -> None:
     }
     assert outcome(standard("one change"), *TWO) == ("passed", [])
     assert outcome(standard("one change"), *TWO, pod) == ("failed", ["default/p"])
+    planner = kplan.Planner(kplan.load_snapshot([*TWO, pod]))
+    [finding] = outcome_of(standard("one change"), planner).findings
+    assert isinstance(finding.remedy, LowerRequest)
 
 
 def test_a_pool_keeps_room_for_its_largest_pod_whatever_else_binds_that_pod() -> None:
