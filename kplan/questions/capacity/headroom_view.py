@@ -62,7 +62,8 @@ def _sentence(document: HeadroomReport) -> str:
         return f"{more} of each workload: yes, of each of {len(workloads)}"
     full = sum(not workload.fits for workload in workloads)
     if not full:
-        return f"{count(len(workloads), 'workload')}: each has room for more replicas"
+        has = "it has" if len(workloads) == 1 else "each has"
+        return f"{count(len(workloads), 'workload')}: {has} room for more replicas"
     return f"{count(len(workloads), 'workload')}: {full} without room for one more replica"
 
 

@@ -37,7 +37,8 @@ def label_of(base: Base, name: str) -> str:
     nodes = base.session.cluster.nodes
     label = ZONE if name == "zone" else pool_label(nodes) if name == "pool" else name
     if not label or not nodes.label(label).present.any():
-        raise NotFoundError(f"no node has label {name}", hint="choose zone, pool or a label that nodes have")
+        wanted = f"label {label or name}" if name != "pool" else "a label of a node pool"
+        raise NotFoundError(f"no node has {wanted}", hint="choose zone, pool or a label that nodes have")
     return label
 
 
