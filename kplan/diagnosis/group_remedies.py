@@ -155,7 +155,8 @@ class _Search:
         low, high, runs = 0, gang.min_count, 0
         if group.spec.scheduling_constraints is None:
             # All that can start at the same time are those that fit now; in several domains others may be more.
-            there = len(self._live.pod_groups.scheduled(self._trials.key)) + self._fit
+            fit = self._fit or self._runs(with_count(1))  # where members are missing, none was tried before
+            there = len(self._live.pod_groups.scheduled(self._trials.key)) + fit
             low, runs = there, self._runs(with_count(there)) if 0 < there < high else 0
             high = low + 1
         while low + 1 < high:
