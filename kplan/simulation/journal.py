@@ -21,6 +21,7 @@ from kplan.simulation.queue import RetryQueue
 from kplan.simulation.timers import Timers
 from kplan.snapshot.model import Warning as InputWarning
 
+_LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
 _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
 """Steps in which nothing happens."""
 
@@ -162,6 +163,8 @@ class Journal:
             self.blocked.setdefault(workload, {})[pod] = because
         elif pod:
             self.moved.add(workload)
+            if event in _LEAVES:  # after all
+                self.blocked.get(workload, {}).pop(pod, None)
         if not is_finding:
             self.note_change()
         if self.on_step is not None:

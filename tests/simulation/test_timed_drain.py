@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.documents.change import StepEvent
+from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
 from kplan.simulation.node_upgrade import Upgrade
 from tests.objects import head
@@ -35,6 +35,7 @@ def test_a_refused_eviction_is_tried_again_every_five_seconds() -> None:
     first, second = _times(plan, StepEvent.EVICTED)
     assert 10 <= second - first < 11  # after five seconds the replacement is not ready yet
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 5
+    assert [(workload.state, workload.blocked) for workload in plan.workloads] == [(WorkloadState.COMPLETE, 0)]
 
 
 def test_a_drain_that_is_blocked_for_ever_ends_with_what_holds_it_up() -> None:
