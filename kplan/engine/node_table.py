@@ -113,11 +113,11 @@ class NodeTable:
             return changed
         for row in rows:
             taints = changed.taint_sets[changed.taint_codes[row]]
-            kept = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
-            if len(kept) < len(taints):
+            others = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
+            if len(others) < len(taints):
                 node = changed.nodes[row]
-                changed.nodes[row] = replace(node, spec=replace(node.spec, taints=kept))
-                changed = changed.with_taints(row, kept)
+                changed.nodes[row] = replace(node, spec=replace(node.spec, taints=others))
+                changed = changed.with_taints(row, others)
         return changed
 
     def grown(self, nodes: Sequence[Node]) -> NodeTable:
