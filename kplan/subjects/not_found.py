@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kplan.api.alike import nearest_texts
 from kplan.api.core import Pod
@@ -46,12 +46,21 @@ def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
 def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
     """Return a hint with the names nearest to unknown ones; empty if none is near.
 
-    The same name in another namespace is nearer than a similar name.
+    The same name in another namespace is nearer than a similar name, which in a namespace is compared without it.
     """
     candidates = list(known)
     near: dict[str, None] = {}
     for name in names:
         namespace, _, last = name.rpartition("/")
         elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
-        near |= dict.fromkeys(elsewhere[:_MOST] or nearest_texts(name, candidates, _MOST))
+        near |= dict.fromkeys(elsewhere[:_MOST] or _nearest(namespace, last, candidates))
     return f"did you mean {', '.join(near)}?" if near else ""
+
+
+def _nearest(namespace: str, name: str, candidates: Sequence[str]) -> list[str]:
+    """Return the names nearest to one of a namespace, which is part of what may be misspelt only if it is unknown."""
+    prefix = f"{namespace}/" if namespace else ""
+    own = [candidate.removeprefix(prefix) for candidate in candidates if candidate.startswith(prefix)]
+    if not own:
+        return list(nearest_texts(f"{prefix}{name}", candidates, _MOST))
+    return [f"{prefix}{text}" for text in nearest_texts(name, own, _MOST)]
