@@ -88,7 +88,9 @@ def _pending_of(row: WorkloadDifference) -> str:
 
 def _pending_pods(side: WorkloadSide) -> str:
     pending = side.pods - side.placed
-    return f"{pending} of {count(side.pods, 'pod')}" if pending < side.pods else f"all {count(side.pods, 'pod')}"
+    if pending < side.pods:
+        return f"{pending} of {count(side.pods, 'pod')}"
+    return {1: "the pod", 2: "both pods"}.get(side.pods, f"all {side.pods} pods")
 
 
 def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
@@ -163,7 +165,14 @@ def cause_text(cause: Cause) -> str:
         return f"{cause.node} rejects it: {reasons}{by}"
     if cause.kind == "took-off":
         return f"{cause.node} rejected it: {reasons}{by}"
-    return f"{cause.plugin} puts {cause.node} ahead by {cause.after} points, before by {cause.before}"
+    return f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
+
+
+def _lead(points: int) -> str:
+    """Return by how many points a node is ahead of another, in words."""
+    if not points:
+        return "level"
+    return f"{count(abs(points), 'point')} {'ahead' if points > 0 else 'behind'}"
 
 
 def cost_blocks(document: DiffReport) -> Iterator[Block]:
