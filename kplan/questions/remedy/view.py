@@ -27,10 +27,7 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
     yield from _actions(document.remedy, document)
     if document.verdict.failed:
-        left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
-        if left:
-            names = listing(left, most=_MOST_NAMED)
-            yield line(f"Stays pending: {names}.")
+        yield from _left(document)
         yield from _unhelped(document, options)
     if document.remedy.actions:
         yield line(Span(_certainty(document), "dim"))
@@ -39,6 +36,20 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield from _actions(alternative, document)
     if by_itself:
         yield followed_line(by_itself.autoscaler)
+
+
+def _left(document: d.RemedyReport) -> Iterator[Block]:
+    """Yield the pods that stay pending, apart from those that the sentence does not count."""
+    left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
+    asleep = [pod for pod in left if pod not in document.remedy.left]
+    if len(asleep) < len(left):
+        names = listing([pod for pod in left if pod not in asleep], most=_MOST_NAMED)
+        yield line(f"Stays pending: {names}.")
+    if asleep and document.remedy.of:
+        names = listing(asleep, most=_MOST_NAMED)
+        yield line(f"No action helps pods that have scheduling gates or another scheduler: {names}.")
+    elif asleep:
+        yield line(f"Stays pending: {listing(asleep, most=_MOST_NAMED)}.")
 
 
 def _unhelped(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:

@@ -15,6 +15,8 @@ from kplan.effects.change import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.report import remedy_report
 from kplan.questions.remedy.search import Search
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
 from tests.objects import head
 from tests.questions.remedy.replay import replayed
 from tests.schemas import assert_keeps_to_its_schema
@@ -242,6 +244,16 @@ def test_pods_with_gates_are_left_alone() -> None:
 
     assert (report.remedy.actions, report.remedy.of) == ((), 0)
     assert report.verdict.failed
+
+
+def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
+    gated = deployment("held", "1", ("",), schedulingGates=[{"name": "hold"}])
+    report = remedy_report(planner_of(node("a"), gated, deployment("web", "9", ("",))), kinds=("moves",))
+
+    text = render(report, "table", ReportOptions())
+    assert (report.remedy.of, report.remedy.left) == (1, ("default/web-abc-0",))
+    assert "Stays pending: default/web-abc-0.\n" in text
+    assert "scheduling gates or another scheduler: default/held-abc-0." in text
 
 
 def test_nothing_needs_to_be_done_where_nothing_waits() -> None:
