@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -38,7 +39,9 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     titles : their names in the report
     """
     before, after = subjects
-    document = diff_report(*_answers(subjects, titles, showing), fail_on=showing.fail_on or ())
+    # It stays the same whatever is taken away from the other side.
+    answer_before = cache(lambda is_change: _answer(before, showing, is_change=is_change))
+    document = diff_report(*_answers(subjects, titles, showing, answer_before), fail_on=showing.fail_on or ())
     document = with_missing(document, tuple(_left_out(before, after)))
     manifests = after.manifests
     if manifests is None or not waiting_rows(document):
@@ -47,7 +50,7 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     def ask_without(part: str) -> DiffReport:
         left = without_workload(manifests, part, before.manifests)
         fewer = replace(after, pods=pods_without(after.pods, part), manifests=left)
-        return diff_report(*_answers((before, fewer), titles, showing))
+        return diff_report(*_answers((before, fewer), titles, showing, answer_before))
 
     parts = {workload.key: workload.sample for workload in manifests.workloads}
     return with_causes(document, parts, ask_without, after.base.objects.node_by_name)
@@ -68,14 +71,17 @@ def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:
 
 
 def _answers(
-    subjects: Sequence[Subject], titles: Sequence[str], showing: Showing
+    subjects: tuple[Subject, Subject],
+    titles: tuple[str, str],
+    showing: Showing,
+    answer_before: Callable[[bool], Plan | QueuePlan | Report],
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     # Both sides run the same course: what only one of them set in motion would look like a difference.
     is_change = any(
         subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
     )
-    answers = [_answer(subject, showing, is_change=is_change) for subject in subjects]
+    answers = (answer_before(is_change), _answer(subjects[1], showing, is_change=is_change))
     chosen: dict[str, set[str]] = {}
     for answer in answers:
         if not isinstance(answer, Report):
