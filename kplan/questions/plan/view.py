@@ -168,30 +168,11 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
         placement = None if first.attempt is None else document.placements[first.attempt]
         if placement is not None and first.attempt in in_full:
-            of_workload = sum(workload_of(member) == workload_of(first) for member in members)
-            placement = _helped_among(placement, of_workload)
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
             yield line(f"{first.reason}.")
-
-
-def _helped_among(placement: PodPlacement, number: int) -> PodPlacement:
-    """Return a placement whose remedies say for how many of its workload's pods they help.
-
-    When they were tried, some of these did not wait yet.
-    """
-    remedies = placement.remedies
-    if not isinstance(remedies, tuple):
-        return placement
-    return replace(
-        placement,
-        remedies=tuple(
-            replace(remedy, helps=replace(remedy.helps, of=max(remedy.helps.of, number))) if remedy.helps else remedy
-            for remedy in remedies
-        ),
-    )
 
 
 def _names_of(members: Sequence[PodChange]) -> str:

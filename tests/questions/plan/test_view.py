@@ -1,11 +1,8 @@
 from typing import Any
 
-from msgspec.structs import replace
-
 import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
-from kplan.documents.remedy import Helped
 from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -92,14 +89,3 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
 
     assert report.verdict.counted[0].object == "default/web-1"
     assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
-
-
-def test_a_remedy_that_was_tried_for_fewer_pods_than_wait_in_the_end_says_so() -> None:
-    report = document(node("n", cpu="2"), *(owned(f"web-{i}", cpu="3") for i in range(3)))
-    placements = tuple(
-        replace(placement, remedies=tuple(replace(remedy, helps=Helped(2, 2)) for remedy in placement.remedies or ()))
-        for placement in report.placements
-    )
-
-    assert "2 of 3 pods" in text(replace(report, placements=placements))
-    assert "both pods" not in text(replace(report, placements=placements))
