@@ -46,6 +46,8 @@ _OBJECTS_A_STEP = 1000
 LIKE = "kplan/like"
 """Annotation of a node without status: the node whose capacity it gets."""
 _OWN_LISTS = {field_name(kind): kind for kind in KINDS}
+_GIVES_NODES = frozenset({"Node", "NodePool"})
+"""Kinds of which a cluster has at least one object: an autoscaler may begin without any node."""
 _NO_NODES_HINT = (
     "take one with kplan snapshot save, or with kubectl get -A -o json"
     " nodes,pods,namespaces,services,rs,sts,rc,pdb,pc,pv,pvc,sc,csinodes"
@@ -251,7 +253,7 @@ class _Loader:
         if not kind.wants(metadata_of(obj).name):
             self._skipped[kind.name] += 1
             return
-        self.has_nodes = self.has_nodes or kind.name == "Node"
+        self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
         self.builder.add(obj, kind, place, completes=completes)
 
     def _kind(self, api_version: str, name: str) -> Kind | None:

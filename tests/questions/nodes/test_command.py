@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
@@ -163,6 +164,21 @@ def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
     # Nodes of one reason are told apart by what Karpenter writes about them.
     assert "1 node: Pdb prevents pod evictions (PodDisruptionBudget=[shop/ledger])" in shown.stdout
     assert '1 node: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation' in shown.stdout
+
+
+def test_a_cluster_of_node_pools_may_begin_without_any_node(tmp_path: Path) -> None:
+    written = Path("fixtures/karpenter/cluster.yaml").read_text()
+    pool = next(obj for obj in yaml.safe_load_all(written) if obj["kind"] == "NodePool")
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "first"}, "spec": {"containers": [container]}}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all([pool, pod]))
+    arguments = ["--snapshot", str(cluster), "--instance-types", "fixtures/karpenter/instance-types.yaml"]
+
+    for command in ("nodes", "plan"):
+        result = invoke(command, *arguments, "-o", "name")
+        assert result.exit_code == 0
+        assert "general-new-1" in result.stdout
 
 
 def test_types_that_the_cloud_may_choose_are_named_without_the_one_that_is_shown() -> None:
