@@ -114,16 +114,16 @@ def test_a_pending_pod() -> None:
 
 
 def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
-    ended = pod("p", node="a")
+    ended = pod("page", node="a")
     ended["status"]["phase"] = "Succeeded"
     cluster = _cluster(tmp_path / "c.yaml", node("a"), ended)
-    found = invoke("explain", "default/p", "-s", cluster)
+    found = invoke("explain", "default/page", "-s", cluster)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "pod default/p has succeeded; it no longer takes up room" in found.stderr
-    missing = invoke("explain", "default/q", "-s", cluster)
+    assert "pod default/page has succeeded; it no longer takes up room" in found.stderr
+    missing = invoke("explain", "default/pages", "-s", cluster)
     assert missing.exit_code == 2
-    assert "the snapshot has no pod default/q" in missing.stderr
-    assert "hint: did you mean default/p?" in missing.stderr
+    assert "the snapshot has no pod default/pages" in missing.stderr
+    assert "hint: did you mean default/page?" in missing.stderr
 
 
 @pytest.mark.parametrize("command", ["explain", "place", "preempt"])
