@@ -43,9 +43,10 @@ class MakingRoom:
     def groups(self, pods: Iterable[ObservedPod]) -> list[tuple[ObservedPod, ...]]:
         """Return groups of pods of one node whose room, with what is free there, is enough for a waiting pod."""
         on: dict[str, list[ObservedPod]] = {}
-        for pod in pods:
-            on.setdefault(pod.node, []).append(pod)
         nodes = self._simulation.session.cluster.nodes
+        for pod in pods:
+            if pod.node in nodes.row_of:  # a snapshot may name nodes that it does not hold
+                on.setdefault(pod.node, []).append(pod)
         names, occupied = nodes.names, [nodes.row_of[name] for name in on]
         ranked: list[tuple[int, float, tuple[ObservedPod, ...]]] = []
         for row, result in self._waiting:

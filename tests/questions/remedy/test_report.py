@@ -335,3 +335,9 @@ def test_giving_pods_up_never_comes_before_nodes_for_them() -> None:
     nodes = disturbance([NewNodes(5, "n1")])
 
     assert fewer > nodes
+
+
+def test_pods_on_nodes_that_the_snapshot_lacks_make_no_room() -> None:
+    report = remedy(node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",)))
+
+    assert [type(action) for action in report.remedy.actions] == [d.AddNodes]
