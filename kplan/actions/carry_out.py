@@ -222,13 +222,23 @@ def workload_of(simulation: Simulation, row: int) -> str:
 
 
 def movable(simulation: Simulation) -> list[ObservedPod]:
-    """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name."""
-    infos = simulation.session.cluster.pods.infos
+    """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name.
+
+    Pods on nodes that the snapshot does not hold are none of them.
+    """
+    cluster = simulation.session.cluster
+    infos = cluster.pods.infos
     pods = []
     for row, pod in simulation.pods.items():
         owner = simulation.owner(row)
         reference = controller_of(infos[row].pod.metadata)
-        if not pod.node or pod.is_new or pod.is_terminating or owner is None or reference is None:
+        if (
+            pod.node not in cluster.nodes.row_of
+            or pod.is_new
+            or pod.is_terminating
+            or owner is None
+            or reference is None
+        ):
             continue
         if not infos[row].pod.spec.node_name:
             continue  # it waited before
