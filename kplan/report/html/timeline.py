@@ -110,8 +110,15 @@ def _whole_figure(words: str, points: Sequence[tuple[float, float]], most: float
     line = _steps(points, most, end)
     return (
         f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>'
+        f"{_over_time(words, line)}{_axis(end)}</figure>"
+    )
+
+
+def _over_time(words: str, points: str, below: str = "") -> str:
+    """Return a line as a drawing with these words; `below` is drawn before it."""
+    return (
         f'<svg class="over-time" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(words)}"><polyline points="{line}"/></svg>{_axis(end)}</figure>'
+        f' aria-label="{escape(words)}">{below}<polyline points="{points}"/></svg>'
     )
 
 
@@ -204,11 +211,8 @@ def _line(workload: WorkloadTimeline, end: float, words: str) -> str:
     most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
     points = _steps([(0.0, workload.ready_before), *workload.ready_over_time], most, end)
     wanted = _height(workload.wanted, most)
-    return (
-        f'<svg class="over-time" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(words)}"><line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
-        f'<polyline points="{points}"/></svg>'
-    )
+    line = f'<line class="wanted" x1="0" x2="{_WIDTH}" y1="{wanted}" y2="{wanted}"/>'
+    return _over_time(words, points, below=line)
 
 
 def _x(at: float, end: float) -> str:
