@@ -279,6 +279,7 @@ class _Search:
             if isinstance(remedy, r.LowerRequest):
                 continue
             runs = self._runs(GroupChange(edit=_as(changed), edited=rows))
+            # mypy joins the kinds of remedies to their base class
             changing: r.Remedy = replace(remedy, then=None, members=self._members_of(rows))  # type: ignore[assignment]
             yield from self._offer(changing, runs)
 

@@ -28,7 +28,7 @@ def grouped(acts: Acts) -> Iterator[Acts]:
         yield tuple(group)
 
 
-def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:  # noqa: PLR0911
+def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:  # noqa: PLR0911 - one for each kind
     """Return an action, or moves from one node, without their effects.
 
     Parameters
