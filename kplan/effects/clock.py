@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.cluster.showing import Showing
     from kplan.effects.timeline import TimelinePlan
     from kplan.simulation.durations import Durations
 
@@ -53,10 +54,12 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
         return durations_for(base, self.start, self.stop, self.run, self.node_start)
 
-    def unused(self, plan: TimelinePlan) -> Iterator[tuple[str, str]]:
-        """Yield the parameters about single workloads that had no effect, with the workload."""
+    def tell_unused(self, plan: TimelinePlan, showing: Showing) -> None:
+        """Tell which parameters about single workloads had no effect."""
         from kplan.simulation.durations import EACH
 
         used: Mapping[str, object] = {} if plan.simulation.durations is None else plan.simulation.durations.used
         for name, seconds in (("start", self.start), ("stop", self.stop), ("run", self.run)):
-            yield from ((name, which) for which in seconds if which != EACH and which not in used)
+            for which in seconds:
+                if which != EACH and which not in used:
+                    showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")

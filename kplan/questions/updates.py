@@ -82,8 +82,7 @@ def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Show
     )
     if clock.node_start and base.autoscaler is None:
         showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-    for name, which in clock.unused(plan):
-        showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+    clock.tell_unused(plan, showing)
     return change_report(base, dataclasses.replace(plan, min_ready=clock.min_ready), command, showing, decisions)
 
 

@@ -93,8 +93,7 @@ class Drain(Question, frozen=True):
             base, change = self.in_time(base, self.timeline, decisions)
             if self.timeline.node_start and self.how in ("together", "lost") and base.autoscaler is None:
                 showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-            for name, which in self.timeline.unused(change):
-                showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+            self.timeline.tell_unused(change, showing)
         return change_report(base, change, "drain", showing, decisions)
 
     def _moot(self) -> list[str]:

@@ -45,8 +45,7 @@ def nodes_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRepo
         removes_nodes=True,
         is_watched=True,
     )
-    for name, which in clock.unused(plan):
-        showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+    clock.tell_unused(plan, showing)
     plan = dataclasses.replace(plan, min_ready=clock.min_ready)
     document = _document(base, plan, showing)
     return replace(document, snapshot=subject.base.context().snapshot)
