@@ -29,8 +29,15 @@ from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms
-from kplan.snapshot.redact_rules import FIELD_RULES, KEPT_FIELDS, METADATA_FIELDS, RULES, Rule, metadata_rule
-from kplan.snapshot.redact_structs import STRUCT_RULES
+from kplan.snapshot.redact_rules import (
+    FIELD_RULES,
+    KEPT_FIELDS,
+    METADATA_FIELDS,
+    RULES,
+    STRUCT_RULES,
+    Rule,
+    metadata_rule,
+)
 from kplan.snapshot.redact_words import Words
 
 #: What stays as it was, for people who decide whether to show the file. The help of `kplan snapshot save` says so, too.

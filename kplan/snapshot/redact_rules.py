@@ -1,4 +1,4 @@
-"""The rules by which each text of each kind is redacted.
+"""The rules by which each text of each kind is redacted: by its field, or with the fields on which it depends.
 
 Every field that holds text has a rule, or its name is listed as harmless; a field without either is an error, so that
 no new field leaks.
@@ -7,7 +7,9 @@ no new field leaks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from kplan.api import (
     cluster_api,
@@ -23,12 +25,18 @@ from kplan.api import (
     volumes,
 )
 from kplan.api import node as node_api
-from kplan.api.affinity import PodAffinityTerm
+from kplan.api.affinity import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    TopologySelectorLabelRequirement,
+)
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.autoscaling import ContainerResourcePolicy
+from kplan.api.autoscaling import ContainerResourcePolicy, CrossVersionObjectReference
 from kplan.api.batch import JobTemplateSpec
 from kplan.api.pod import PodAnnotations
 from kplan.api.service import HEADLESS, ServicePort, ServiceSpec
+from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.lean import DECIDING_ANNOTATIONS
 from kplan.snapshot.redact_words import Words
 
@@ -66,8 +74,8 @@ def _named(kind: str) -> Rule:
     return lambda words, value: words.name(kind, value)
 
 
-def _all_named(kind: str) -> Rule:
-    return lambda words, values: tuple(words.name(kind, value) for value in values)
+def _all(rule: Rule) -> Rule:
+    return lambda words, values: tuple(rule(words, value) for value in values)
 
 
 def _keep(_words: Words, value: Any) -> Any:
@@ -88,21 +96,9 @@ def _address(_words: Words, address: str) -> str:
     return address if address == HEADLESS else ""
 
 
-def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
-    return words.labels(labels)
-
-
 def _revision(words: Words, revision: str) -> str:
     """Redact the name of a revision as the value of its pods' label."""
     return words.value("controller-revision-hash", revision) if revision else ""
-
-
-def _volume(words: Words, volume: str) -> str:
-    return words.volume(volume)
-
-
-def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(words.request(request) for request in requests)
 
 
 #: Annotations that scheduling reads, with the rules for their values; all others are removed.
@@ -155,20 +151,20 @@ FIELD_RULES: dict[str, Rule] = {
     "container_name": _named("container"),
     "device": _named("device"),
     "provider_id": _named("machine"),
-    "pool": lambda words, pool: words.pool(pool),
-    "request": lambda words, request: words.request(request),
-    "share_id": lambda words, share: words.uid(share),
+    "pool": Words.pool,
+    "request": Words.request,
+    "share_id": Words.uid,
     "message": _drop,
     "path": _drop,
 }
 
 #: (struct, field) -> its rule, before that of the field alone. Metadata rules return changes of the metadata.
 RULES: dict[tuple[type, str], Rule] = {
-    (meta.LabelSelector, "match_labels"): _labels,
-    (PodAffinityTerm, "namespaces"): _all_named("Namespace"),
+    (meta.LabelSelector, "match_labels"): Words.labels,
+    (PodAffinityTerm, "namespaces"): _all(_named("Namespace")),
     # Pods
     (core.PodSpec, "runtime_class_name"): _named("RuntimeClass"),
-    (core.PodSpec, "node_selector"): _labels,
+    (core.PodSpec, "node_selector"): Words.labels,
     (PodAnnotations, "safe_local_volumes"): lambda words, names: ",".join(
         words.name("podvolume", name) for name in names.split(",") if name
     ),
@@ -178,9 +174,9 @@ RULES: dict[tuple[type, str], Rule] = {
     (pod.PodOS, "name"): _keep,
     (pod.PodSchedulingGroup, "pod_group_name"): _named("PodGroup"),
     (core.Container, "name"): _named("container"),
-    (core.Container, "image"): lambda words, image: words.image(image),
+    (core.Container, "image"): Words.image,
     (pod.ContainerPort, "name"): _drop,
-    (pod.ContainerPort, "host_ip"): lambda words, address: words.host_ip(address),
+    (pod.ContainerPort, "host_ip"): Words.host_ip,
     (pod.ContainerStatus, "name"): _named("container"),
     (ContainerResourcePolicy, "container_name"): _container_or_any,
     (ContainerResourcePolicy, "mode"): _keep,
@@ -189,25 +185,25 @@ RULES: dict[tuple[type, str], Rule] = {
     (pod.PodResourceClaim, "name"): _named("podclaim"),
     (core.PodStatus, "nominated_node_name"): _named("Node"),
     (pod.PodResourceClaimStatus, "name"): _named("podclaim"),
-    (pod.ContainerExtendedResourceRequest, "resource_name"): lambda words, name: words.resource_name(name),
-    (pod.ContainerExtendedResourceRequest, "request_name"): lambda words, request: words.request(request),
-    (pod.NodeAllocatableResourceClaimStatus, "containers"): _all_named("container"),
+    (pod.ContainerExtendedResourceRequest, "resource_name"): Words.resource_name,
+    (pod.ContainerExtendedResourceRequest, "request_name"): Words.request,
+    (pod.NodeAllocatableResourceClaimStatus, "containers"): _all(_named("container")),
     # Nodes
     (core.NodeAnnotations, "machine"): _named("Machine"),
-    (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
+    (core.ContainerImage, "names"): _all(Words.image),
     (cluster_api.ScalableAnnotations, "labels"): _drop,
     (cluster_api.ScalableAnnotations, "taints"): _drop,
     (cluster_api.ScalableSpec, "cluster_name"): _named("Cluster"),
     (cluster_api.MachineTemplate, "metadata"): metadata_rule("Machine"),
     (cluster_api.NodeReference, "name"): _named("Node"),
     (karpenter.NodeClaimTemplate, "metadata"): lambda _words, _metadata: {},
-    (karpenter.TemplateMeta, "labels"): _labels,
+    (karpenter.TemplateMeta, "labels"): Words.labels,
     (karpenter.TemplateMeta, "annotations"): _annotations,
     # The status names groups as the cloud does.
     (core.ConfigMapData, "status"): _drop,
     (core.ConfigMapData, "priorities"): _drop,
     # Workloads and services
-    (ServiceSpec, "selector"): _labels,
+    (ServiceSpec, "selector"): Words.labels,
     (ServiceSpec, "cluster_ip"): _address,
     (ServiceSpec, "cluster_ips"): lambda words, addresses: tuple(
         filter(None, (_address(words, one) for one in addresses))
@@ -217,7 +213,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (ServiceSpec, "load_balancer_class"): _named("LoadBalancerClass"),
     (ServiceSpec, "load_balancer_source_ranges"): _drop,
     (ServicePort, "name"): _named("serviceport"),
-    (core.ReplicationControllerSpec, "selector"): _labels,
+    (core.ReplicationControllerSpec, "selector"): Words.labels,
     (StatefulSetSpec, "service_name"): _named("Service"),
     (StatefulSetStatus, "current_revision"): _revision,
     (StatefulSetStatus, "update_revision"): _revision,
@@ -230,12 +226,12 @@ RULES: dict[tuple[type, str], Rule] = {
     # Volumes
     (volumes.Volume, "name"): _named("podvolume"),
     (volumes.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
-    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): _volume,
+    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): Words.volume,
     (volumes.NFSVolumeSource, "server"): _drop,
     (volumes.ISCSIVolumeSource, "target_portal"): _named("volume"),
     (volumes.ISCSIVolumeSource, "iqn"): _named("volume"),
-    (volumes.ISCSIVolumeSource, "portals"): _all_named("volume"),
-    (volumes.RBDVolumeSource, "monitors"): _all_named("volume"),
+    (volumes.ISCSIVolumeSource, "portals"): _all(_named("volume")),
+    (volumes.RBDVolumeSource, "monitors"): _all(_named("volume")),
     (volumes.RBDVolumeSource, "image"): _named("volume"),
     (volumes.RBDVolumeSource, "pool"): _named("volume"),
     (volumes.CinderVolumeSource, "volume_id"): _named("volume"),
@@ -248,10 +244,10 @@ RULES: dict[tuple[type, str], Rule] = {
     (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
     (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
     (volumes.PortworxVolumeSource, "volume_id"): _named("volume"),
-    (volumes.CSIPersistentVolumeSource, "volume_handle"): _volume,
+    (volumes.CSIPersistentVolumeSource, "volume_handle"): Words.volume,
     (volumes.ConfigMapVolumeSource, "name"): _drop,
     (volumes.SecretVolumeSource, "secret_name"): _drop,
-    (volumes.ImageVolumeSource, "reference"): lambda words, image: words.image(image),
+    (volumes.ImageVolumeSource, "reference"): Words.image,
     (volumes.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
     (volumes.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
     (volumes.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
@@ -262,20 +258,86 @@ RULES: dict[tuple[type, str], Rule] = {
     (scheduling.PodGroupResourceClaim, "name"): _named("podclaim"),
     (scheduling.PodGroupResourceClaimStatus, "name"): _named("podclaim"),
     # Runtime classes
-    (node_api.Scheduling, "node_selector"): _labels,
+    (node_api.Scheduling, "node_selector"): Words.labels,
     (node_api.RuntimeClass, "handler"): _named("handler"),
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # pseudonym preserves: they stay.
-    (resource.DeviceRequest, "name"): lambda words, request: words.request(request),
-    (resource.DeviceSubRequest, "name"): lambda words, request: words.request(request),
+    (resource.DeviceRequest, "name"): Words.request,
+    (resource.DeviceSubRequest, "name"): Words.request,
     (resource.CELDeviceSelector, "expression"): _keep,
-    (resource.DeviceConstraint, "requests"): _requests,
+    (resource.DeviceConstraint, "requests"): _all(Words.request),
     (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
-    (resource_slice.ResourcePool, "name"): lambda words, pool: words.pool(pool),
+    (resource_slice.ResourcePool, "name"): Words.pool,
     (resource_slice.Device, "name"): _named("device"),
     (resource_slice.DeviceAttribute, "string_value"): _keep,
     (resource_slice.DeviceAttribute, "version_value"): _keep,
     (resource_slice.DeviceAttribute, "string_values"): _keep,
     (resource_slice.DeviceAttribute, "version_values"): _keep,
     (resource_slice.CounterSet, "name"): _keep,
+}
+
+
+def _by_kind(words: Words, reference: Any) -> dict[str, Any]:
+    """Redact a reference that names its kind, which a volume's claimRef may leave out."""
+    is_claim = isinstance(reference, meta.TypedObjectReference) and not reference.kind
+    return _identity(words, "PersistentVolumeClaim" if is_claim else reference.kind, reference)
+
+
+def _consumer(words: Words, consumer: resource.ResourceClaimConsumerReference) -> dict[str, Any]:
+    return _identity(words, "Pod" if consumer.resource == "pods" else consumer.resource, consumer)
+
+
+def _identity(words: Words, kind: str, reference: Any) -> dict[str, Any]:
+    rules: dict[str, Rule] = {"name": _named(kind), "namespace": _named("Namespace"), "uid": Words.uid}
+    return {field: rules[field](words, getattr(reference, field)) for field in rules if hasattr(reference, field)}
+
+
+def _by_key(words: Words, holder: Any) -> dict[str, Any]:
+    """Redact the value of a key, or its values, of which comparisons keep numbers."""
+    if getattr(holder, "operator", "") in {"Gt", "Lt", "Gte", "Lte"}:
+        words.note_comparison(holder.key)
+    if hasattr(holder, "value"):
+        return {"value": words.value(holder.key, holder.value)}
+    return {"values": tuple(words.value(holder.key, value) for value in holder.values)}
+
+
+def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
+    """Redact matchFields, which are names of nodes; expressions over labels have their own rule."""
+    nodes = _all(_named("Node"))
+    return {"match_fields": tuple(replace(field, values=nodes(words, field.values)) for field in term.match_fields)}
+
+
+def _scoped_values(words: Words, requirement: core.ScopedResourceSelectorRequirement) -> dict[str, Any]:
+    """Redact the values of a scope: classes by name; other scopes have none, so that theirs may be anything."""
+    scope = requirement.scope_name
+    redact = words.name if scope in {"PriorityClass", "VolumeAttributesClass"} else words.value
+    return {"values": tuple(redact(scope, value) for value in requirement.values)}
+
+
+class StructRule(NamedTuple):
+    """The rule for fields that depend on each other: `change` returns the new contents of some of `fields`."""
+
+    fields: frozenset[str]
+    change: Callable[[Words, Any], dict[str, Any]]
+
+
+_IDENTITY = frozenset({"name", "namespace", "uid"})
+_VALUES = frozenset({"value", "values"})
+
+STRUCT_RULES: dict[type, StructRule] = {
+    meta.OwnerReference: StructRule(_IDENTITY, _by_kind),
+    meta.TypedObjectReference: StructRule(_IDENTITY, _by_kind),
+    CrossVersionObjectReference: StructRule(_IDENTITY, _by_kind),
+    karpenter.NodeClassReference: StructRule(_IDENTITY, _by_kind),
+    resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
+    meta.LabelSelectorRequirement: StructRule(_VALUES, _by_key),
+    NodeSelectorRequirement: StructRule(_VALUES, _by_key),
+    karpenter.NodeRequirement: StructRule(_VALUES, _by_key),
+    TopologySelectorLabelRequirement: StructRule(_VALUES, _by_key),
+    Taint: StructRule(_VALUES, _by_key),
+    Toleration: StructRule(_VALUES, _by_key),
+    resource_slice.DeviceTaint: StructRule(_VALUES, _by_key),
+    resource.DeviceToleration: StructRule(_VALUES, _by_key),
+    NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
+    core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
 }
