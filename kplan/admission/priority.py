@@ -10,8 +10,8 @@ from kplan.admission.rejection import Rejection
 from kplan.api.core import Pod
 from kplan.api.references import object_name
 from kplan.api.scheduling import PriorityClass
+from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.model import Warning  # noqa: A004 - the contract's word
-from kplan.snapshot.priorities import resolve_priority
 
 
 def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warning]) -> Pod:

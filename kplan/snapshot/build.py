@@ -13,16 +13,14 @@ from kplan.api import core
 from kplan.api.apps import ControllerRevision
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.references import object_name
-from kplan.documents.base import ClusterChange, MissingKind
+from kplan.documents.base import MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.reading.content import Document
-from kplan.snapshot.checks import QuantityCheck, reference_warnings
-from kplan.snapshot.defaults import complete
+from kplan.snapshot.checks import QuantityCheck, reference_warnings, time_problems
+from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.node_pools import node_pool_problems
-from kplan.snapshot.priorities import resolve_priority
-from kplan.snapshot.times import time_problems
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -63,15 +61,16 @@ def build_snapshot(
     builder = SnapshotBuilder()
     for obj in objects:
         builder.add(obj, type_of(obj), completes=completes)
-    return builder.finish(
+    about = Snapshot(
         source=source,
         taken_at=taken_at,
         server_version=server_version,
         missing=tuple(missing),
         skipped=skipped or {},
         warnings=tuple(warnings),
-        whole=whole,
+        whole=whole or {},
     )
+    return builder.finish(about)
 
 
 class SnapshotBuilder:
@@ -123,40 +122,19 @@ class SnapshotBuilder:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
         return tuple(lean(obj) for same_kind in self._objects.values() for obj in same_kind.values())
 
-    def finish(
-        self,
-        *,
-        source: str,
-        taken_at: str | None = None,
-        server_version: str | None = None,
-        missing: tuple[MissingKind, ...] = (),
-        skipped: dict[str, int] | None = None,
-        warnings: tuple[Warning, ...] = (),
-        whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
-        unredacted: tuple[str, ...] = (),
-        changes: tuple[ClusterChange, ...] = (),
-    ) -> Snapshot:
-        """Return the snapshot; raises SnapshotError with all problems of all objects."""
+    def finish(self, about: Snapshot) -> Snapshot:
+        """Return the snapshot, with all that `about` says of it besides its objects.
+
+        Raises SnapshotError with all problems of all objects.
+        """
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
-        versions = _versions(self._objects["pods"])
         objects: dict[str, Any] = {name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items()}
         objects["pods"] = tuple(self._with_priority(pod, objects["priority_classes"]) for pod in objects["pods"])
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
-        snapshot = Snapshot(
-            **objects,
-            source=source,
-            taken_at=taken_at,
-            server_version=server_version,
-            missing=missing,
-            skipped=skipped or {},
-            whole=whole or {},
-            versions=versions,
-            unredacted=unredacted,
-            changes=changes,
-        )
-        unread = map(missing_warning, snapshot.missing)
-        all_warnings = (*warnings, *self.warnings, *unread, *reference_warnings(snapshot))
+        snapshot = with_changes(about, **objects, versions=_versions(self._objects["pods"]))
+        unread = map(missing_warning, about.missing)
+        all_warnings = (*about.warnings, *self.warnings, *unread, *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", all_warnings)
         return snapshot
 

@@ -2,17 +2,18 @@
 
 An object with a ``uid`` was stored by an API server and has its defaults already; only namespace and schedulerName,
 which every served object has, are filled in. Objects without a uid (written by hand, rendered by a tool) are completed
-as on creation.
+as on creation. What depends on other objects, the priority of a pod and the default storage class, is filled in by
+functions of its own.
 
-Upstream: pkg/apis/core/v1/defaults.go, pkg/apis/storage/v1/defaults.go, and the merge of matchLabelKeys into selectors
-in pkg/registry/core/pod/strategy.go.
+Upstream: pkg/apis/core/v1/defaults.go, pkg/apis/storage/v1/defaults.go, the merge of matchLabelKeys into selectors in
+pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority and storage/storageclass/setdefault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +26,9 @@ from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.pod import ContainerPort, ResourceRequirements
 from kplan.api.pod_totals import HUGE_PAGES, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
+from kplan.api.scheduling import PriorityClass
+from kplan.api.time import to_micros
+from kplan.api.wellknown import ANNOTATION_CLASS
 
 S = TypeVar("S", bound=msgspec.Struct)
 A = TypeVar("A", bound=PodAffinity)
@@ -35,6 +39,11 @@ _DEFAULT_GRACE_PERIOD_SECONDS = 30
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _NANOS_PER_MILLI = 10**6
 _KARPENTER_LIFETIME = "720h"
+_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+
+#: Priority classes that every cluster has.
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
@@ -282,3 +291,56 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "NodePool": _complete_node_pool,
     "NodeClaim": _complete_node_claim,
 }
+
+
+class ResolvedPriority(NamedTuple):
+    """The fields that admission sets in a pod."""
+
+    class_name: str
+    priority: int
+    preemption_policy: str
+
+    def applied_to(self, pod: core.Pod) -> core.Pod:
+        """Return the pod with this priority, and with this preemption policy if it has none."""
+        spec = replace(
+            pod.spec,
+            priority=self.priority,
+            priority_class_name=self.class_name,
+            preemption_policy=pod.spec.preemption_policy or self.preemption_policy,
+        )
+        return replace(pod, spec=spec)
+
+
+def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> ResolvedPriority | None:
+    """Return the priority of a class; without a name, of the default class, or 0. None for an unknown class.
+
+    Of several global defaults the lowest counts.
+    """
+    if class_name:
+        entry = next((entry for entry in classes if entry.metadata.name == class_name), None)
+    else:
+        entry = min((entry for entry in classes if entry.global_default), key=lambda entry: entry.value, default=None)
+    if entry is not None:
+        policy = entry.preemption_policy or _PREEMPT_LOWER_PRIORITY
+        return ResolvedPriority(entry.metadata.name, entry.value, policy)
+    priority = SYSTEM_PRIORITIES.get(class_name) if class_name else 0
+    return None if priority is None else ResolvedPriority(class_name, priority, _PREEMPT_LOWER_PRIORITY)
+
+
+def with_default_class(
+    claim: core.PersistentVolumeClaim, classes: Sequence[storage.StorageClass]
+) -> core.PersistentVolumeClaim:
+    """Return the claim with the default class where it names none; an empty name means a volume without a class.
+
+    That is the newest class with the annotation, then the first by name.
+    """
+    if claim.spec.storage_class_name is not None or ANNOTATION_CLASS in claim.metadata.annotations:
+        return claim
+    metadata = [entry.metadata for entry in classes]
+    marked = [own for own in metadata if any(own.annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)]
+    if not marked:
+        return claim
+    default = min(
+        marked, key=lambda own: (-to_micros(own.creation_timestamp) if own.creation_timestamp else 0, own.name)
+    )
+    return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))

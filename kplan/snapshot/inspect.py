@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kplan.api import core, resource
-from kplan.api.kinds import KINDS
+from kplan.api.kinds import KINDS, metadata_of
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import parse
 from kplan.api.readable import listing
 from kplan.api.references import object_name
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.documents.snapshot import NodeOverview, PodOverview
+from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.model import Snapshot
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-
-#: Priority classes that every API server creates.
-_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -113,11 +111,11 @@ def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield each object that is referred to but does not exist, with its referrers."""
     missing = {kind.resource for kind in snapshot.missing}
     known = {
-        kind.name: {(obj.metadata.namespace, obj.metadata.name) for obj in _objects(snapshot, kind.attribute)}
+        kind.name: {(own.namespace, own.name) for own in map(metadata_of, snapshot.objects(kind.attribute))}
         for kind in KINDS
         if kind.resource not in missing
     }
-    known.get("PriorityClass", set()).update(("", name) for name in _SYSTEM_CLASSES)
+    known.get("PriorityClass", set()).update(("", name) for name in SYSTEM_PRIORITIES)
     referrers: dict[tuple[str, str, str], list[str]] = {}
     for reference in _references(snapshot):
         target = (reference.namespace, reference.name)
@@ -257,10 +255,6 @@ def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
 def _unread_kinds(snapshot: Snapshot) -> Iterator[Finding]:
     for kind, count in snapshot.skipped.items():
         yield Finding("SkippedKind", kind, f"{count} left out; scheduling does not read this kind", is_note=True)
-
-
-def _objects(snapshot: Snapshot, attribute: str) -> tuple[Any, ...]:
-    return snapshot.objects(attribute)
 
 
 def _listed(names: list[str]) -> str:

@@ -24,6 +24,7 @@ from kplan.reading.items import Item, is_too_large, read_items, too_large
 from kplan.reading.limits import SNAPSHOTS, Progress
 from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
+from kplan.snapshot.checks import TIME_HINT, is_time
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import (
@@ -36,7 +37,6 @@ from kplan.snapshot.own_file import (
     field_name,
     missing_of,
 )
-from kplan.snapshot.times import TIME_HINT, is_time
 
 #: The name of the cluster that ships inside the package.
 DEMO = "demo"
@@ -215,7 +215,7 @@ class _Loader:
 
     def finish(self, source: str) -> Snapshot:
         metadata = self._metadata or SnapshotMetadata()
-        return self.builder.finish(
+        about = Snapshot(
             source=source,
             taken_at=metadata.taken_at,
             server_version=metadata.server_version,
@@ -229,6 +229,7 @@ class _Loader:
                 for (api_version, kind), count in sorted(self._unread.items())
             ),
         )
+        return self.builder.finish(about)
 
     def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
         """Record the node whose capacity a node gets by its annotation."""

@@ -10,10 +10,9 @@ from kplan.api.core import Pod
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of
 from kplan.errors import ManifestError, Problem, UsageError
-from kplan.snapshot.checks import QuantityCheck
+from kplan.snapshot.checks import QuantityCheck, time_problems
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.times import time_problems
 
 
 def as_snapshot(source: object) -> Snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
+from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseudonyms
 
 #: Labels whose values describe machines in general terms, or number pods, and so identify nobody.
@@ -38,9 +39,6 @@ _PLAIN_VALUES = frozenset({"true", "false"})
 #: Numbers in node labels with at most so many digits are counts; longer ones may identify an account.
 _SHORT_NUMBER = 6
 
-#: Priority classes that every cluster has.
-_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-
 _EBS_URL = "aws://"
 _EBS_VOLUME = "vol-"
 
@@ -64,7 +62,7 @@ class Words:
 
     def name(self, kind: str, name: str) -> str:
         """Redact the name of an object of a kind."""
-        if kind == "CSIDriver" or (kind == "PriorityClass" and name in _SYSTEM_CLASSES):
+        if kind == "CSIDriver" or (kind == "PriorityClass" and name in SYSTEM_PRIORITIES):
             return name
         return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
 

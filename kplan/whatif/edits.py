@@ -24,9 +24,9 @@ from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
 from kplan.snapshot.checks import reference_warnings
+from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.priorities import resolve_priority
 from kplan.subjects.not_found import no_node
 from kplan.whatif.node_pools import applied_pool
 from kplan.whatif.references import Reference, find, name_of, parse_reference

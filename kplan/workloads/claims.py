@@ -17,8 +17,8 @@ from kplan.api.meta import ObjectMeta, OwnerReference
 from kplan.api.pod import PodResourceClaimStatus
 from kplan.api.resource import ResourceClaim
 from kplan.api.volumes import PersistentVolumeClaimVolumeSource, Volume
+from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.storage_classes import with_default_class
 
 
 def stateful_claims(

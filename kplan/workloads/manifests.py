@@ -28,11 +28,11 @@ from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
 from kplan.reading.items import Item
+from kplan.snapshot.checks import time_problems
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.node_pools import node_pool_problems
-from kplan.snapshot.times import time_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
