@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import UnsetType
+from msgspec.structs import replace
+
 from kplan.api.references import object_name
 from kplan.documents.base import Verdict
 from kplan.documents.pod_groups import GroupPlan
-from kplan.report.blocks import Block, Preformatted, Span, Style, line
+from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_blocks, remedy_text
 from kplan.report.view import Case, State
@@ -41,12 +44,15 @@ def group_text(group: GroupPlan) -> str:
     return f"{text}{_evicting(group)}"
 
 
-def groups_text(groups: Sequence[GroupPlan]) -> str:
-    """Return in a few words what becomes of all groups."""
-    if len(groups) == 1:
-        return f"PodGroup {groups[0].key}: {group_text(groups[0])}"
+def behind_groups(groups: Sequence[GroupPlan] | UnsetType, answer: str | Heading) -> str | Heading:
+    """Return an answer about pods behind what becomes of all groups, in a few words."""
+    if not groups:
+        return answer
     n_whole = sum(group.state == "Scheduled" for group in groups)
-    return f"{n_whole} of {count(len(groups), 'group')} whole"
+    text = f"{n_whole} of {count(len(groups), 'group')} whole; "
+    if len(groups) == 1:
+        text = f"PodGroup {groups[0].key}: {group_text(groups[0])}; "
+    return text + answer if isinstance(answer, str) else replace(answer, spans=(text, *answer.spans))
 
 
 def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterator[Block]:

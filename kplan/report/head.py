@@ -1,18 +1,26 @@
-"""What every report for people begins and ends with: the cluster and the scheduler, and warnings."""
+"""What every report for people begins and ends with: what is left to chance, cluster and scheduler, and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from kplan.api.readable import listing, readable
 from kplan.documents.base import ClusterChange, Report
+from kplan.documents.luck import Luck
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count, grouped
 
+_MOST_NAMED = 3
+
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
-    """Yield what was changed on paper; with -o wide also which cluster and which scheduler the answer is about."""
+    """Yield what depends on luck and was changed on paper; with -o wide also what cluster and scheduler it is about."""
+    luck = getattr(document, "luck", UNSET)
+    if isinstance(luck, Luck):
+        yield _luck_line(luck, more="" if document.kind == "PreemptionReport" else " (--runs shows more)")
     for change in document.snapshot.changes or ():
         yield line("What if: ", change_text(change))
     if not options.is_wide:
@@ -26,6 +34,24 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
         f"Scheduler: v{scheduler.kubernetes_version}{gates}, configuration {scheduler.config_source}, profiles "
         f"{profiles}"
     )
+
+
+def _luck_line(luck: Luck, more: str) -> Block:
+    """Return what depends on draws among equals, with the share of draws in which it happens."""
+    ends = [
+        f"pods that {words}: {listing([_share(pod, n, luck.runs) for pod, n in pods.items()], most=_MOST_NAMED)}"
+        for words, pods in (("stay pending", luck.pending), ("make room for others", luck.evicted))
+        if pods
+    ]
+    ends += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []
+    draws = f"in {count(luck.runs, 'draw')} among equal nodes and pods"
+    return line(Span("Depends on luck", "warn"), f": {draws}, {'; '.join(ends)}{more}")
+
+
+def _share(pod: str, n: int, runs: int) -> str:
+    if n == 0:
+        return f"{pod} in none, though here"
+    return f"{pod} in all, though not here" if n == runs else f"{pod} in {n}"
 
 
 def change_text(change: ClusterChange) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from kplan.documents.base import Report, Verdict
 from kplan.report.arranging import failure_words
-from kplan.report.blocks import Block, Cell, Heading, Span, plain
+from kplan.report.blocks import Block, Heading, Span, Style, plain
 from kplan.report.head import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.words import count, grouped, name_ranges
@@ -112,10 +112,11 @@ class View(msgspec.Struct, Generic[R], frozen=True):
     """How a kind of document is told: what all formats are made of."""
 
     command: str | Callable[[R], str]  #: that asks such a question, without ``kplan``
-    answer: Callable[[R], Cell | Heading]  #: in one sentence; a heading for a single pod
+    answer: Callable[[R], str | Heading]  #: in one sentence; a heading for a single pod
     body: Callable[[R, ReportOptions], Iterable[Block]]  #: what stands below the answer, for people
     cases: Callable[[R, ReportOptions], Iterable[Case]]  #: for programs that show what went wrong
     names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts
+    style: Callable[[R], Style] = lambda _document: ""  #: of an answer in one sentence
     summary: Callable[[R], str] | None = None  #: the answer for titles, where that differs
     opening: Callable[[R, ReportOptions], Iterable[Block]] = opening_blocks  #: what the answer is about
     reasons: Callable[[R], str] = lambda document: reasons_of(document.verdict)  #: why the verdict is a failure
@@ -127,12 +128,12 @@ class View(msgspec.Struct, Generic[R], frozen=True):
         """Return the document in one line."""
         command = self.command if isinstance(self.command, str) else self.command(document)
         answer = self.answer(document) if self.summary is None else self.summary(document)
-        return f"kplan {command}: {plain(answer.spans if isinstance(answer, Heading) else answer)}"
+        return f"kplan {command}: {answer if isinstance(answer, str) else plain(answer.spans)}"
 
     def blocks(self, document: R, options: ReportOptions) -> Iterator[Block]:
         """Yield the document for people: the answer, what it is about, what there is to it, and warnings."""
         answer = self.answer(document)
-        yield answer if isinstance(answer, Heading) else Heading((answer,), 0)
+        yield Heading((Span(answer, self.style(document)),), 0) if isinstance(answer, str) else answer
         yield from self.opening(document, options)
         yield from self.body(document, options)
         yield from closing_blocks(document)

@@ -47,9 +47,8 @@ def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
     ]
 
 
-def _answer(document: HeadroomReport) -> Cell:
-    style: Style = "" if document.wanted is None else "bad" if _short(document) else "good"
-    return Span(_sentence(document), style)
+def _style(document: HeadroomReport) -> Style:
+    return "" if document.wanted is None else "bad" if _short(document) else "good"
 
 
 def _sentence(document: HeadroomReport) -> str:
@@ -120,4 +119,4 @@ def _names(document: HeadroomReport) -> list[str]:
     return [f"{workload.workload} {workload.fits}" for workload in document.workloads]
 
 
-VIEW = View("capacity --headroom", _answer, _body, _cases, _names)
+VIEW = View("capacity --headroom", _sentence, _body, _cases, _names, style=_style)

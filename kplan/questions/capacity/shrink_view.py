@@ -56,10 +56,6 @@ def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     )
 
 
-def _answer(document: ShrinkReport) -> Cell:
-    return Span(_sentence(document), "good" if document.freed else "")
-
-
 def _sentence(document: ShrinkReport) -> str:
     nodes = count(document.snapshot.nodes, "node")
     if not document.freed:
@@ -124,4 +120,6 @@ def _names(document: ShrinkReport) -> list[str]:
     return [node.name for node in document.freed]
 
 
-VIEW = View("capacity --shrink", _answer, _body, _cases, _names)
+VIEW = View(
+    "capacity --shrink", _sentence, _body, _cases, _names, style=lambda document: "good" if document.freed else ""
+)

@@ -50,10 +50,6 @@ def _missing(document: CapacityReport) -> int:
     return 0 if wanted is None else max(wanted - document.summary.fits, 0)
 
 
-def _answer(document: CapacityReport) -> Cell:
-    return Span(_sentence(document), "bad" if _missing(document) else "good")
-
-
 def _sentence(document: CapacityReport) -> str:
     summary = document.summary
     fits, wanted = summary.fits, summary.wanted
@@ -316,4 +312,12 @@ def _names(document: CapacityReport) -> list[str]:
     return [f"{template.name} {template.fits}" for template in document.templates]
 
 
-VIEW = View("capacity", _answer, _body, _cases, _names, has_bars=True)
+VIEW = View(
+    "capacity",
+    _sentence,
+    _body,
+    _cases,
+    _names,
+    style=lambda document: "bad" if _missing(document) else "good",
+    has_bars=True,
+)

@@ -20,10 +20,6 @@ def _never(document: BudgetsReport) -> list[BudgetRoom]:
     return [budget for budget in document.budgets if budget.expected and not budget.allowed_at_best]
 
 
-def _answer(document: BudgetsReport) -> Cell:
-    return Span(_sentence(document), "bad" if _never(document) else "good")
-
-
 def _sentence(document: BudgetsReport) -> str:
     never, number = len(_never(document)), len(document.budgets)
     if never:
@@ -51,4 +47,4 @@ def _names(document: BudgetsReport) -> Iterator[str]:
     return (f"{budget.budget} {budget.allowed} {budget.allowed_at_best}" for budget in document.budgets)
 
 
-VIEW = View("ask", _answer, _body, _cases, _names)
+VIEW = View("ask", _sentence, _body, _cases, _names, style=lambda document: "bad" if _never(document) else "good")

@@ -87,10 +87,6 @@ def _because(finding: Finding, subject: Subject) -> str:
     return f": {finding.message} pods must stay" if subject == "budget" else f": {finding.message}"
 
 
-def _answer(document: ChecksReport) -> Cell:
-    return Span(_sentence(document), "bad" if document.summary.failed else "good")
-
-
 def _sentence(document: ChecksReport) -> str:
     summary, number = document.summary, len(document.checks)
     unasked = f", {summary.unasked} not asked" if summary.unasked else ""
@@ -110,4 +106,11 @@ def _names(document: ChecksReport) -> Iterator[str]:
     return (f"{check.state} {check.name}" for check in document.checks)
 
 
-VIEW = View("check", _answer, _body, _cases, _names)
+VIEW = View(
+    "check",
+    _sentence,
+    _body,
+    _cases,
+    _names,
+    style=lambda document: "bad" if document.summary.failed else "good",
+)

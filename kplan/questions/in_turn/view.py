@@ -58,10 +58,6 @@ def _marks(document: DrainsReport) -> dict[str, Span]:
     }
 
 
-def _answer(document: DrainsReport) -> Cell:
-    return Span(_sentence(document), "bad" if _that_stay(document) else "good")
-
-
 def _sentence(document: DrainsReport) -> str:
     stay, what, number = _that_stay(document), _what(document), len(document.drains)
     if not stay:
@@ -120,10 +116,11 @@ def _names(document: DrainsReport) -> list[str]:
 
 VIEW = View(
     "drain --each",
-    _answer,
+    _sentence,
     _body,
     _cases,
     _names,
+    style=lambda document: "bad" if _that_stay(document) else "good",
     moments={"before": "The cluster as it is"},
     marks=_marks,
     has_bars=True,

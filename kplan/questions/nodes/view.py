@@ -49,10 +49,9 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
             yield from step_blocks(steps)
 
 
-def _answer(document: NodesReport) -> Cell:
+def _style(document: NodesReport) -> Style:
     changes = document.adds or document.removes
-    style: Style = "bad" if document.verdict.exit_code else "good" if changes and not document.unhelped else ""
-    return Span(_sentence(document), style)
+    return "bad" if document.verdict.exit_code else "good" if changes and not document.unhelped else ""
 
 
 def _sentence(document: NodesReport) -> str:
@@ -201,4 +200,13 @@ def _marks(document: NodesReport) -> dict[str, Span]:
     return {name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes}
 
 
-VIEW = View("nodes", _answer, _body, _cases, _names, moments={"after": "The cluster with its new nodes"}, marks=_marks)
+VIEW = View(
+    "nodes",
+    _sentence,
+    _body,
+    _cases,
+    _names,
+    style=_style,
+    moments={"after": "The cluster with its new nodes"},
+    marks=_marks,
+)

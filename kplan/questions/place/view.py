@@ -7,17 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.readable import listing
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text
-from kplan.report.groups import group_blocks, group_cases, groups_text
-from kplan.report.head import opening_blocks
-from kplan.report.luck import luck_blocks
+from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
@@ -34,11 +31,6 @@ _LEAST_NODES = 20
 _MOST_NAMES = 2
 _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
-
-
-def _opening(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
-    yield from luck_blocks(document.luck)
-    yield from opening_blocks(document, options)
 
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
@@ -72,18 +64,8 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
     return len(members) == 1 or not members[0].pod.origin
 
 
-def _answer(document: PlacementReport) -> Cell | Heading:
-    """Return what becomes of groups, then where the only pod or workload goes, or how many pods end in which way."""
-    answer = _answer_about_pods(document)
-    if not document.groups:
-        return answer
-    text = f"{groups_text(document.groups)}; "
-    if isinstance(answer, Heading):
-        return replace(answer, spans=(text, *answer.spans))
-    return f"{text}{plain(answer)}"
-
-
-def _answer_about_pods(document: PlacementReport) -> Cell | Heading:
+def _answer(document: PlacementReport) -> str | Heading:
+    """Return where the only pod or workload goes, or how many pods end in which way."""
     groups = _groups(document)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
@@ -344,4 +326,4 @@ def _command(document: PlacementReport) -> str:
     return "explain" if is_explained else "place"
 
 
-VIEW = View(_command, _answer, _body, _cases, _names, opening=_opening)
+VIEW = View(_command, lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)

@@ -24,9 +24,7 @@ from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_b
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
-from kplan.report.groups import group_blocks, group_cases, groups_text
-from kplan.report.head import opening_blocks
-from kplan.report.luck import luck_blocks
+from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
@@ -40,11 +38,6 @@ _MOST_TOLD = 5
 """For so many of the different reasons why pods stay pending, one pod is shown in full."""
 
 _MOST_DAEMONS = 200
-
-
-def _opening(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    yield from luck_blocks(document.luck)
-    yield from opening_blocks(document, options)
 
 
 def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -71,13 +64,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sentence(document: PlanReport) -> str:
-    """Return in one sentence what becomes of groups, then how many pods end in which way."""
-    if document.groups:
-        return f"{groups_text(document.groups)}; {_pods_sentence(document)}"
-    return _pods_sentence(document)
-
-
-def _pods_sentence(document: PlanReport) -> str:
+    """Return in one sentence how many pods end in which way."""
     if is_change(document):
         return change_sentence(document) + added_text(document.nodes)
     summary = document.summary
@@ -257,11 +244,10 @@ def _names(document: PlanReport) -> list[str]:
 
 VIEW = View(
     lambda document: document.command,
-    _sentence,
+    lambda document: behind_groups(document.groups, _sentence(document)),
     _body,
     _cases,
     _names,
-    opening=_opening,
     reasons=_reasons,
     moments={"before": "Before", "after": "After"},
 )

@@ -13,11 +13,9 @@ from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.questions.preempt.tries import tries_blocks, tries_of
-from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
-from kplan.report.groups import group_blocks, group_cases, groups_text
-from kplan.report.head import opening_blocks
-from kplan.report.luck import luck_blocks
+from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
@@ -46,24 +44,11 @@ _LOST_BY: Mapping[Criterion | None, str] = {
 _MOST_FREED = 3
 
 
-def _answer(document: PreemptionReport) -> Cell | Heading:
-    """Return whom groups evict, then whom the only pod evicts, or how many pods get a node and how many they evict."""
-    answer = _answer_about_pods(document)
-    if not document.groups:
-        return answer
-    text = f"{groups_text(document.groups)}; "
-    return replace(answer, spans=(text, *answer.spans)) if isinstance(answer, Heading) else f"{text}{plain(answer)}"
-
-
-def _answer_about_pods(document: PreemptionReport) -> Cell | Heading:
+def _answer(document: PreemptionReport) -> str | Heading:
+    """Return whom the only pod evicts, or how many pods get a node and how many they evict."""
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
     return replace(_heading(document.placements[0]), level=0)
-
-
-def _opening(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    yield from luck_blocks(document.luck, more="")
-    yield from opening_blocks(document, options)
 
 
 def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
@@ -370,11 +355,10 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
 
 VIEW = View(
     "preempt",
-    _answer,
+    lambda document: behind_groups(document.groups, _answer(document)),
     _body,
     _cases,
     _names,
     summary=_sentence,
-    opening=_opening,
     moments={"before": "Before", "after": "When all these pods are scheduled, in queue order"},
 )

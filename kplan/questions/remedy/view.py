@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from kplan.api.readable import listing
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode, AutoscalerRef, NodeChanges
-from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, line
+from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
@@ -59,9 +59,9 @@ def _unhelped(document: d.RemedyReport, options: ReportOptions) -> Iterator[Bloc
         yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=options.top is None or options.is_wide)
 
 
-def _answer(document: d.RemedyReport) -> Cell:
+def _style(document: d.RemedyReport) -> Style:
     is_whole = document.remedy.runs == document.remedy.of
-    return Span(_sentence(document), "good" if is_whole and not document.verdict.failed else "bad")
+    return "good" if is_whole and not document.verdict.failed else "bad"
 
 
 def _sentence(document: d.RemedyReport) -> str:
@@ -198,4 +198,4 @@ def _names(document: d.RemedyReport) -> list[str]:
     return [command for action in document.remedy.actions for command in action.commands]
 
 
-VIEW = View("remedy", _answer, _body, _cases, _names)
+VIEW = View("remedy", _sentence, _body, _cases, _names, style=_style)

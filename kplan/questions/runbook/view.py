@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from kplan.api.readable import listing
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
-from kplan.report.blocks import Block, Cell, Line, Preformatted, Span, line
+from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
 from kplan.report.times import seconds_text
@@ -30,10 +30,6 @@ def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
             "Each step was simulated from the state before it: no budget is broken, and every pod finds a place.", "dim"
         )
     )
-
-
-def _answer(document: RunbookReport) -> Cell:
-    return Span(_sentence(document), "bad" if document.stuck else "good")
 
 
 def _sentence(document: RunbookReport) -> str:
@@ -89,4 +85,6 @@ def _names(document: RunbookReport) -> list[str]:
     return [command for step in document.steps for command in step.commands]
 
 
-VIEW = View("drain --runbook", _answer, _body, _cases, _names)
+VIEW = View(
+    "drain --runbook", _sentence, _body, _cases, _names, style=lambda document: "bad" if document.stuck else "good"
+)
