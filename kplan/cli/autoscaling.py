@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli.arguments import STANDARD_INPUT
-from kplan.cli.options import option
+from kplan.cli.options import flag
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.snapshot.model import Snapshot
-
-
-_PANEL = "Autoscaler"
 
 
 AutoscalerChoice = StrEnum(
@@ -30,32 +27,21 @@ AutoscalerChoice = StrEnum(
 class AutoscalerFlags:
     """Options that choose the autoscaler."""
 
-    panel: ClassVar[str] = _PANEL
+    panel: ClassVar[str] = "Autoscaler"
 
-    autoscaler: Annotated[
-        AutoscalerChoice,
-        option(
-            "--autoscaler",
-            "Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
-            panel=_PANEL,
-        ),
-    ] = AutoscalerChoice.AUTO
-    node_groups: Annotated[
-        str,
-        option(
-            "--node-groups FILE",
-            "Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
-            panel=_PANEL,
-        ),
-    ] = ""
-    instance_types: Annotated[
-        str,
-        option(
-            "--instance-types FILE",
-            "Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
-            panel=_PANEL,
-        ),
-    ] = ""
+    autoscaler: AutoscalerChoice = flag(
+        "--autoscaler",
+        "Autoscaler to follow; auto: the one whose file is given, else the one that the cluster has.",
+        default=AutoscalerChoice.AUTO,
+    )
+    node_groups: str = flag(
+        "--node-groups FILE",
+        "Node groups of the cluster-autoscaler, as kplan snapshot groups prints them (default: as found).",
+    )
+    instance_types: str = flag(
+        "--instance-types FILE",
+        "Instance types of Karpenter, as its kwok provider lists them (default: as nodes show them).",
+    )
 
     @property
     def names_autoscaler(self) -> bool:
@@ -82,5 +68,3 @@ class AutoscalerFlags:
 @dataclass(frozen=True)
 class GrowingClusterFlags(ChangedClusterFlags, AutoscalerFlags):
     """Options for the source of the cluster, for changes of it on paper, and for the autoscaler of its nodes."""
-
-    panel: ClassVar[str] = ChangedClusterFlags.panel

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kplan.api.wellknown import BETA_ZONE, POOL_LABELS, ZONE
 from kplan.cli.help import OPTIONS
-from kplan.cli.options import option
+from kplan.cli.options import flag, switch
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ class PodChoiceFlags:
 
     panel: ClassVar[str] = "Pods"
 
-    all_namespaces: Annotated[bool, option("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")] = (
-        False
-    )
-    selector: Annotated[str, option("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")] = ""
+    all_namespaces: bool = switch("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")
+    selector: str = flag("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
         """Return the chosen pods, in their order; raises UsageError for an invalid selector.
@@ -60,9 +58,9 @@ class NodeChoiceFlags:
 
     panel: ClassVar[str] = OPTIONS
 
-    selector: Annotated[str, option("--selector -l SELECTOR", "Nodes with these labels, as in kubectl.")] = ""
-    zone: Annotated[str, option("--zone ZONE", "All nodes of this zone.")] = ""
-    pool: Annotated[str, option("--pool POOL", "All nodes of this node pool.")] = ""
+    selector: str = flag("--selector -l SELECTOR", "Nodes with these labels, as in kubectl.")
+    zone: str = flag("--zone ZONE", "All nodes of this zone.")
+    pool: str = flag("--pool POOL", "All nodes of this node pool.")
 
     def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
         """Return the chosen nodes: those named, in that order, then those of the options, by name.

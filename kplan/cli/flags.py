@@ -1,6 +1,6 @@
 """Options that several commands share.
 
-A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options, or such groups
+A command takes whole groups of them as parameters: a frozen dataclass whose fields are options (`flag`), or such groups
 (`kplan.cli.common`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
 the help they are under `panel`.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from kplan.cli.help import MORE
-from kplan.cli.options import option
+from kplan.cli.options import DECLARED, flag, option, repeated, switch
 from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
@@ -73,27 +73,24 @@ class ManifestFlags:
 
     panel: ClassVar[str] = _MANIFESTS_PANEL
 
-    filename: Annotated[
-        list[str] | None, option("--filename -f FILE", "Manifest, as in the arguments; repeatable.")
-    ] = None
-    kustomize: Annotated[
-        list[str] | None, option("--kustomize -k DIR", "Directory with a kustomization; needs kustomize or kubectl.")
-    ] = None
-    namespace: Annotated[str, option("--namespace -n NS", "Namespace of objects and pods that do not name one.")] = ""
-    validate: Annotated[
-        ValidateMode, option("--validate", "Refuse unknown and duplicate fields, warn about them, or ignore them.")
-    ] = ValidateMode.STRICT
-    replicas: Annotated[
-        int | None, option("--replicas N", "Number of replicas, in place of the one in the manifest.", min=0)
-    ] = None
+    filename: list[str] | None = repeated("--filename -f FILE", "Manifest, as in the arguments; repeatable.")
+    kustomize: list[str] | None = repeated(
+        "--kustomize -k DIR", "Directory with a kustomization; needs kustomize or kubectl."
+    )
+    namespace: str = flag("--namespace -n NS", "Namespace of objects and pods that do not name one.")
+    validate: ValidateMode = flag(
+        "--validate",
+        "Refuse unknown and duplicate fields, warn about them, or ignore them.",
+        default=ValidateMode.STRICT,
+    )
+    replicas: int | None = flag(
+        "--replicas N", "Number of replicas, in place of the one in the manifest.", default=None, min=0
+    )
 
-    as_deployment: Annotated[
-        list[str] | None,
-        option(
-            "--as-deployment KIND",
-            "Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
-        ),
-    ] = None
+    as_deployment: list[str] | None = repeated(
+        "--as-deployment KIND",
+        "Place the pods of a kind that kplan does not know, such as Rollout, as those of a Deployment.",
+    )
 
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
         """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""
@@ -108,37 +105,31 @@ class SchedulerFlags:
 
     panel: ClassVar[str] = "Scheduler"
 
-    scheduler_config: Annotated[
-        str, option("--scheduler-config PATH", "KubeSchedulerConfiguration; default: that of kube-scheduler.")
-    ] = ""
-    kubernetes_version: Annotated[
-        str,
-        option(
-            "--kubernetes-version auto|MINOR",
-            "Minor of kube-scheduler, such as 1.34; auto: that of the cluster's server.",
-        ),
-    ] = "auto"
-    feature_gates: Annotated[
-        str, option("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
-    ] = ""
-    sampling: Annotated[
-        SamplingMode, option("--sampling", "Evaluate all nodes, or stop early as percentageOfNodesToScore says.")
-    ] = SamplingMode.ALL
-    start_index: Annotated[
-        int | None, option("--start-index N", "Node at which the search starts, with --sampling as-configured.", min=0)
-    ] = None
-    ties: Annotated[
-        TieRule | None,
-        option(
-            "--ties",
-            "Which of several equally good nodes wins: the one that this release most likely takes (default), the "
-            "first by name, or a random one.",
-        ),
-    ] = None
-    seed: Annotated[int | None, option("--seed N", "Seed for random draws; implies --ties even.")] = None
-    extenders: Annotated[
-        ExtenderMode, option("--extenders", "Call the extenders of the configuration, or ignore them.")
-    ] = ExtenderMode.IGNORE
+    scheduler_config: str = flag(
+        "--scheduler-config PATH", "KubeSchedulerConfiguration; default: that of kube-scheduler."
+    )
+    kubernetes_version: str = flag(
+        "--kubernetes-version auto|MINOR",
+        "Minor of kube-scheduler, such as 1.34; auto: that of the cluster's server.",
+        default="auto",
+    )
+    feature_gates: str = flag("--feature-gates NAME=BOOL,...", "Feature gates of kube-scheduler to change.")
+    sampling: SamplingMode = flag(
+        "--sampling", "Evaluate all nodes, or stop early as percentageOfNodesToScore says.", default=SamplingMode.ALL
+    )
+    start_index: int | None = flag(
+        "--start-index N", "Node at which the search starts, with --sampling as-configured.", default=None, min=0
+    )
+    ties: TieRule | None = flag(
+        "--ties",
+        "Which of several equally good nodes wins: the one that this release most likely takes (default), the "
+        "first by name, or a random one.",
+        default=None,
+    )
+    seed: int | None = flag("--seed N", "Seed for random draws; implies --ties even.", default=None)
+    extenders: ExtenderMode = flag(
+        "--extenders", "Call the extenders of the configuration, or ignore them.", default=ExtenderMode.IGNORE
+    )
 
 
 @dataclass(frozen=True)
@@ -147,13 +138,9 @@ class VerbosityFlags:
 
     panel: ClassVar[str] = "Messages"
 
-    verbose: Annotated[bool, option("--verbose -v", "Print on standard error what was read and what was skipped.")] = (
-        False
-    )
-    quiet: Annotated[bool, option("--quiet -q", "Print no progress, warnings and hints on standard error.")] = False
-    no_color: Annotated[bool, option("--no-color", "Print without colour; so does NO_COLOR in the environment.")] = (
-        False
-    )
+    verbose: bool = switch("--verbose -v", "Print on standard error what was read and what was skipped.")
+    quiet: bool = switch("--quiet -q", "Print no progress, warnings and hints on standard error.")
+    no_color: bool = switch("--no-color", "Print without colour; so does NO_COLOR in the environment.")
 
 
 @dataclass(frozen=True)
@@ -162,31 +149,31 @@ class OutputFlags:
 
     panel: ClassVar[str] = "Output"
 
-    output: Annotated[
-        OutputFormat,
-        option("--output -o FORMAT", f"Output format: {', '.join(OutputFormat)}, or jsonpath=TEMPLATE as in kubectl."),
-    ] = OutputFormat.TABLE
-    report: Annotated[
-        list[str] | None, option("--report FORMAT=PATH", "Also write a report in this format to a file; repeatable.")
-    ] = None
-    explain: Annotated[bool, option("--explain", "Show every node with each rejection and score.")] = False
-    top: Annotated[
-        int | None,
-        option("--top N", f"Number of nodes shown in each table (default {DEFAULT_TOP}; all with --explain).", min=1),
-    ] = None
-    max_listed: Annotated[
-        int, option("--max-listed N", "Number of pods that are listed; the others are counted.", min=1)
-    ] = DEFAULT_MAX_LISTED
-    all_nodes: Annotated[bool, option("--all-nodes", "Show all nodes in tables.")] = False
-    fail_on: Annotated[
-        str,
-        option(
-            "--fail-on LIST",
-            "Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
-            "new-nodes, unavailable (with --timeline), warning; or none.",
-        ),
-    ] = ""
-    exit_zero: Annotated[bool, option("--exit-zero", "Exit with 0 even if something in --fail-on happens.")] = False
+    output: OutputFormat = flag(
+        "--output -o FORMAT",
+        f"Output format: {', '.join(OutputFormat)}, or jsonpath=TEMPLATE as in kubectl.",
+        default=OutputFormat.TABLE,
+    )
+    report: list[str] | None = repeated(
+        "--report FORMAT=PATH", "Also write a report in this format to a file; repeatable."
+    )
+    explain: bool = switch("--explain", "Show every node with each rejection and score.")
+    top: int | None = flag(
+        "--top N",
+        f"Number of nodes shown in each table (default {DEFAULT_TOP}; all with --explain).",
+        default=None,
+        min=1,
+    )
+    max_listed: int = flag(
+        "--max-listed N", "Number of pods that are listed; the others are counted.", default=DEFAULT_MAX_LISTED, min=1
+    )
+    all_nodes: bool = switch("--all-nodes", "Show all nodes in tables.")
+    fail_on: str = flag(
+        "--fail-on LIST",
+        "Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
+        "new-nodes, unavailable (with --timeline), warning; or none.",
+    )
+    exit_zero: bool = switch("--exit-zero", "Exit with 0 even if something in --fail-on happens.")
 
     def reports(self) -> list[str]:
         """Return the further reports, as FORMAT=PATH."""
@@ -197,7 +184,7 @@ class OutputFlags:
 class _SaveFlags:
     """The option that also saves the report."""
 
-    save: Annotated[str, option("--save FILE", "Also save the report as JSON, for kplan show.")] = ""
+    save: str = flag("--save FILE", "Also save the report as JSON, for kplan show.")
 
 
 @dataclass(frozen=True)
@@ -210,14 +197,14 @@ class SavedOutputFlags(OutputFlags, _SaveFlags):
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options, dataclasses of Typer options, are replaced by their fields."""
+    """Return a command whose groups of options, dataclasses of options, are replaced by their fields."""
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if is_dataclass(hints[name]):
             parameters += _options_of(hints[name])
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(_parameter(name, hints[name], parameter.default))
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
@@ -242,18 +229,21 @@ def _options_of(group: Any) -> Iterator[inspect.Parameter]:
         if is_dataclass(part.annotation):
             yield from _options_of(part.annotation)
             continue
+        owner = next(base for base in group.__mro__ if part.name in vars(base).get("__annotations__", ()))
         for settings in getattr(part.annotation, "__metadata__", ()):
-            settings.rich_help_panel = settings.rich_help_panel or group.panel
+            settings.rich_help_panel = settings.rich_help_panel or getattr(owner, "panel", group.panel)
         yield part
 
 
 @functools.cache
 def _parts_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    defaults = {
-        field.name: inspect.Parameter.empty if field.default is MISSING else field.default for field in fields(group)
-    }
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(name, kind, default=default, annotation=hints[name]) for name, default in defaults.items()
-    ]
+    return [_parameter(field.name, hints[field.name], field) for field in fields(group)]
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """Return a parameter as Typer reads it; the option or argument may stand in the default, as `flag` has it."""
+    if isinstance(default, Field):
+        hint = Annotated[hint, default.metadata[DECLARED]] if DECLARED in default.metadata else hint
+        default = inspect.Parameter.empty if default.default is MISSING else default.default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

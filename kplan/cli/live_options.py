@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from kplan.cli.faults import say
-from kplan.cli.options import option
+from kplan.cli.options import flag, option
 from kplan.cli.phases import announced_when_slow, noted_when_interrupted
 
 if TYPE_CHECKING:
@@ -35,22 +35,21 @@ class ClusterFlags:
     panel: ClassVar[str] = "Cluster"
 
     snapshot: SnapshotOption = ""
-    kubeconfig: Annotated[str, option("--kubeconfig PATH", "Path of the kubeconfig.", envvar="KUBECONFIG")] = ""
-    context: Annotated[str, option("--context NAME", "Context of the kubeconfig.")] = ""
-    cluster: Annotated[str, option("--cluster NAME", "Cluster of the kubeconfig.")] = ""
-    user: Annotated[str, option("--user NAME", "User of the kubeconfig.")] = ""
-    as_user: Annotated[str, option("--as USER", "User or service account to impersonate.")] = ""
-    as_group: Annotated[list[str] | None, option("--as-group GROUP", "Group to impersonate; repeatable.")] = None
-    request_timeout: Annotated[
-        str, option("--request-timeout TIME", "Time limit of a request: 30s, 2m; 0 for none.")
-    ] = "60s"
-    insecure_skip_tls_verify: Annotated[
-        bool, option("--insecure-skip-tls-verify", "Do not verify the API server's certificate.")
-    ] = False
-    namespaces: Annotated[
-        list[str] | None,
-        option("--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster."),
-    ] = None
+    kubeconfig: str = flag("--kubeconfig PATH", "Path of the kubeconfig.", default="", envvar="KUBECONFIG")
+    context: str = flag("--context NAME", "Context of the kubeconfig.", default="")
+    cluster: str = flag("--cluster NAME", "Cluster of the kubeconfig.", default="")
+    user: str = flag("--user NAME", "User of the kubeconfig.", default="")
+    as_user: str = flag("--as USER", "User or service account to impersonate.", default="")
+    as_group: list[str] | None = flag("--as-group GROUP", "Group to impersonate; repeatable.", default=None)
+    request_timeout: str = flag(
+        "--request-timeout TIME", "Time limit of a request: 30s, 2m; 0 for none.", default="60s"
+    )
+    insecure_skip_tls_verify: bool = flag(
+        "--insecure-skip-tls-verify", "Do not verify the API server's certificate.", default=False
+    )
+    namespaces: list[str] | None = flag(
+        "--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster.", default=None
+    )
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
         """Return the options for a live cluster; namespaces may be repeated options, or separated by commas.

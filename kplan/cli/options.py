@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import typer
+
+DECLARED = "declared"
+"""Where the metadata of a field has its option or argument."""
+
+
+def flag(spelled: str, about: str, *, default: Any = "", panel: str | None = None, **settings: Any) -> Any:
+    """Return an option, to stand as the default of a field, or of a parameter of a command; `with_flags` reads it.
+
+    Parameters as for `option`.
+    """
+    return field(default=default, metadata={DECLARED: option(spelled, about, panel=panel, **settings)})
+
+
+def switch(spelled: str, about: str, *, panel: str | None = None) -> Any:
+    """Return an option without a value, which is off by default, as `flag`."""
+    return flag(spelled, about, default=False, panel=panel)
+
+
+def repeated(spelled: str, about: str, **settings: Any) -> Any:
+    """Return an option whose values are a list, as `flag`."""
+    return flag(spelled, about, default=None, **settings)
+
+
+def several(metavar: str, about: str) -> Any:
+    """Return an argument that may be there more than once, or not at all, to stand where `flag` may."""
+    return field(default=None, metadata={DECLARED: argument(metavar, about)})
 
 
 def option(spelled: str, about: str, *, panel: str | None = None, **settings: Any) -> Any:

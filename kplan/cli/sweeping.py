@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from kplan.cli.options import option
+from kplan.cli.options import flag
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,11 +23,14 @@ class SweepFlags:
 
     panel: ClassVar[str] = "Many questions"
 
-    workers: Annotated[
-        int | None,
-        option("--workers N", "Number of processes (default: one per core where that is faster).", min=1, max=_MOST),
-    ] = None
-    dask: Annotated[str, option("--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.")] = ""
+    workers: int | None = flag(
+        "--workers N",
+        "Number of processes (default: one per core where that is faster).",
+        default=None,
+        min=1,
+        max=_MOST,
+    )
+    dask: str = flag("--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.")
 
     def check(self) -> None:
         """Refuse options that contradict each other."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli.help import MORE
-from kplan.cli.options import option
+from kplan.cli.options import flag, repeated, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,51 +24,32 @@ class TimelineFlags:
 
     panel: ClassVar[str] = "Time"
 
-    timeline: Annotated[
-        bool, option("--timeline", "Tell when everything happens, and how many pods are ready meanwhile.")
-    ] = False
-    start: Annotated[
-        list[str] | None,
-        option(
-            f"--start {_WHICH}",
-            "How long pods take from their binding to being ready; all, or those of KIND/[NS/]NAME. Repeatable.",
-            panel=MORE,
-        ),
-    ] = None
-    stop: Annotated[
-        list[str] | None,
-        option(
-            f"--stop {_WHICH}",
-            "How long pods take to be gone when they are told to go; at most their grace period. Repeatable.",
-            panel=MORE,
-        ),
-    ] = None
-    run: Annotated[
-        list[str] | None,
-        option(f"--run {_WHICH}", "How long a Job's pods run until they have succeeded. Repeatable.", panel=MORE),
-    ] = None
-    node_start: Annotated[
-        list[str] | None,
-        option(
-            "--node-start [POOL=]DURATION",
-            "How long a new node, or one of a pool or group, takes to take pods (default: 90s). Repeatable.",
-            panel=MORE,
-        ),
-    ] = None
-    until: Annotated[str, option("--until DURATION", "How far to look ahead (default: --for, or 24h).", panel=MORE)] = (
-        ""
+    timeline: bool = switch("--timeline", "Tell when everything happens, and how many pods are ready meanwhile.")
+    start: list[str] | None = repeated(
+        f"--start {_WHICH}",
+        "How long pods take from their binding to being ready; all, or those of KIND/[NS/]NAME. Repeatable.",
+        panel=MORE,
     )
-    runs_for: Annotated[
-        str, option("--for DURATION", "Run CronJobs by their schedule for so long; implies --timeline.")
-    ] = ""
-    min_ready: Annotated[
-        str,
-        option(
-            "--min-ready N|PERCENT",
-            "How many pods of each workload must stay ready, for --fail-on unavailable (default: 1).",
-            panel=MORE,
-        ),
-    ] = ""
+    stop: list[str] | None = repeated(
+        f"--stop {_WHICH}",
+        "How long pods take to be gone when they are told to go; at most their grace period. Repeatable.",
+        panel=MORE,
+    )
+    run: list[str] | None = repeated(
+        f"--run {_WHICH}", "How long a Job's pods run until they have succeeded. Repeatable.", panel=MORE
+    )
+    node_start: list[str] | None = repeated(
+        "--node-start [POOL=]DURATION",
+        "How long a new node, or one of a pool or group, takes to take pods (default: 90s). Repeatable.",
+        panel=MORE,
+    )
+    until: str = flag("--until DURATION", "How far to look ahead (default: --for, or 24h).", panel=MORE)
+    runs_for: str = flag("--for DURATION", "Run CronJobs by their schedule for so long; implies --timeline.")
+    min_ready: str = flag(
+        "--min-ready N|PERCENT",
+        "How many pods of each workload must stay ready, for --fail-on unavailable (default: 1).",
+        panel=MORE,
+    )
 
     def check(self) -> None:
         """Raise UsageError for an option that means nothing without --timeline."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli import collector
 from kplan.cli.help import in_order
 from kplan.cli.live_options import ClusterFlags, open_cluster
-from kplan.cli.options import option
+from kplan.cli.options import repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply_recommendations", "recommendations")
 
 
-_CHANGES_PANEL = "What if"
 _STANDARD_INPUT = "-"
 
 
@@ -27,50 +26,27 @@ _STANDARD_INPUT = "-"
 class ChangedClusterFlags(ClusterFlags):
     """Options for the source of the cluster, and for changes of it on paper."""
 
-    with_: Annotated[list[str] | None, option("--with FILE", "Objects to add or replace.", panel=_CHANGES_PANEL)] = None
-    without: Annotated[
-        list[str] | None,
-        option(
-            "--without KIND/[NS/]NAME",
-            "Object to remove with what it owns; globs, or KIND?label=value.",
-            panel=_CHANGES_PANEL,
-        ),
-    ] = None
-    add_nodes: Annotated[
-        list[str] | None, option("--add-nodes N=NODE", "Add N empty nodes like NODE.", panel=_CHANGES_PANEL)
-    ] = None
-    cordon: Annotated[list[str] | None, option("--cordon NODE", "Node to cordon.", panel=_CHANGES_PANEL)] = None
-    uncordon: Annotated[list[str] | None, option("--uncordon NODE", "Node to uncordon.", panel=_CHANGES_PANEL)] = None
-    scale: Annotated[
-        list[str] | None,
-        option(
-            "--scale KIND/[NS/]NAME=N", "Workload to scale to N replicas; new ones are pending.", panel=_CHANGES_PANEL
-        ),
-    ] = None
-    apply_recommendations: Annotated[
-        list[str] | None,
-        option(
-            "--apply-recommendations vpa",
-            "Give pods the requests that VerticalPodAutoscalers recommend.",
-            panel=_CHANGES_PANEL,
-        ),
-    ] = None
-    recommendations: Annotated[
-        list[str] | None,
-        option(
-            "--recommendations FILE",
-            "Give pods the requests that a report of krr recommends (krr simple -f json).",
-            panel=_CHANGES_PANEL,
-        ),
-    ] = None
-    settle: Annotated[
-        bool,
-        option(
-            "--settle",
-            "Let controllers and scheduler react to these changes before the question is asked.",
-            panel=_CHANGES_PANEL,
-        ),
-    ] = False
+    panel: ClassVar[str] = "What if"
+
+    with_: list[str] | None = repeated("--with FILE", "Objects to add or replace.")
+    without: list[str] | None = repeated(
+        "--without KIND/[NS/]NAME", "Object to remove with what it owns; globs, or KIND?label=value."
+    )
+    add_nodes: list[str] | None = repeated("--add-nodes N=NODE", "Add N empty nodes like NODE.")
+    cordon: list[str] | None = repeated("--cordon NODE", "Node to cordon.")
+    uncordon: list[str] | None = repeated("--uncordon NODE", "Node to uncordon.")
+    scale: list[str] | None = repeated(
+        "--scale KIND/[NS/]NAME=N", "Workload to scale to N replicas; new ones are pending."
+    )
+    apply_recommendations: list[str] | None = repeated(
+        "--apply-recommendations vpa", "Give pods the requests that VerticalPodAutoscalers recommend."
+    )
+    recommendations: list[str] | None = repeated(
+        "--recommendations FILE", "Give pods the requests that a report of krr recommends (krr simple -f json)."
+    )
+    settle: bool = switch(
+        "--settle", "Let controllers and scheduler react to these changes before the question is asked."
+    )
 
 
 def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:

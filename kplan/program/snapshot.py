@@ -14,7 +14,7 @@ from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand, KplanSubgroup
 from kplan.cli.live_options import print_warnings
-from kplan.cli.options import argument, option
+from kplan.cli.options import argument, flag, option, repeated, switch
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
@@ -64,9 +64,7 @@ FormatOption = Annotated[DataFormat, option("--output -o", "Output format.")]
 def save(
     path: Annotated[str, argument("FILE", "A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output.")],
     *,
-    redact: Annotated[
-        bool, option("--redact", "Replace names, label values, images and namespaces; decisions stay the same.")
-    ] = False,
+    redact: bool = switch("--redact", "Replace names, label values, images and namespaces; decisions stay the same."),
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -120,9 +118,7 @@ def show(
     *,
     output: FormatOption = DataFormat.TABLE,
     namespace: NamespaceOption = "",
-    durations: Annotated[
-        bool, option("--durations", "Also show how long the pods of each workload took to start and run.")
-    ] = False,
+    durations: bool = switch("--durations", "Also show how long the pods of each workload took to start and run."),
     choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
@@ -155,7 +151,7 @@ def show(
 def check(
     file: FileArgument = "",
     *,
-    output: Annotated[CheckFormat, option("--output -o", "Output format.")] = CheckFormat.TABLE,
+    output: CheckFormat = flag("--output -o", "Output format.", default=CheckFormat.TABLE),
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -216,15 +212,12 @@ def rbac(
 def types(
     file: FileArgument = "",
     *,
-    ec2: Annotated[
-        list[str] | None,
-        option(
-            "--ec2 FILE",
-            "Answer of aws ec2 describe-instance-types, describe-spot-price-history or "
-            "describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
-        ),
-    ] = None,
-    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
+    ec2: list[str] | None = repeated(
+        "--ec2 FILE",
+        "Answer of aws ec2 describe-instance-types, describe-spot-price-history or "
+        "describe-instance-type-offerings, or of aws pricing get-products; repeatable.",
+    ),
+    output: RoleFormat = flag("--output -o", "Output format.", default=RoleFormat.YAML),
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -267,7 +260,7 @@ def types(
 def groups(
     file: FileArgument = "",
     *,
-    output: Annotated[RoleFormat, option("--output -o", "Output format.")] = RoleFormat.YAML,
+    output: RoleFormat = flag("--output -o", "Output format.", default=RoleFormat.YAML),
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:

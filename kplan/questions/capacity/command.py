@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -17,7 +17,7 @@ from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import ManifestFlags, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.manifests import read_manifests
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, repeated, several, switch
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 from kplan.questions.capacity.flags import OtherQuestions
@@ -35,24 +35,18 @@ kplan capacity web.yaml --zones  # how many fit if any one zone may fail
 
 @with_flags
 def capacity(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "FILE|KIND/[NS/]NAME", "Manifests (file, directory, - for standard input), or workloads of the cluster."
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "FILE|KIND/[NS/]NAME", "Manifests (file, directory, - for standard input), or workloads of the cluster."
+    ),
     *,
-    most: Annotated[
-        int | None, option("--max N", "Stop counting at N replicas.", panel=MORE, min=1, show_default=False)
-    ] = None,
-    exclude_nodes: Annotated[
-        list[str] | None,
-        option("--exclude-nodes NODE,...", "Leave these nodes out; repeatable.", panel=MORE, show_default=False),
-    ] = None,
-    mix: Annotated[
-        str, option("--mix N:M...", "Ratio in which several workloads are counted (default 1:1).", panel=MORE)
-    ] = "",
-    preempt: Annotated[bool, option("--preempt", "Also count room that preemption would make.")] = False,
+    most: int | None = flag(
+        "--max N", "Stop counting at N replicas.", default=None, panel=MORE, min=1, show_default=False
+    ),
+    exclude_nodes: list[str] | None = repeated(
+        "--exclude-nodes NODE,...", "Leave these nodes out; repeatable.", panel=MORE, show_default=False
+    ),
+    mix: str = flag("--mix N:M...", "Ratio in which several workloads are counted (default 1:1).", panel=MORE),
+    preempt: bool = switch("--preempt", "Also count room that preemption would make."),
     other: OtherQuestions,
     sweeping: SweepFlags,
     manifests: ManifestFlags,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from kplan.cli.help import MORE, OPTIONS
-from kplan.cli.options import option
+from kplan.cli.options import flag, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,51 +20,31 @@ class OtherQuestions:
 
     panel: ClassVar[str] = OPTIONS
 
-    headroom: Annotated[
-        bool,
-        option(
-            "--headroom", "How many more replicas of each workload fit, each on its own; without FILE: all workloads."
-        ),
-    ] = False
-    all_namespaces: Annotated[
-        bool,
-        option(
-            "--all-namespaces -A",
-            "With --headroom: workloads of all namespaces (default without --namespace).",
-            panel=MORE,
-        ),
-    ] = False
-    lose: Annotated[
-        int | None,
-        option(
-            "--lose N",
-            "How many replicas fit so that all of them still find a place when any N nodes are lost.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None
-    zones: Annotated[bool, option("--zones", "Lose zones instead of nodes: N with --lose N, else one.")] = False
-    shapes: Annotated[
-        str,
-        option(
-            "--shapes FILE",
-            "List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit.",
-        ),
-    ] = ""
-
-    shrink: Annotated[
-        bool,
-        option(
-            "--shrink",
-            "Find as many nodes as possible that can be drained, with every pod placed and every budget kept.",
-        ),
-    ] = False
-    force: Annotated[bool, option("--force", "With --shrink: also evict pods without a controller.", panel=MORE)] = (
-        False
+    headroom: bool = switch(
+        "--headroom", "How many more replicas of each workload fit, each on its own; without FILE: all workloads."
     )
-    delete_emptydir_data: Annotated[
-        bool, option("--delete-emptydir-data", "With --shrink: also evict pods with emptyDir volumes.", panel=MORE)
-    ] = False
+    all_namespaces: bool = switch(
+        "--all-namespaces -A", "With --headroom: workloads of all namespaces (default without --namespace).", panel=MORE
+    )
+    lose: int | None = flag(
+        "--lose N",
+        "How many replicas fit so that all of them still find a place when any N nodes are lost.",
+        default=None,
+        min=1,
+        show_default=False,
+    )
+    zones: bool = switch("--zones", "Lose zones instead of nodes: N with --lose N, else one.")
+    shapes: str = flag(
+        "--shapes FILE", "List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit."
+    )
+
+    shrink: bool = switch(
+        "--shrink", "Find as many nodes as possible that can be drained, with every pod placed and every budget kept."
+    )
+    force: bool = switch("--force", "With --shrink: also evict pods without a controller.", panel=MORE)
+    delete_emptydir_data: bool = switch(
+        "--delete-emptydir-data", "With --shrink: also evict pods with emptyDir volumes.", panel=MORE
+    )
 
     @property
     def option(self) -> str:

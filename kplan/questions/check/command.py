@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from kplan.cli.answer import ask, formats_of, showing_of
 from kplan.cli.asking import reply
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import with_flags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
@@ -24,11 +22,9 @@ kplan check --since monday.json  # what has changed since an earlier report
 
 @with_flags
 def check(
-    files: Annotated[
-        list[str] | None, argument("FILE", "Checks (kind: Checks); without any, the standard ones.")
-    ] = None,
+    files: list[str] | None = several("FILE", "Checks (kind: Checks); without any, the standard ones."),
     *,
-    since: Annotated[str, option("--since FILE", "Compare with an earlier report, saved with -o json.")] = "",
+    since: str = flag("--since FILE", "Compare with an earlier report, saved with -o json."),
     sweeping: SweepFlags,
     flags: GrowingFlags,
 ) -> None:

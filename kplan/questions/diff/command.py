@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
@@ -40,9 +40,7 @@ _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --ag
 class DiffOutputFlags(SavedOutputFlags):
     """How differences are printed, and which of them count."""
 
-    fail_on: Annotated[
-        str, option("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
-    ] = ""
+    fail_on: str = flag("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,27 +57,19 @@ kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another 
 
 @with_flags
 def diff(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "BEFORE AFTER|FILE|NS/POD",
-            "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "BEFORE AFTER|FILE|NS/POD",
+        "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
+    ),
     *,
-    against: Annotated[
-        str, option("--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before.")
-    ] = "",
-    against_config: Annotated[
-        str, option("--against-config PATH", "Compare with this scheduler configuration: after.")
-    ] = "",
-    against_version: Annotated[
-        str, option("--against-version MINOR", "Compare with this minor of Kubernetes: after.")
-    ] = "",
-    against_manifests: Annotated[
-        str,
-        option("--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."),
-    ] = "",
+    against: str = flag(
+        "--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before."
+    ),
+    against_config: str = flag("--against-config PATH", "Compare with this scheduler configuration: after."),
+    against_version: str = flag("--against-version MINOR", "Compare with this minor of Kubernetes: after."),
+    against_manifests: str = flag(
+        "--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."
+    ),
     run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     flags: _DiffFlags,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from msgspec import structs
 
@@ -14,7 +13,7 @@ from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import RunsOption, with_flags
 from kplan.cli.help import MORE
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several, switch
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
@@ -32,58 +31,42 @@ kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
 
 @with_flags
 def drain(
-    nodes: Annotated[list[str] | None, argument("NODE", "Names of nodes, or globs; also node/NODE.")] = None,
+    nodes: list[str] | None = several("NODE", "Names of nodes, or globs; also node/NODE."),
     *,
     choice: NodeChoiceFlags,
-    lost: Annotated[bool, option("--lost", "The nodes fail at once; budgets do not count.")] = False,
-    one_by_one: Annotated[
-        bool, option("--one-by-one", "Evict one pod at a time, and wait for the cluster to settle.", panel=MORE)
-    ] = False,
-    rolling: Annotated[
-        bool, option("--rolling", "Drain one node after another; uncordon each when it is empty.")
-    ] = False,
-    replace: Annotated[
-        bool, option("--replace", "Drain one node after another; replace each by an empty one like it.", panel=MORE)
-    ] = False,
-    separately: Annotated[
-        bool, option("--each", "Drain each node on its own, each time from the current cluster.")
-    ] = False,
-    by: Annotated[
-        str,
-        option(
-            "--by zone|pool|LABEL", "Implies --each: drain all nodes of a zone, a pool or a label's value together."
-        ),
-    ] = "",
-    force: Annotated[bool, option("--force", "Also evict pods without a controller.")] = False,
-    delete_emptydir_data: Annotated[
-        bool, option("--delete-emptydir-data", "Also evict pods with emptyDir volumes.")
-    ] = False,
-    ignore_daemonsets: Annotated[  # for the habit
-        bool,
-        option(
-            "--ignore-daemonsets",
-            "Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
-            panel=MORE,
-            show_default=False,
-        ),
-    ] = True,
-    disable_eviction: Annotated[
-        bool,
-        option(
-            "--disable-eviction", "Delete the pods instead of evicting them; ignores disruption budgets.", panel=MORE
-        ),
-    ] = False,
-    grace_period: Annotated[
-        int,
-        option(
-            "--grace-period SECONDS",
-            "How long pods may take to stop, in place of their own grace periods; -1 for these.",
-            panel=MORE,
-            min=-1,
-            max=_LONGEST,
-        ),
-    ] = -1,
-    runbook: Annotated[bool, option("--runbook", "The safe order, and changes it needs, as commands.")] = False,
+    lost: bool = switch("--lost", "The nodes fail at once; budgets do not count."),
+    one_by_one: bool = switch(
+        "--one-by-one", "Evict one pod at a time, and wait for the cluster to settle.", panel=MORE
+    ),
+    rolling: bool = switch("--rolling", "Drain one node after another; uncordon each when it is empty."),
+    replace: bool = switch(
+        "--replace", "Drain one node after another; replace each by an empty one like it.", panel=MORE
+    ),
+    separately: bool = switch("--each", "Drain each node on its own, each time from the current cluster."),
+    by: str = flag(
+        "--by zone|pool|LABEL", "Implies --each: drain all nodes of a zone, a pool or a label's value together."
+    ),
+    force: bool = switch("--force", "Also evict pods without a controller."),
+    delete_emptydir_data: bool = switch("--delete-emptydir-data", "Also evict pods with emptyDir volumes."),
+    ignore_daemonsets: bool = flag(  # for the habit
+        "--ignore-daemonsets",
+        "Accepted as in kubectl drain; kplan always leaves pods of daemon sets alone.",
+        default=True,
+        panel=MORE,
+        show_default=False,
+    ),
+    disable_eviction: bool = switch(
+        "--disable-eviction", "Delete the pods instead of evicting them; ignores disruption budgets.", panel=MORE
+    ),
+    grace_period: int = flag(
+        "--grace-period SECONDS",
+        "How long pods may take to stop, in place of their own grace periods; -1 for these.",
+        default=-1,
+        panel=MORE,
+        min=-1,
+        max=_LONGEST,
+    ),
+    runbook: bool = switch("--runbook", "The safe order, and changes it needs, as commands."),
     runs: RunsOption = None,
     time: TimelineFlags,
     upgrading: UpgradeFlags,

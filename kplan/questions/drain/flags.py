@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from kplan.cli.help import MORE
-from kplan.cli.options import option
+from kplan.cli.options import flag
 from kplan.cli.timeline import seconds_of
 from kplan.questions.drain.upgrades import MOST_SURGE
 
@@ -21,32 +21,25 @@ class UpgradeFlags:
 
     panel: ClassVar[str] = "Time"
 
-    surge: Annotated[
-        int | None,
-        option(
-            "--surge N",
-            "With --replace: N more nodes like the first join before, and so many are drained at a time.",
-            panel=MORE,
-            min=0,
-            max=MOST_SURGE,
-        ),
-    ] = None
-    max_unavailable: Annotated[
-        int | None,
-        option(
-            "--max-unavailable N",
-            "With --rolling or --replace: N (more) nodes are drained at a time.",
-            panel=MORE,
-            min=0,
-        ),
-    ] = None
-    timeout: Annotated[
-        str, option("--timeout DURATION", "Give a drain up after so long, as kubectl does.", panel=MORE)
-    ] = ""
-    profile: Annotated[
-        Profile | None,
-        option("--profile", "Upgrade a node pool as this cloud does by default; implies --replace.", panel=MORE),
-    ] = None
+    surge: int | None = flag(
+        "--surge N",
+        "With --replace: N more nodes like the first join before, and so many are drained at a time.",
+        default=None,
+        panel=MORE,
+        min=0,
+        max=MOST_SURGE,
+    )
+    max_unavailable: int | None = flag(
+        "--max-unavailable N",
+        "With --rolling or --replace: N (more) nodes are drained at a time.",
+        default=None,
+        panel=MORE,
+        min=0,
+    )
+    timeout: str = flag("--timeout DURATION", "Give a drain up after so long, as kubectl does.", panel=MORE)
+    profile: Profile | None = flag(
+        "--profile", "Upgrade a node pool as this cloud does by default; implies --replace.", default=None, panel=MORE
+    )
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of a drain that the options set."""

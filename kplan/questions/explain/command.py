@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import spelled_out
@@ -10,7 +10,7 @@ from kplan.cli.asking import reply
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import with_flags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -26,15 +26,12 @@ kplan explain deploy/shop/cart  # each pod of a workload
 
 @with_flags
 def explain(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "NS/POD|KIND/[NS/]NAME",
-            "A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "NS/POD|KIND/[NS/]NAME",
+        "A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
+    ),
     *,
-    namespace: Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")] = "",
+    namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
     choice: PodChoiceFlags,
     flags: GrowingFlags,
 ) -> None:

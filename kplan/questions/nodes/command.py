@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from msgspec.structs import replace
 
 from kplan.api.readable import listing
@@ -12,7 +10,7 @@ from kplan.cli.asking import options_named, reply
 from kplan.cli.autoscaling import AutoscalerFlags
 from kplan.cli.common import SavingFlags
 from kplan.cli.flags import ManifestFlags, with_flags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several, switch
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
@@ -31,21 +29,15 @@ kplan nodes --node-groups groups.yaml --timeline --until 1h  # when each node co
 
 @with_flags
 def nodes(
-    what: Annotated[
-        list[str] | None,
-        argument("FILE", "Manifests (file, directory, - for standard input) whose pods are pending, too."),
-    ] = None,
+    what: list[str] | None = several(
+        "FILE", "Manifests (file, directory, - for standard input) whose pods are pending, too."
+    ),
     *,
-    loops: Annotated[
-        str,
-        option(
-            "--loops SECONDS,...",
-            "When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
-        ),
-    ] = "",
-    full: Annotated[
-        bool, option("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML.")
-    ] = False,
+    loops: str = flag(
+        "--loops SECONDS,...",
+        "When the cluster-autoscaler looks, such as 0,10 (default: now, and until nothing is left to remove).",
+    ),
+    full: bool = switch("--full", "Add the whole decision, in the autoscaler's own terms, to JSON and YAML."),
     time: TimelineFlags,
     following: AutoscalerFlags,
     manifests: ManifestFlags,

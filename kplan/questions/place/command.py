@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from kplan.cli.asking import reply
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
-from kplan.cli.options import argument
+from kplan.cli.options import several
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import NotFoundError, UsageError
@@ -32,13 +32,10 @@ kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and J
 
 @with_flags
 def place(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "FILE|NS/POD|KIND/[NS/]NAME",
-            "Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "FILE|NS/POD|KIND/[NS/]NAME",
+        "Manifests (file, directory, - for standard input), or pending pods or workloads of the cluster.",
+    ),
     *,
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,

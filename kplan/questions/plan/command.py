@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import ManifestFlags, RolloutMode, RolloutOption, RunCronJobsOption, RunsOption, with_flags
 from kplan.cli.help import MORE
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several, switch
 from kplan.cli.sweeping import SweepFlags
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
@@ -35,21 +35,20 @@ kplan plan --queue  # only the order of the queue
 
 @with_flags
 def plan(
-    what: Annotated[
-        list[str] | None,
-        argument("FILE", "Manifests (file, directory, - for standard input) whose pods join the queue."),
-    ] = None,
+    what: list[str] | None = several(
+        "FILE", "Manifests (file, directory, - for standard input) whose pods join the queue."
+    ),
     *,
-    queue: Annotated[bool, option("--queue", "Only show the order of the queue, and why.")] = False,
-    excludes_pending: Annotated[
-        bool, option("--only-given", "Only the pods given here, not the other pending pods of the cluster.")
-    ] = False,
-    recreate: Annotated[
-        bool, option("--recreate/--no-recreate", "Recreate evicted pods as their controllers do, or not.", panel=MORE)
-    ] = True,
-    max_rounds: Annotated[
-        int, option("--max-rounds N", "Stop after N rounds over the pods that are left.", panel=MORE, min=1)
-    ] = _DEFAULT_ROUNDS,
+    queue: bool = switch("--queue", "Only show the order of the queue, and why."),
+    excludes_pending: bool = switch(
+        "--only-given", "Only the pods given here, not the other pending pods of the cluster."
+    ),
+    recreate: bool = flag(
+        "--recreate/--no-recreate", "Recreate evicted pods as their controllers do, or not.", default=True, panel=MORE
+    ),
+    max_rounds: int = flag(
+        "--max-rounds N", "Stop after N rounds over the pods that are left.", default=_DEFAULT_ROUNDS, panel=MORE, min=1
+    ),
     rollout: RolloutOption = RolloutMode.AUTO,
     runs: RunsOption = None,
     run_cronjobs: RunCronJobsOption = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,7 +12,7 @@ from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.manifests import read_manifests
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.cli.what_if import ChangedClusterFlags, changed_cluster
 from kplan.errors import UsageError
@@ -42,12 +42,13 @@ kplan pods web.yaml -o name  # their names only
 
 @with_flags
 def pods(
-    what: Annotated[list[str] | None, argument("FILE", "Manifests (file, directory, - for standard input).")] = None,
+    what: list[str] | None = several("FILE", "Manifests (file, directory, - for standard input)."),
     *,
-    output: Annotated[
-        PodsFormat,
-        option("--output -o", "Output format: the pods (yaml), a report (json), one line per object, or names."),
-    ] = PodsFormat.YAML,
+    output: PodsFormat = flag(
+        "--output -o",
+        "Output format: the pods (yaml), a report (json), one line per object, or names.",
+        default=PodsFormat.YAML,
+    ),
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
     verbosity: VerbosityFlags,

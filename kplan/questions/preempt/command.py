@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from msgspec.structs import replace
 
 from kplan.cli.answer import ask, formats_of, showing_for
@@ -11,7 +9,7 @@ from kplan.cli.asking import reply
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.common import GrowingFlags
 from kplan.cli.flags import ManifestFlags, RunCronJobsOption, with_flags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several, switch
 
 EXAMPLES = """
 kplan preempt  # for every pending pod that fits nowhere
@@ -22,24 +20,19 @@ kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place th
 
 @with_flags
 def preempt(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "FILE|NS/POD", "Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere)."
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "FILE|NS/POD", "Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere)."
+    ),
     *,
-    settle_preemption: Annotated[
-        bool, option("--settle-preemption", "Carry out each preemption and place its pod before the next one is tried.")
-    ] = False,
-    follow: Annotated[
-        bool | None,
-        option(
-            "--follow/--no-follow",
-            "Show where victims go that a controller recreates (default: in tables).",
-            show_default=False,
-        ),
-    ] = None,
+    settle_preemption: bool = switch(
+        "--settle-preemption", "Carry out each preemption and place its pod before the next one is tried."
+    ),
+    follow: bool | None = flag(
+        "--follow/--no-follow",
+        "Show where victims go that a controller recreates (default: in tables).",
+        default=None,
+        show_default=False,
+    ),
     run_cronjobs: RunCronJobsOption = False,
     choice: PodChoiceFlags,
     manifests: ManifestFlags,

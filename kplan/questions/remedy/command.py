@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from kplan.cli.arguments import spelled_out
 from kplan.cli.asking import reply
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import with_flags
-from kplan.cli.options import argument, option
+from kplan.cli.options import flag, several
 
 EXAMPLES = """
 kplan remedy  # what to do so that all pending pods run
@@ -22,24 +22,17 @@ kplan remedy --not nodes,requests  # without new nodes, and without lower reques
 
 @with_flags
 def remedy(
-    what: Annotated[
-        list[str] | None,
-        argument(
-            "NS/POD|KIND/[NS/]NAME",
-            "Pending pods, or workloads whose pending pods are meant (default: every pending pod).",
-        ),
-    ] = None,
+    what: list[str] | None = several(
+        "NS/POD|KIND/[NS/]NAME", "Pending pods, or workloads whose pending pods are meant (default: every pending pod)."
+    ),
     *,
-    namespace: Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")] = "",
-    only: Annotated[
-        str,
-        option(
-            "--only KIND,...",
-            "Take only such actions: uncordon, moves, budgets, pools, nodes, scale, requests, selectors, "
-            "tolerations, rules, names; changes for the last five.",
-        ),
-    ] = "",
-    avoid: Annotated[str, option("--not KIND,...", "Take no such actions.")] = "",
+    namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
+    only: str = flag(
+        "--only KIND,...",
+        "Take only such actions: uncordon, moves, budgets, pools, nodes, scale, requests, selectors, "
+        "tolerations, rules, names; changes for the last five.",
+    ),
+    avoid: str = flag("--not KIND,...", "Take no such actions."),
     flags: GrowingSavingFlags,
 ) -> None:
     """Find the least that has to be done so that pending pods run.
