@@ -83,7 +83,7 @@ class ClusterFlags:
         """
         if self.snapshot:
             return ""
-        from kplan.live.contexts import context_namespace
+        from kplan.live.kubeconfig import context_namespace
 
         return context_namespace(self.live())
 

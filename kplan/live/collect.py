@@ -13,15 +13,14 @@ import msgspec
 
 from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
-from kplan.live.discovery import Discovery, ServerVersion, discover, read_version
+from kplan.live.discovery import Discovery, discover, read_version
 from kplan.live.kubeconfig import load_access
-from kplan.live.lists import read_list
+from kplan.live.lists import decode_object, page_decoder, prepare, read_list
 from kplan.live.options import LiveOptions
-from kplan.live.pages import decode_object, page_decoder, prepare
 from kplan.live.reader import Reader
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
-from kplan.live.side_by_side import side_by_side
 from kplan.live.transport import Getter, Transport
+from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import Snapshot
@@ -97,7 +96,6 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
     reader = Reader(transport, sleep=stop.wait)
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     version, discovery = _server(reader)
-    git_version = version.git_version if version else ""
     wanted = [(resource, discovery.version_of(resource)) for resource in RESOURCES]
     for resource, served in wanted:
         if resource.required and served is None:
@@ -124,7 +122,7 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
         (obj for collected in in_order for obj in collected.objects),
         source=source,
         taken_at=taken_at,
-        server_version=git_version or None,
+        server_version=version or None,
         warnings=_warnings(in_order),
         missing=missing,
         whole=whole,
@@ -147,11 +145,11 @@ def _autoscaler_deployments(
                     continue
 
 
-def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:
+def _server(reader: Reader) -> tuple[str, Discovery]:
     """Return the server's version and the resources that it serves, from parallel requests."""
-    version: ServerVersion | None = None
-    discovery = Discovery(None)
-    for answer in side_by_side([lambda: read_version(reader), lambda: discover(reader, RESOURCES)], 2):
+    version, discovery = "", Discovery(None)
+    requests: list[Callable[[], str | Discovery]] = [lambda: read_version(reader), lambda: discover(reader, RESOURCES)]
+    for answer in side_by_side(requests, len(requests)):
         if isinstance(answer, Discovery):
             discovery = answer
         else:

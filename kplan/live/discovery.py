@@ -15,7 +15,7 @@ from kplan.errors import ApiError, ForbiddenError
 from kplan.live.lists import NO_SERVER_HINT
 from kplan.live.reader import Reader
 from kplan.live.resources import Resource
-from kplan.live.side_by_side import side_by_side
+from kplan.live.waiting import side_by_side
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -51,11 +51,7 @@ class _ResourceList(msgspec.Struct, frozen=True):
     resources: tuple[_Named, ...] = ()
 
 
-class ServerVersion(msgspec.Struct, frozen=True, rename={"git_version": "gitVersion"}):
-    """The answer to ``/version``."""
-
-    major: str = ""
-    minor: str = ""
+class _Info(msgspec.Struct, frozen=True, rename="camel"):
     git_version: str = ""
 
 
@@ -81,12 +77,12 @@ class Discovery:
         return None
 
 
-def read_version(reader: Reader) -> ServerVersion | None:
-    """Return the server's version; None where this user may not read it."""
+def read_version(reader: Reader) -> str:
+    """Return the server's version; empty where this user may not read it."""
     try:
-        return _decode(reader.get("/version").body, ServerVersion, "/version")
+        return _decode(reader.get("/version").body, _Info, "/version").git_version
     except ForbiddenError:
-        return None
+        return ""
 
 
 def _decode(body: bytes, shape: type[S], path: str) -> S:

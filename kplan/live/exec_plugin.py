@@ -8,22 +8,21 @@ Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clienta
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from kplan.errors import KubeconfigError
-from kplan.live.kubeconfig_file import Cluster, ExecConfig
+from kplan.live.kubeconfig_file import Cluster, ExecConfig, read_small
 from kplan.live.secrets import Secrets
-from kplan.live.small_files import read_small
+from kplan.live.waiting import OutOfTimeError, in_time, side_by_side
 
 #: Time limits of a plugin in seconds; a plugin that asks the user has longer.
 LIMIT_SECONDS = 60.0
@@ -152,18 +151,13 @@ def _run(command: list[str], environment: dict[str, str], *, is_interactive: boo
         env=environment,
         start_new_session=not is_interactive,
     )
-    out, err = _Output(process.stdout), _Output(process.stderr)
-    deadline = time.monotonic() + limit
     try:
-        out.wait(deadline - time.monotonic())
-        err.wait(deadline - time.monotonic())
-        code = process.wait(max(deadline - time.monotonic(), 0.0))
-    except (TimeoutError, subprocess.TimeoutExpired):
+        return in_time(limit, functools.partial(_finish, process))
+    except OutOfTimeError:
         raise TimeoutError(limit) from None
     finally:
         if process.returncode is None:
             _end(process, has_session=not is_interactive)
-    return code, out.data, err.data
 
 
 def _end(process: subprocess.Popen[bytes], *, has_session: bool) -> None:
@@ -175,24 +169,18 @@ def _end(process: subprocess.Popen[bytes], *, has_session: bool) -> None:
     process.wait()
 
 
-class _Output:
-    """Reads the beginning of a program's output in a thread; then the pipe is closed."""
+def _finish(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
+    """Wait for a program, and return its exit code and the beginning of its output; then the pipes are closed."""
 
-    def __init__(self, stream: IO[bytes] | None) -> None:
-        self.data = b""
-        self._stream = stream
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+    def read(stream: IO[bytes] | None) -> tuple[IO[bytes] | None, bytes]:
+        if stream is not None:
+            with stream, contextlib.suppress(OSError, ValueError):
+                return stream, stream.read(_MOST_OUTPUT)
+        return stream, b""
 
-    def wait(self, seconds: float) -> None:
-        self._thread.join(max(seconds, 0.0))
-        if self._thread.is_alive():
-            raise TimeoutError
-
-    def _read(self) -> None:
-        if self._stream is not None:
-            with self._stream, contextlib.suppress(OSError, ValueError):
-                self.data = self._stream.read(_MOST_OUTPUT)
+    streams = (process.stdout, process.stderr)
+    begins = dict(side_by_side([functools.partial(read, stream) for stream in streams], len(streams)))
+    return process.wait(), begins[process.stdout], begins[process.stderr]
 
 
 def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:

@@ -24,15 +24,14 @@ from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
 from kplan.framework.extenders import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
-from kplan.live.body import BodyTooLargeError, read_body
-from kplan.live.deadline import OutOfTimeError, in_time
-from kplan.live.extender_answers import Fields, Value, read_answer
 from kplan.live.faults import reason_of
 from kplan.live.tls import TlsFiles
+from kplan.live.waiting import BodyTooLargeError, OutOfTimeError, in_time, read_body
 from kplan.visible import without_account
 
 _OK = 200
 _NANOSECONDS = 1_000_000_000
+_INT64 = range(-(2**63), 2**63)
 
 #: Answers may contain thousands of whole nodes.
 _MOST_BYTES = 1 << 28
@@ -64,7 +63,7 @@ class HTTPExtender:
 
         Raises ExtenderError when it does not answer, answers with an error, or with nodes that were not sent.
         """
-        answer = self._ask(self._config.filter_verb, self._about(pod, nodes)).fields()
+        answer = self._ask(self._config.filter_verb, self._about(pod, nodes))
         if error := answer["error"].text():
             raise ExtenderError(error)
         sent = {node.metadata.name for node in nodes}
@@ -77,15 +76,13 @@ class HTTPExtender:
                     "which is not found in the input node list"
                 )
         else:
-            items = answer["nodes"].fields()["items"].items()
-            names = [item.fields()["metadata"].fields()["name"].text() for item in items]
+            names = [item["metadata"]["name"].text() for item in answer["nodes"]["items"].items()]
         return ExtenderFilterResult(names, answer["failednodes"].texts(), answer["failedandunresolvablenodes"].texts())
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         """Return its scores of nodes; raises ExtenderError when its answer is absent or invalid."""
         answer = self._ask(self._config.prioritize_verb, self._about(pod, nodes))
-        scores = [item.fields() for item in answer.items()]
-        return {score["host"].text(): score["score"].integer() for score in scores}
+        return {score["host"].text(): score["score"].integer() for score in answer.items()}
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
@@ -94,32 +91,27 @@ class HTTPExtender:
 
         Raises ExtenderError when it does not answer, or with a pod that is not on the node.
         """
-        question: dict[str, Any] = {"Pod": pod}
-        if self._config.node_cache_capable:
-            question["NodeNameToMetaVictims"] = {
-                node: {
-                    "Pods": [{"UID": pods_on(node)[key].metadata.uid} for key in node_victims.pods],
-                    "NumPDBViolations": node_victims.num_pdb_violations,
-                }
-                for node, node_victims in victims.items()
-            }
-        else:
-            question["NodeNameToVictims"] = {
-                node: {
-                    "Pods": [pods_on(node)[key] for key in node_victims.pods],
-                    "NumPDBViolations": node_victims.num_pdb_violations,
-                }
-                for node, node_victims in victims.items()
-            }
-        answer = self._ask(self._config.preempt_verb, question).fields()
-        chosen = answer["nodenametometavictims"].entries()
-        return {node: self._victims(node, node_victims.fields(), pods_on) for node, node_victims in chosen.items()}
+        knows_pods = self._config.node_cache_capable
 
-    def _victims(self, node: str, answer: Fields, pods_on: PodsOn) -> ExtenderVictims:
+        def shown(victim: Pod) -> Any:
+            return {"UID": victim.metadata.uid} if knows_pods else victim
+
+        by_node = {
+            node: {
+                "Pods": [shown(pods_on(node)[key]) for key in node_victims.pods],
+                "NumPDBViolations": node_victims.num_pdb_violations,
+            }
+            for node, node_victims in victims.items()
+        }
+        question = {"Pod": pod, "NodeNameToMetaVictims" if knows_pods else "NodeNameToVictims": by_node}
+        chosen = self._ask(self._config.preempt_verb, question)["nodenametometavictims"].entries()
+        return {node: self._victims(node, node_victims, pods_on) for node, node_victims in chosen.items()}
+
+    def _victims(self, node: str, answer: Value, pods_on: PodsOn) -> ExtenderVictims:
         key_of = {pod.metadata.uid: key for key, pod in pods_on(node).items()}
         keys = []
         for item in answer["pods"].items():
-            uid = item.fields()["uid"].text()
+            uid = item["uid"].text()
             if uid not in key_of:
                 raise ExtenderError(
                     f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node}, "
@@ -149,7 +141,7 @@ class HTTPExtender:
             raise ExtenderError(f'Post "{url}": {reason_of(error)}') from None
         if status != _OK:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
-        return read_answer(body, self.name)
+        return _read_answer(body, self.name)
 
     def _exchange(self, verb: str, question: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
         response = self._pool.request(
@@ -161,12 +153,7 @@ class HTTPExtender:
             retries=False,
             preload_content=False,
         )
-        try:
-            body = read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
-        except BaseException:
-            response.close()
-            raise
-        response.release_conn()
+        body = read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
         return response.status, body
 
 
@@ -202,3 +189,70 @@ def _tls_context(tls: ExtenderTLSConfig, *, verifies: bool) -> ssl.SSLContext:
     certificate, key = tls.cert_data or tls.cert_file or None, tls.key_data or tls.key_file or None
     TlsFiles(authority, certificate, key).load_into(context)
     return context
+
+
+class Value:
+    """A value of an answer, with its path and the extender for messages.
+
+    An extender may send anything. As in Go, field names are case-insensitive, and null means absent.
+    """
+
+    def __init__(self, value: Any, extender: str, path: str) -> None:
+        self._value = value
+        self._extender = extender
+        self._path = path
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the value is present and not null."""
+        return self._value is not None
+
+    def text(self) -> str:
+        """Return a string; raises ExtenderError for anything else."""
+        return str(self._as(str, "a string", ""))
+
+    def integer(self) -> int:
+        """Return a 64-bit integer."""
+        number = self._as(int, "an integer", 0)
+        if isinstance(number, bool) or number not in _INT64:
+            raise self._wrong("an integer of 64 bits")
+        return int(number)
+
+    def items(self) -> list[Value]:
+        """Return the values of a list."""
+        items = self._as(list, "a list", [])
+        return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
+
+    def entries(self) -> dict[str, Value]:
+        """Return the values of an object by name."""
+        fields = self._as(dict, "an object", {})
+        return {name: Value(item, self._extender, f"{self._path}.{name}") for name, item in fields.items()}
+
+    def __getitem__(self, name: str) -> Value:
+        """Return a field of an object by its name in lower case, whatever the case of its own; null if it is absent."""
+        fields = {own_name.lower(): value for own_name, value in self.entries().items()}
+        return fields.get(name) or Value(None, self._extender, f"{self._path}.{name}")
+
+    def texts(self) -> dict[str, str]:
+        """Return the strings of an object by name."""
+        return {name: value.text() for name, value in self.entries().items()}
+
+    def _as(self, kind: type, name: str, zero: Any) -> Any:
+        if self._value is None:
+            return zero
+        if not isinstance(self._value, kind):
+            raise self._wrong(name)
+        return self._value
+
+    def _wrong(self, expected: str) -> ExtenderError:
+        return ExtenderError(
+            f'extender "{self._extender}" did not answer as it must: {self._path}: expected {expected}'
+        )
+
+
+def _read_answer(body: bytes, extender: str) -> Value:
+    """Return the answer; raises ExtenderError when it is not JSON."""
+    try:
+        return Value(msgspec.json.decode(body), extender, "$")
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        raise ExtenderError(f'extender "{extender}" did not answer with JSON') from None

@@ -22,16 +22,16 @@ import msgspec
 
 from kplan.errors import KubeconfigError, UsageError
 from kplan.live.exec_plugin import Credential, run_plugin
-from kplan.live.kubeconfig_file import AuthInfo, Cluster, Kubeconfig, read_kubeconfig
+from kplan.live.kubeconfig_file import AuthInfo, Cluster, Kubeconfig, read_kubeconfig, read_small
 from kplan.live.options import LiveOptions
 from kplan.live.secrets import Secrets, address
-from kplan.live.small_files import read_small
 from kplan.live.tls import Pem, TlsFiles
 
 if TYPE_CHECKING:
     import urllib3
 
 _DEFAULT_PATH = "~/.kube/config"
+_POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 _HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
 #: Returns the value of the Authorization header, or nothing; called again when the server refuses it.
@@ -100,14 +100,36 @@ def load_access(options: LiveOptions) -> Access:
         raise UsageError(
             "--as-group needs --as", hint="name the user too, for example --as system:serviceaccount:NS:NAME"
         )
-    paths, separator = existing_paths(options.kubeconfig)
+    paths, separator = _existing_paths(options.kubeconfig)
     access = _from_files(read_kubeconfig(paths, separator), options) if paths else _from_pod(options)
     if options.insecure_skip_tls_verify:
         access.configuration.verify_ssl = False
     return access
 
 
-def existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
+def context_names(kubeconfig: str) -> list[str]:
+    """Return the names of all contexts; raises KubeconfigError."""
+    paths, separator = _existing_paths(kubeconfig)
+    return [*read_kubeconfig(paths, separator).contexts] if paths else []
+
+
+def context_namespace(options: LiveOptions) -> str:
+    """Return the namespace of the context, or of the pod that kplan runs in; empty where there is none.
+
+    Raises KubeconfigError when the kubeconfig cannot be used.
+    """
+    paths, separator = _existing_paths(options.kubeconfig)
+    if paths:
+        config = read_kubeconfig(paths, separator)
+        context = config.contexts.get(options.context or config.current_context)
+        return context.namespace if context else ""
+    try:
+        return read_small(_POD_NAMESPACE).decode().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
     """Return the existing kubeconfig files, and the separator of their names; raises KubeconfigError."""
     named = [path for path in kubeconfig.split(os.pathsep) if path]
     existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
@@ -321,9 +343,7 @@ def _token_expiry(token: str) -> float | None:
 def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:
     """Return the headers that impersonate another user; flags override ``as`` in the kubeconfig."""
     if options.impersonate_user:
-        headers = [("Impersonate-User", options.impersonate_user)]
-        headers += [("Impersonate-Group", group) for group in options.impersonate_groups]
-        return tuple(headers)
+        user = AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
     if not user.impersonate:
         return ()
     headers = [("Impersonate-User", user.impersonate)]

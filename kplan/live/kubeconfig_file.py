@@ -6,6 +6,9 @@ Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go.
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +22,9 @@ from kplan.reading.documents import read_document
 from kplan.reading.limits import SETTINGS
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+MOST_BYTES = 1 << 20
+"""Size of a file that a kubeconfig names: a token or a certificate."""
 
 _HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
@@ -175,27 +181,37 @@ def _unreadable(path: str, why: str) -> KubeconfigError:
 
 def _absolute(config: _Config, directory: Path) -> _Config:
     """Return a kubeconfig with absolute paths; in a file they are relative to it."""
-
-    def path(text: str) -> str:
-        return str((directory / text).absolute()) if text else text
-
     clusters = tuple(
-        replace(
-            cluster, cluster=replace(cluster.cluster, certificate_authority=path(cluster.cluster.certificate_authority))
-        )
-        for cluster in config.clusters
+        replace(named, cluster=_located(named.cluster, directory, "certificate_authority")) for named in config.clusters
     )
     return replace(config, clusters=clusters, users=tuple(_absolute_user(user, directory) for user in config.users))
 
 
 def _absolute_user(named: _NamedUser, directory: Path) -> _NamedUser:
-    user = named.user
-    changes: dict[str, Any] = {
-        field: str((directory / text).absolute())
-        for field in ("client_certificate", "client_key", "token_file")
-        if (text := getattr(user, field))
-    }
+    user = _located(named.user, directory, "client_certificate", "client_key", "token_file")
     # A bare name is looked up in PATH.
     if user.exec and "/" in user.exec.command:
-        changes["exec"] = replace(user.exec, command=str((directory / user.exec.command).absolute()))
-    return replace(named, user=replace(user, **changes))
+        user = replace(user, exec=_located(user.exec, directory, "command"))
+    return replace(named, user=user)
+
+
+def _located(entry: S, directory: Path, *fields: str) -> S:
+    """Return an entry with absolute paths in some fields; empty ones stay empty."""
+    paths = {field: text for field in fields if (text := getattr(entry, field))}
+    return replace(entry, **{field: str((directory / text).absolute()) for field, text in paths.items()})
+
+
+def read_small(path: str) -> bytes:
+    """Return the content of a regular file of at most a mebibyte.
+
+    Raises OSError for what is no such file: a pipe or a device might never end.
+    """
+    # Opening a pipe would wait for somebody who writes.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES >> 20} MiB")
+    return content

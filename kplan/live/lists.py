@@ -1,15 +1,20 @@
-"""Reading of whole lists, page by page, while earlier pages are decoded."""
+"""Reading of whole lists, page by page, while earlier pages are decoded into typed objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError
 from kplan.live.reader import ExpiredListError, Reader
+from kplan.reading.items import is_too_large, too_large
+from kplan.reading.limits import MAX_OBJECT
 
 #: How often a list is restarted before its expiry is an error.
 MAX_RESTARTS = 3
@@ -21,7 +26,10 @@ MAX_BYTES = 4 << 30
 #: The hint for an answer that no API server sends.
 NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
 
+_LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
 _ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
+
+T = TypeVar("T")
 
 #: Decodes the body of one page into objects.
 PageDecoder = Callable[[bytes], tuple[Any, ...]]
@@ -158,3 +166,80 @@ def _read_head(body: bytes, path: str) -> _Head:
 def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the objects without earlier ones of the same namespace and name."""
     return tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
+
+
+class _Page(msgspec.Struct, Generic[T], frozen=True):
+    items: tuple[T, ...] = ()
+
+
+def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
+    """Return the decoder of a page of a list, for objects of the struct `kind`.
+
+    The decoder raises ApiError when an object does not match its kind; if `is_open`, such objects are left out.
+    """
+    decoder = _page_decoder(kind)
+
+    def decode_page(body: bytes) -> tuple[Any, ...]:
+        _check_sizes(body, path)
+        try:
+            return tuple(_decode(body, decoder, _Page[kind], path).items)
+        except ApiError:
+            if not is_open:
+                raise
+        return tuple(_matching(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items, kind))
+
+    return decode_page
+
+
+def _check_sizes(body: bytes, path: str) -> None:
+    """Raise ApiError for an object that is larger than any that an API server stores."""
+    if len(body) <= MAX_OBJECT:
+        return
+    for index, item in enumerate(_decode(body, _page_decoder(msgspec.Raw), _Page[msgspec.Raw], path).items):
+        if is_too_large(item):
+            problem = too_large()
+            raise ApiError(f"{path}: items[{index}] is {problem.message}", status=200, hint=_LARGE_HINT)
+
+
+def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
+    """Yield the objects that match their kind."""
+    for item in items:
+        with contextlib.suppress(DecodeError):
+            yield decode(item, kind)
+
+
+def prepare(kinds: Iterable[Any]) -> None:
+    """Create the decoders of these structs before threads use them.
+
+    msgspec analyses a struct at its first use, and other threads may see the unfinished result.
+    """
+    for kind in kinds:
+        _page_decoder(kind)
+
+
+@functools.cache
+def _page_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Page[kind])
+
+
+def decode_object(body: bytes, kind: Any, path: str) -> Any:
+    """Decode one object into the struct `kind`; raises ApiError when it does not match."""
+    if is_too_large(msgspec.Raw(body)):
+        raise ApiError(f"{path}: {too_large().message}", status=200, hint=_LARGE_HINT)
+    return _decode(body, msgspec.json.Decoder(kind), kind, path)
+
+
+def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
+    """Decode strictly, which is quick, else leniently, with nulls as in Go and all problems."""
+    hint = "is this a Kubernetes API server, of a version that kplan knows?"
+    what = f"{path}: the answer is not what Kubernetes documents"
+    try:
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError:
+            return convert(msgspec.json.decode(body), shape)
+    except DecodeError as error:
+        raise ApiError(f"{what}: {error}", status=200, hint=hint) from None
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        problem = "nested too deep" if isinstance(error, RecursionError) else "not JSON"
+        raise ApiError(f"{what}: {problem}", status=200, hint=hint) from None

@@ -20,10 +20,9 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from kplan.errors import KubeconfigError, UnreachableError
-from kplan.live.body import BodyTooLargeError, read_body
-from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.faults import CONNECT_SECONDS, explain, reason_of, too_slow
 from kplan.live.kubeconfig import Access
+from kplan.live.waiting import BodyTooLargeError, OutOfTimeError, in_time, read_body
 
 #: An object has at most one and a half megabytes, and a page some hundred objects.
 _MOST_BYTES = 1 << 30
@@ -121,15 +120,10 @@ class Transport:
         try:
             body = read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
         except BodyTooLargeError:
-            answer.close()
             raise UnreachableError(
                 f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB",
                 hint="is the server address in the kubeconfig that of a Kubernetes API server?",
             ) from None
-        except BaseException:
-            answer.close()
-            raise
-        answer.release_conn()
         return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _build_headers(self) -> urllib3.HTTPHeaderDict:

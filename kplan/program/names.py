@@ -93,7 +93,7 @@ def _is_valid(kind: NameKind, name: str) -> bool:
 
 def _names(kind: NameKind, snapshot: str) -> Iterable[str]:
     if kind is NameKind.CONTEXTS:
-        from kplan.live.contexts import context_names
+        from kplan.live.kubeconfig import context_names
 
         return context_names(os.environ.get("KUBECONFIG", ""))
     if snapshot in ("", _STANDARD_INPUT):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kplan.errors import KubeconfigError
-from kplan.live.contexts import context_names, context_namespace
+from kplan.live.kubeconfig import context_names, context_namespace
 from kplan.live.options import LiveOptions
 
 CONFIG = """
@@ -40,8 +40,8 @@ def test_inside_a_pod_it_is_the_namespace_of_the_pod(tmp_path: Path, monkeypatch
     path = tmp_path / "namespace"
     path.write_text("tools\n")
     monkeypatch.setattr("kplan.live.kubeconfig._DEFAULT_PATH", str(tmp_path / "none"))
-    monkeypatch.setattr("kplan.live.contexts._POD_NAMESPACE", path)
+    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(path))
 
     assert context_namespace(LiveOptions()) == "tools"
-    monkeypatch.setattr("kplan.live.contexts._POD_NAMESPACE", tmp_path / "nowhere")
+    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(tmp_path / "nowhere"))
     assert context_namespace(LiveOptions()) == ""

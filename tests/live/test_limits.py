@@ -21,10 +21,10 @@ from kplan.errors import ApiError, KubeconfigError, UnreachableError
 from kplan.framework.extenders import ExtenderError
 from kplan.live import exec_plugin, extenders, lists, transport
 from kplan.live.collect import collect_snapshot
-from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
 from kplan.live.options import LiveOptions
 from kplan.live.transport import Transport
+from kplan.live.waiting import OutOfTimeError, in_time
 from tests.cli.processes import PROGRAM
 
 from .conftest import Start

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kplan.errors import ApiError
-from kplan.live.lists import ListedObjects, read_list
-from kplan.live.pages import page_decoder
+from kplan.live.lists import ListedObjects, page_decoder, read_list
 from kplan.live.reader import Reader
 from kplan.live.resources import RESOURCES
 from kplan.live.transport import Response

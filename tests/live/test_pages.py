@@ -5,7 +5,7 @@ import pytest
 from kplan.api.apps import ControllerRevision
 from kplan.api.core import Node
 from kplan.errors import ApiError
-from kplan.live.pages import decode_object, page_decoder
+from kplan.live.lists import decode_object, page_decoder
 from kplan.reading.limits import MAX_OBJECT
 
 OWN = {"metadata": {"name": "db-1"}, "data": {"spec": {"template": {"spec": {"priority": None}}}}, "revision": 3}

@@ -7,8 +7,8 @@ import pytest
 
 from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig import load_access
+from kplan.live.kubeconfig_file import MOST_BYTES, read_small
 from kplan.live.options import LiveOptions
-from kplan.live.small_files import MOST_BYTES, read_small
 
 from .server import kubeconfig
 

@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 
-from kplan.live.side_by_side import side_by_side
+from kplan.live.waiting import side_by_side
 
 
 def test_results_come_as_they_are_ready() -> None:
