@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kplan.capacity.counting import Fit, Template, fill, fill_from
+from kplan.capacity.counting import fill, fill_from
+from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.documents.capacity import Addition

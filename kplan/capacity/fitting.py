@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from kplan.capacity.counting import Template
 from kplan.capacity.measure import Capacity, measure, measure_outlasting
 from kplan.capacity.own_workloads import next_replicas
+from kplan.capacity.replicas import Template
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
 from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.scheduling import PodGroup
+from kplan.capacity.replicas import Fit, StoppedGroup, Template
 from kplan.diagnosis.replicas import ALONE
 from kplan.documents.placement import Origin, Outcome
 from kplan.documents.pod_groups import GroupPlan
@@ -21,20 +20,8 @@ from kplan.framework.session import Session
 from kplan.framework.status import Status
 from kplan.rules.pod_info import PodInfo
 
-if TYPE_CHECKING:
-    from kplan.capacity.counting import Fit, Template
-
-
 FIRST_COPY = "-copy-0"
 """Ends the name of the first group that is counted, where the cluster has pods of the manifest's own."""
-
-
-class StoppedGroup(msgspec.Struct, frozen=True):
-    """The first group that is not whole, whose pods are pending."""
-
-    key: Key
-    pods: tuple[int, ...]
-    tried: GroupTry | None  #: how its cycle has ended; None where its pods are kept out of the queue
 
 
 def copy_of(template: Template, number: int) -> tuple[PodGroup, list[PodInfo]] | None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import structs
 
 from kplan.api.core import Pod, PodCondition
-from kplan.capacity.counting import Fit, Template, fill_from, has_quotas
+from kplan.capacity.counting import fill_from, has_quotas
 from kplan.capacity.groups import copy_of
+from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.cluster.growing_plan import join_nodes
 from kplan.cluster.growth import Growth, as_waiting

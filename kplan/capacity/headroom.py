@@ -12,9 +12,10 @@ from kplan.answers.placement import NodesShown, last_placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import WorkloadRef
-from kplan.capacity.counting import Template, fill_from
+from kplan.capacity.counting import fill_from
 from kplan.capacity.measure import requests_of
 from kplan.capacity.own_workloads import next_replicas, own_workloads
+from kplan.capacity.replicas import Template
 from kplan.capacity.templates import templates_of
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base

@@ -17,7 +17,8 @@ from math import comb
 import msgspec
 
 from kplan.api.wellknown import ZONE
-from kplan.capacity.counting import Fit, Template, fill
+from kplan.capacity.counting import fill
+from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.documents.capacity import Loss, Survival
 from kplan.documents.placement import Outcome

@@ -19,11 +19,12 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEM
 from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.capacity.additions import additions
-from kplan.capacity.counting import Fit, Template, fill_from
+from kplan.capacity.counting import fill_from
 from kplan.capacity.groups import stopped_placement, stopped_plan
 from kplan.capacity.growing import fill_growing
 from kplan.capacity.losses import losses_survived, possible_losses
 from kplan.capacity.offers import offers
+from kplan.capacity.replicas import Fit, Template
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, growth_of, node_changes

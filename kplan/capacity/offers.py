@@ -15,8 +15,9 @@ from decimal import Decimal
 
 from kplan.capacity.additions import fit_alone, least_number
 from kplan.capacity.at_once import is_local
-from kplan.capacity.counting import Fit, Template, fill_from
+from kplan.capacity.counting import fill_from
 from kplan.capacity.new_nodes import NewNodes
+from kplan.capacity.replicas import Fit, Template
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.documents.capacity import ListedShape, Offer, Offers

@@ -17,7 +17,7 @@ from kplan.api.labels import InvalidSelector
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
 from kplan.api.selector_text import parse_selector
-from kplan.capacity.counting import Template
+from kplan.capacity.replicas import Template
 from kplan.capacity.templates import replicas_of
 from kplan.cluster.base import Base
 from kplan.documents.placement import Origin

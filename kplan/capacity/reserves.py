@@ -13,9 +13,9 @@ from kplan.api.apps import Deployment
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.references import object_name
-from kplan.capacity.counting import Template
 from kplan.capacity.headroom import count_more
 from kplan.capacity.own_workloads import next_replicas, own_workloads
+from kplan.capacity.replicas import Template
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted

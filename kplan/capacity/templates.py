@@ -18,8 +18,8 @@ from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.meta import controller_of
 from kplan.api.quantity import value
-from kplan.capacity.counting import Template
 from kplan.capacity.groups import FIRST_COPY
+from kplan.capacity.replicas import Template
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS

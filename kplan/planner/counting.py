@@ -18,8 +18,8 @@ from kplan.simulation.draining import DrainOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
+    from kplan.capacity.replicas import Template
     from kplan.cluster.asking import AskAll
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.nodes_report import NodesReport

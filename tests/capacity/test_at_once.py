@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.capacity.at_once import fill_at_once, is_local
-from kplan.capacity.counting import Template, fill, fill_from
+from kplan.capacity.counting import fill, fill_from
+from kplan.capacity.replicas import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.effects.test_queue_plan import node, pod

@@ -4,8 +4,8 @@ from typing import Any
 
 import kplan
 from kplan.capacity.additions import least_number
-from kplan.capacity.counting import Template
 from kplan.capacity.measure import without_nodes_and_pods
+from kplan.capacity.replicas import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.effects.test_queue_plan import node, pod

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.capacity.counting import Template, fill
+from kplan.capacity.counting import fill
 from kplan.capacity.losses import _most, possible_losses
 from kplan.capacity.measure import Capacity
+from kplan.capacity.replicas import Template
 from kplan.errors import NotFoundError, UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.capacity import offers as search
-from kplan.capacity.counting import Template, fill
+from kplan.capacity.counting import fill
 from kplan.capacity.offers import _by_price
+from kplan.capacity.replicas import Template
 from kplan.documents.capacity import Offers
 from kplan.errors import UsageError
 from kplan.rules.pod_info import PodInfo

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import kplan
-from kplan.capacity.counting import Template
+from kplan.capacity.replicas import Template
 from kplan.documents.placement import Origin
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import plan_queue, queue_report

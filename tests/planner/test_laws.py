@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplan.capacity.counting import Template
+from kplan.capacity.replicas import Template
 from kplan.cluster import deciding
 from kplan.documents.plan import Action
 from kplan.framework import shape_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -9,6 +10,9 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from kplan.api.core import Node
+from kplan.api.durations import parse_duration
+from kplan.api.karpenter import NEVER
+from kplan.api.time import to_micros
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import answer_of, error_texts, provisioning_answer, rounded
@@ -27,9 +31,8 @@ from kplan.autoscaling.karpenter.planned import Planned, static_node
 from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, Texts
-from kplan.autoscaling.karpenter.watching import KarpenterWatch
 from kplan.autoscaling.karpenter.widening import Widening
-from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal
+from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal, Round
 from kplan.autoscaling.settings import Karpenter
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
@@ -293,3 +296,53 @@ def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:
         entries: list[InstanceTypeEntry] = settings.content
         return entries
     return [] if settings.instance_types is None else read_catalogue(settings.instance_types)
+
+
+class KarpenterWatch:
+    """A running Karpenter.
+
+    Parameters
+    ----------
+    cluster : when it looks first
+    """
+
+    def __init__(self, karpenter: KarpenterAutoscaler, cluster: PreparedCluster) -> None:
+        self._karpenter = karpenter
+        self._used_names = set(cluster.snapshot.node_by_name)
+
+    def look(
+        self,
+        cluster: PreparedCluster,
+        leaving: Collection[str],
+        *,
+        removes: bool,
+        has_changed: bool,  # noqa: ARG002 - it remembers nothing that a change would make void
+    ) -> Round:
+        """Look for pods that need nodes, and for nodes that are to go."""
+        there = [name for name in leaving if name in cluster.snapshot.node_by_name]
+        karpenter = self._karpenter.marking(there, self._used_names)
+        advice = karpenter.look(cluster, full=False, loops=(0.0,)) if removes else karpenter.provision(cluster)
+        new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
+        self._used_names.update(node.node.metadata.name for node in new)
+        unneeded = frozenset(name for removal in advice.removes for name in removal.nodes)
+        again = min(_consolidatable(cluster), default=math.inf) if removes else math.inf
+        return Round(advice=advice, unneeded=unneeded, again=again)
+
+    def keep(self, node: str, now: int) -> None:
+        """Take no note: it will look at the node again."""
+
+
+def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
+    """Yield in how many seconds nodes become consolidatable that are not yet."""
+    after = {
+        pool.metadata.name: parse_duration(pool.spec.disruption.consolidate_after or "")
+        for pool in cluster.snapshot.node_pools
+        if pool.spec.disruption.consolidate_after not in (None, NEVER)
+    }
+    for claim in cluster.snapshot.node_claims:
+        duration = after.get(claim.metadata.labels.get(NODEPOOL, ""))
+        since = claim.status.last_pod_event_time
+        if duration is not None and since is not None:
+            left = (to_micros(since) * 1000 + duration - cluster.now * 1000) / 1e9
+            if left > 0:
+                yield left

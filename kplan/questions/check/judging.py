@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -17,9 +16,7 @@ from kplan.documents.placement import Outcome, PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.remedy import Remedy
 from kplan.errors import UsageError
-
-if TYPE_CHECKING:
-    from kplan.questions.check.question import Expect
+from kplan.questions.check.expectations import Expect
 
 Judgement = tuple[Subject, int, list[Finding]]
 """What was looked at, how many of them, and those that break the promise."""

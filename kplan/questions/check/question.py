@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
 
 from kplan.errors import KplanError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.check.expectations import Expect
 from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
@@ -27,41 +28,6 @@ MOST_FINDINGS = 20
 
 Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom
 """Questions that can be part of a check."""
-
-
-class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A lower bound, such as ``min: 80%``."""
-
-    min: str | int = "100%"
-
-
-class Most(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An upper bound, such as ``max: 3``."""
-
-    max: int = 0
-
-
-class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What an answer must say; without any expectation, what its verdict says by default.
-
-    Attributes
-    ----------
-    placed : ``all``: every pod of the question finds a place
-    pending : at most so many pods stay pending
-    blocked : at most so many evictions are refused
-    ready : at least so many pods of each workload are ready at the end: a number, or a share
-    within : the answer is at rest after at most such a time, such as ``20m``; needs a timeline
-    new_nodes : at most so many nodes are added
-    remediable : at most so many pods stay pending that a change of one step would place
-    """
-
-    placed: Literal["all"] | None = None
-    pending: int | None = None
-    blocked: int | None = None
-    ready: Least | None = None
-    within: str | None = None
-    new_nodes: Most | None = None
-    remediable: int | None = None
 
 
 class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from kplan.cli.help import MORE
 from kplan.cli.options import flag
 from kplan.cli.timeline import seconds_of
-from kplan.questions.drain.upgrades import MOST_SURGE
+from kplan.questions.drain.profiles import MOST_SURGE
 
 Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
 """How the node pools of a cloud are upgraded by default."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 
+from kplan.api.wellknown import ZONE
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
-from kplan.questions.drain.upgrades import MOST_SURGE, Profile
+from kplan.questions.drain.profiles import MOST_SURGE, UPGRADE_DEFAULTS, Profile
 from kplan.simulation.draining import DrainOptions, How
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from kplan.effects.subject import Subject
     from kplan.effects.timeline import TimedStep, TimelinePlan
     from kplan.odds.runs import Drawn
+    from kplan.simulation.node_upgrade import Upgrade
 
 
 class Drain(Question, frozen=True):
@@ -118,15 +122,59 @@ class Drain(Question, frozen=True):
     def _timed(self, base: Base) -> tuple[Base, TimedStep]:
         """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""
         from kplan.effects.timeline import Drained, Lost
-        from kplan.questions.drain.upgrades import timeout_of, upgrade_of, with_surge
 
         if self.how == "lost":
             return base, Lost(0.0, self.nodes)
-        upgrade = None
-        if self.how in ("rolling", "replace"):
-            base, surge = with_surge(self, base)
-            upgrade = upgrade_of(self, surge)
-        return base, Drained(0.0, self.nodes, self.options, timeout_of(self), upgrade)
+        timeout = UPGRADE_DEFAULTS[self.profile].timeout if self.timeout is None else self.timeout or math.inf
+        if self.how not in ("rolling", "replace"):
+            return base, Drained(0.0, self.nodes, self.options, timeout)
+        base, surge = self._with_surge(base)
+        return base, Drained(0.0, self.nodes, self.options, timeout, self._upgrade(surge, timeout))
+
+    def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
+        """Return how the nodes are upgraded; `surge` names the further nodes."""
+        from kplan.simulation.durations import ASSUMED_NODE_START, EACH
+        from kplan.simulation.node_upgrade import Upgrade
+
+        defaults = UPGRADE_DEFAULTS[self.profile]
+        starts = {} if self.timeline is None else self.timeline.node_start
+        unavailable = defaults.max_unavailable if self.max_unavailable is None else self.max_unavailable
+        return Upgrade(
+            is_replaced=self.how == "replace",
+            surge=surge,
+            parallel=max(unavailable if defaults.surge_per_zone else len(surge) + unavailable, 1),
+            node_start=starts.get(EACH, ASSUMED_NODE_START.seconds),
+            timeout=timeout,
+            **defaults.more,
+        )
+
+    def _with_surge(self, base: Base) -> tuple[Base, list[str]]:
+        """Return the cluster with the further nodes, and their names."""
+        like = self._surge_like(base)
+        if not like:
+            return base, []
+        from kplan.effects.what_if import changed
+        from kplan.whatif.edits import parse_add_nodes
+
+        before = set(base.objects.node_by_name)
+        larger = changed(base, [parse_add_nodes(f"{n}={name}") for name, n in like.items()])
+        larger.on_progress = base.on_progress
+        return larger, [name for name in larger.objects.node_by_name if name not in before]
+
+    def _surge_like(self, base: Base) -> dict[str, int]:
+        """Return how many further nodes come that are like which one."""
+        defaults = UPGRADE_DEFAULTS[self.profile]
+        first = self.nodes[0]
+        if self.surge is not None:
+            return {first: self.surge} if self.surge else {}
+        if defaults.surge_per_zone:
+            by_zone: dict[str, str] = {}
+            for name in self.nodes:
+                by_zone.setdefault(base.objects.node_by_name[name].metadata.labels.get(ZONE, ""), name)
+            fewest = -(-(self.max_unavailable or 0) // len(by_zone))
+            return dict.fromkeys(by_zone.values(), max(defaults.surge_per_zone, fewest))
+        more = max(defaults.surge, -(-len(self.nodes) * defaults.surge_percent // 100))
+        return {first: more} if more else {}
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""

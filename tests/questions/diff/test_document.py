@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.capacity.counting import Template
+from kplan.capacity.replicas import Template
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
