@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -31,9 +31,7 @@ from kplan.framework.group_cycle import (
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.status import Status
-
-if TYPE_CHECKING:
-    from kplan.simulation.loop import Simulation
+from kplan.simulation.scheduling import Scheduling
 
 _MOST_CYCLES: Final = 10_000
 """How many cycles all groups may take; only groups that evict for ever take so many."""
@@ -49,7 +47,7 @@ class GroupTurns:
     violating, n_violating : group -> those evicted against a budget by the group as a whole; how many units they were
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Scheduling) -> None:
         self._simulation = simulation
         self.is_on = simulation.session.config.release.is_on(WORKLOAD_GATE)
         self.tries: dict[Key, GroupTry] = {}
@@ -61,7 +59,7 @@ class GroupTurns:
         self._entered: dict[int, int] = {}
         self._n_cycles = 0
 
-    def fork(self, simulation: Simulation) -> GroupTurns:
+    def fork(self, simulation: Scheduling) -> GroupTurns:
         """Return the turns of a copy of the simulation, in which nothing has moved yet."""
         forked = GroupTurns(simulation)
         forked._resting = {key: pods.copy() for key, pods in self._resting.items()}

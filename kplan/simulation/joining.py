@@ -7,23 +7,18 @@ before the scheduler gives the node other pods.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.documents.change import StepEvent
-from kplan.framework.session import Session
-from kplan.preemption import DefaultPreemption
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create, ObservedPod
+from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import eligible_nodes
 from kplan.simulation.owners import DaemonSetState
 from kplan.snapshot.model import Warning as InputWarning
-
-if TYPE_CHECKING:
-    from kplan.simulation.loop import Simulation
 
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
 
@@ -34,16 +29,6 @@ class Joining(msgspec.Struct, frozen=True):
     node: Node  #: as it is once it is ready
     pods: tuple[Pod, ...] = ()  #: the pods that it starts with, bound to it; those of known daemon sets are made anew
     because: str = ""  #: why it joins
-
-
-class Provisioner(Protocol):
-    """Makes nodes for pods that fit nowhere."""
-
-    def look(self, simulation: Simulation) -> bool:
-        """Have nodes join a cluster at rest, at once; tell whether any do."""
-
-    def note_pending(self, simulation: Simulation) -> None:
-        """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
 
 
 def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
@@ -89,13 +74,3 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     simulation.pods[row] = observed
     simulation.disruptions.join(observed, info, None)
     simulation.bind(row, simulation.session.cluster.nodes.row_of[node])
-
-
-def preemptors_of(session: Session) -> list[DefaultPreemption]:
-    """Return the plugins that look for victims."""
-    return [
-        plugin
-        for framework in session.frameworks.values()
-        for plugin in framework.post_filter_plugins
-        if isinstance(plugin, DefaultPreemption)
-    ]

@@ -7,44 +7,42 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
-from kplan.documents.change import StepEvent
-from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, rejectors_of, schedule_pod, stored_message_of, turned_down_by
+from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.session import Session
-from kplan.preemption import PreemptionResult
 from kplan.simulation.bounds import Bounds, keep_all
-from kplan.simulation.controlled import EVER, MAX_STEPS, Controlled
+from kplan.simulation.controlled import EVER, MAX_STEPS
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.group_turns import GroupTurns
-from kplan.simulation.hints import ClaimFreed, PodDeleted
-from kplan.simulation.joining import Provisioner, preemptors_of
 from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
+from kplan.simulation.scheduling import Scheduling, preemptors_of
 
 
-class Decided(Protocol):
-    """A listener for the scheduler's decisions; the result is valid only during the call."""
+class Provisioner(Protocol):
+    """Makes nodes for pods that fit nowhere."""
 
-    def __call__(self, result: CycleResult) -> None:
-        """Receive a decision."""
+    def look(self, simulation: Simulation) -> bool:
+        """Have nodes join a cluster at rest, at once; tell whether any do."""
+
+    def note_pending(self, simulation: Simulation) -> None:
+        """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
 
 
-class Simulation(Controlled):
+class Simulation(Scheduling):
     """A cluster in motion, with the scheduler and the controllers that move it."""
 
     def __init__(
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        self.on_decision: Decided | None = None  #: called with every decision of the scheduler
         #: key of a workload -> the bounds within which an autoscaler keeps its replicas when all is at rest
         self.bounds: dict[str, Bounds] = {}
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
@@ -54,8 +52,7 @@ class Simulation(Controlled):
         self.max_rounds = EVER  #: it ends after so many rounds
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
-        self._leaving: list[tuple[int, list[ObservedPod]]] = []
-        self._preemptors = preemptors_of(session)
+        self.on_misfit = self._tell_provisioner
         self.groups = GroupTurns(self)  #: pods that are scheduled in groups
 
     def fork(self, session: Session, maker: PodMaker) -> Simulation:
@@ -224,101 +221,7 @@ class Simulation(Controlled):
             plugin.budgets = former.budgets
         self._preemptors = fresh
 
-    def _decide(self, row: int) -> CycleResult:
-        self.recount_budgets()
-        result = schedule_pod(self.session, row)
-        if self.on_decision is not None:
-            self.on_decision(result)
-        return result
-
-    def _carry_out(self, result: CycleResult) -> None:
-        row = result.pod
-        if result.outcome is Outcome.SCHEDULED and result.row is not None:
-            self.bind(row, result.row)
-            return
-        self.messages[row] = stored_message_of(self.session, result) or result.message
-        self.outcomes[row] = result.outcome
-        if result.outcome is Outcome.ERROR:
-            return  # a real scheduler tries again, with the same result
-        self._queue.add_rejected(row, rejectors_of(result))
-        self._tell_provisioner()
-        post_filter = result.post_filter
-        if post_filter is None:
-            return
-        for take_effect in post_filter.effects:
-            take_effect()
-        if post_filter.effects:
-            self._queue.notice(ClaimFreed())
-        detail = post_filter.findings
-        if isinstance(detail, PreemptionResult):
-            if post_filter.nominated_row is not None:
-                self._preempt(row, post_filter.nominated_row, detail)
-            elif detail.eligible:
-                self._clear_nomination(row)
-
-    def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
-        """Note the decision about a pod of a group that is not placed."""
-        self.messages[row], self.outcomes[row] = message, outcome
-        self._tell_provisioner()
-
-    def take_out(self, row: int) -> bool:
-        """Take a pod out of the queue, wherever it waits; tell whether it was there."""
-        return self._queue.take_out(row)
-
-    def note_claims_freed(self) -> None:
-        """Tell pods that wait for devices that a claim was deallocated."""
-        self._queue.notice(ClaimFreed())
-
     def _tell_provisioner(self) -> None:
         """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
         if self.provisioner is not None and self.durations is not None:
             self.provisioner.note_pending(self)
-
-    def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
-        infos = self.session.cluster.pods.infos
-        victims = detail.leaving_pods
-        leaving = [self.pods[victim] for victim in victims]
-        name = infos[row].key
-        self.session.nominator.nominate(row, place)
-        because = ", ".join(pod.key for pod in leaving)
-        node = self.session.cluster.nodes.names[place]
-        self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
-        for cleared in detail.cleared_pods:
-            self._clear_nomination(cleared)
-        self.send_off(row, victims)
-
-    def send_off(self, row: int, victims: Sequence[int]) -> None:
-        """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
-        leaving, name = [self.pods[victim] for victim in victims], self.session.cluster.pods.infos[row].key
-        self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
-        self._leaving.append((row, leaving))
-
-    def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
-        name = self.session.cluster.pods.infos[preemptor].key
-        present = [self.pods[pod.row] for pod in victims if pod.row in self.pods]
-        present = [pod for pod in present if not pod.is_terminating]
-        for pod in present:
-            self.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
-        if present:
-            self._look_for_circle(name, ", ".join(pod.key for pod in present))
-
-    def _clear_nomination(self, row: int) -> None:
-        if self.session.nominator.row_of(row) is not None:
-            self.session.nominator.drop(row)
-            info = self.session.cluster.pods.infos[row]
-            self._queue.notice(PodDeleted(info), info.priority)
-
-    def recount_budgets(self) -> None:
-        """Tell preemption what budgets allow by now; the disruption controller is quicker than the scheduler."""
-        allowed = self.disruptions.newly_allowed()
-        if allowed:
-            for plugin in self._preemptors:
-                plugin.set_allowed_disruptions(allowed)
-
-    def _look_for_circle(self, preemptor: str, victims: str) -> None:
-        """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
-        nominator, infos = self.session.nominator, self.session.cluster.pods.infos
-        if self._circles.is_closed(
-            (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
-        ):
-            self.circle = f"{preemptor} and {victims} preempt each other again and again"
