@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from kplan.answers.placement import Explain, NodesShown, placement_of
 from kplan.answers.plan import Plan
 from kplan.cluster.base import Base
 from kplan.diagnosis.diagnosis import Diagnosing
 from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.placement import Outcome
-from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Replay, Run
@@ -38,7 +35,7 @@ def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session
     placements = []
     fewest: list[int] = []
     for index, result in enumerate(run):
-        fewest.append(_n_feasible(result))
+        fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
         names = session.cluster.nodes.names
         explanation = explain(result, names) if is_small else None
         explain_nodes = _explainer(base, index, explanation, replay, names)
@@ -55,11 +52,6 @@ def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session
         fewest_nodes=min(fewest, default=0),
         make_context=partial(base.context, question),
     )
-
-
-def _n_feasible(result: CycleResult) -> int:
-    is_placed = result.outcome is Outcome.SCHEDULED and result.filter is not None
-    return int(np.count_nonzero(result.filter.feasible)) if is_placed and result.filter is not None else 0
 
 
 def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:

@@ -21,7 +21,9 @@ _MAX_FOLLOWED = 32
 class Amounts(NamedTuple):
     """What a pod would make of some resources of all nodes."""
 
-    amounts: FloatArray  #: float64 array of shape (n_resources, n_nodes); a new one, and exact where it is not negative
+    #: float64 array of shape (n_resources, n_nodes), exact where it is not negative; the next call overwrites it, and
+    #: the caller may, too
+    amounts: FloatArray
     fits: bool  #: no resource would be exceeded on any node
 
 
@@ -54,6 +56,8 @@ class AllocatedFloats:
             allocated.min(initial=0) >= 0 and allocated.max(initial=0) <= self._most
         )
         self._amounts: FloatArray = (allocated if self._factor == 1 else free * -self._factor).astype(np.float64)
+        self._with_pod: FloatArray = np.empty_like(self._amounts)
+        self._rows = list(zip(self._amounts, self._with_pod, strict=True))
         self._position = len(self._cluster.log)
 
     def _follow(self) -> None:
@@ -75,21 +79,22 @@ class AllocatedFloats:
                 least_free[k] = min(least_free[k], free)
         self._position = len(log)
 
-    def with_pod(self, requests: Int64Array) -> Amounts | None:
+    def with_pod(self, requests: Sequence[int]) -> Amounts | None:
         """Return the amounts with a pod on every node; None where float64 is not exact.
 
         Parameters
         ----------
-        requests : int64 array of shape (n_resources, 1), none negative
+        requests : what the pod requests of each resource, none negative
         """
         if self._position < len(self._cluster.log):
             self._follow()
-        wanted: list[int] = requests[:, 0].tolist()
-        if not self._is_exact or max(wanted, default=0) > self._most:
+        if not self._is_exact:
             return None
-        amounts = self._amounts + requests * np.float64(self._factor)
         fits = True
-        for request, free in zip(wanted, self._least_free, strict=True):
+        for request, free, (amounts, with_pod) in zip(requests, self._least_free, self._rows, strict=True):
             if request > free:
+                if request > self._most:
+                    return None
                 fits = False
-        return Amounts(amounts, fits)
+            np.add(amounts, float(self._factor * request), out=with_pod)
+        return Amounts(self._with_pod, fits)

@@ -120,11 +120,11 @@ class ResourceScoring:
             self._last = nodes, names, capacities
         else:
             capacities = self._last[2]
-        requests = np.asarray([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1)
+        wanted = tuple([amounts.get(name, 0) for name in names])
         devices: tuple[int, ...] = ()
         if self._device_resources:
             devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
-        return ScoredRequest(names, weights, requests, capacities, devices, self._use_requested)
+        return ScoredRequest(names, weights, wanted, capacities, devices, self._use_requested)
 
 
 class ScoredRequest(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class ScoredRequest(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     weights: tuple[int, ...]
-    requests: Int64Array  #: int64 array of shape (n_resources, 1)
+    amounts: tuple[int, ...]  #: what the pod requests of each
     capacities: Capacities
     devices: tuple[int, ...]  #: indices of the resources that a device class may provide
     use_requested: bool
@@ -143,7 +143,7 @@ class ScoredRequest(msgspec.Struct, frozen=True):
         has_devices = bool(self.devices) and device_totals is not None
         for k, name in enumerate(self.names):
             if with_pod and not has_devices:
-                np.add(self._allocated(nodes, name), self.requests[k, 0], out=allocated[k])
+                np.add(self._allocated(nodes, name), self.amounts[k], out=allocated[k])
             else:
                 allocated[k] = self._allocated(nodes, name)
         capacities = self.capacities.take(nodes)
@@ -152,6 +152,11 @@ class ScoredRequest(msgspec.Struct, frozen=True):
             if with_pod:
                 allocated += self.requests
         return Allocation(capacities, allocated)
+
+    @property
+    def requests(self) -> Int64Array:
+        """The `amounts` as an int64 array of shape (n_resources, 1)."""
+        return np.asarray(self.amounts, np.int64).reshape(-1, 1)
 
     @property
     def is_plain(self) -> bool:

@@ -64,6 +64,11 @@ class Verdicts(msgspec.Struct, frozen=True):
     unresolvable: BoolArray | None = None
 
     @staticmethod
+    def accepting(n_view: int) -> Verdicts:
+        """Return verdicts that reject nothing, and so have no reasons."""
+        return Verdicts(np.zeros(n_view, np.uint8), ())
+
+    @staticmethod
     def where(rejected: BoolArray, reason: Reason) -> Verdicts:
         """Return verdicts with a single reason."""
         return Verdicts(rejected.astype(np.uint32), (reason,))

@@ -58,6 +58,7 @@ class CycleResult:
     awaits_victims: bool = False  #: the pod group of a pod that is held back evicts others as a whole
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     gate: str = ""  #: the PreEnqueue plugin that keeps the pod out of the queue
+    n_feasible: int = 0  #: on how many nodes the pod fits
 
 
 def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) -> CycleResult:
@@ -185,6 +186,7 @@ def _run_cycle(
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter, among=among)
     result.filter = outcome
     feasible = _feasible_rows(outcome, session.cluster.nodes.all_rows)
+    result.n_feasible = len(feasible)
     if len(feasible) == 0:
         if looks_for_victims and framework.post_filter_plugins:
             result.post_filter = framework.run_post_filter(cycle, outcome)
@@ -196,7 +198,7 @@ def _run_cycle(
         # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
         result.scores = scores_of(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
         total = result.scores.total
-        result.ties = feasible[total == total.max()]
+        result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
     return _choose(session, result, outcome, start)
 
 

@@ -39,6 +39,7 @@ from kplan.framework.shape_cache import (
     CachedScores,
     CachedVerdicts,
     CommonEntry,
+    Scorer,
     ShapeEntry,
     common_cache,
     is_uniform,
@@ -74,8 +75,7 @@ class PluginCache:
         self._cluster = cluster
         self._weights = weights
         self._pre_filters = pre_filters
-        self._pre_scores, self._scores = pre_scores, scores
-        self._normalizers = normalizers
+        self._pre_scores = pre_scores
         self._shapes = shape_cache()
         self._commons = common_cache()
         self._occurred_once: Recent[bool] = Recent(MAX_ONCE)
@@ -84,22 +84,33 @@ class PluginCache:
 
         extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
-        self._constants = {plugin.name: plugin for plugin in plugins_with(ConstantScorePlugin, plugins.values())}
+        constants = {plugin.name: plugin for plugin in plugins_with(ConstantScorePlugin, plugins.values())}
         self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
         keyed = plugins_with(KeyedPlugin, plugins.values())
         #: what some of the plugins read, each once
         self._readers: list[Callable[[PodInfo], Hashable]] = list(dict.fromkeys(plugin.reads for plugin in keyed))
         self._is_keyed = frozenset(plugin.name for plugin in keyed)
-        lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
+        #: plugins that look at node objects alone, and whose results shapes share
+        self._lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
+        self._with_pre_score = frozenset(plugin.name for plugin in pre_scores)
         self._filters = filters
-        self._common_filters = [plugin for plugin in filters if plugin.name in lasting]
+        self._common_filters = [plugin for plugin in filters if plugin.name in self._lasting]
         self._own_filters = [
-            plugin for plugin in filters if plugin.name not in lasting and self._is_cached[plugin.name]
+            plugin for plugin in filters if plugin.name not in self._lasting and self._is_cached[plugin.name]
         ]
-        ranked = list(enumerate(scores))
-        self._common_scores = [(rank, plugin) for rank, plugin in ranked if plugin.name in lasting]
-        self._own_scores = [(rank, plugin) for rank, plugin in ranked if plugin.name not in lasting]
+        self.scorers = [
+            Scorer(
+                rank,
+                plugin.name,
+                weights[plugin.name],
+                plugin,
+                normalizers.get(plugin.name),
+                constants.get(plugin.name),
+                plugins[plugin.name].scope,
+            )
+            for rank, plugin in enumerate(scores)
+        ]
 
     def forget(self) -> None:
         """Drop all cached results."""
@@ -198,7 +209,8 @@ class PluginCache:
                 verdicts.append(shared)
                 continue
             verdict = plugin.filter(cycle, self._everywhere)
-            passes = passes & (verdict.bits == 0)
+            if verdict.reasons:
+                passes = passes & (verdict.bits == 0)
             verdicts.append((plugin.name, verdict))
         return verdicts, passes
 
@@ -273,13 +285,32 @@ class PluginCache:
             return entry.scores
         common = entry.common
         if common.scores is None:
-            common.scores = CachedScores.none(self._weights, len(self._cluster))
-            for rank, plugin in self._common_scores:
-                self._add_scores(cycle, common.scores, rank, plugin, skipped)
+            common.scores, common.own_scorers = self._common_scores(cycle, common, skipped)
         entry.scores = cached = common.scores.start(len(self._cluster.log))
-        for rank, plugin in self._own_scores:
-            self._add_scores(cycle, cached, rank, plugin, skipped)
+        for scorer in common.own_scorers:
+            self._add_scores(cycle, cached, scorer, skipped)
         return cached
+
+    def _common_scores(
+        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]
+    ) -> tuple[CachedScores, list[Scorer]]:
+        """Return the scores that shapes share, and the plugins whose scores they do not share."""
+        shared = CachedScores.none(self._weights, len(self._cluster))
+        own: list[Scorer] = []
+        for scorer in self.scorers:
+            name = scorer.name
+            is_skip_shared = name in common.pre_scores.skipped
+            if name in self._lasting:
+                self._add_scores(cycle, shared, scorer, skipped)
+            elif name in self._is_keyed and (is_skip_shared or name not in self._with_pre_score):
+                constant = None if is_skip_shared or scorer.constant is None else scorer.constant.constant_score(cycle)
+                if constant is not None:
+                    self._add_constant(cycle, shared, scorer, constant)
+                elif not is_skip_shared:
+                    own.append(scorer)
+            else:
+                own.append(scorer)
+        return shared, own
 
     def scores_once(
         self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str], feasible: NodeView
@@ -290,73 +321,65 @@ class PluginCache:
         parts = cached.parts.copy()
         full, over_feasible = cached.lasting, None
         is_crowd = len(feasible) * 2 > len(self._cluster)
-        for rank, plugin in chain(cached.per_cycle, self._own_scores):
-            name = plugin.name
-            if name in skipped:
+        for scorer in chain(cached.per_cycle, common.own_scorers):
+            if scorer.name in skipped:
                 continue
-            weight = self._weights[name]
-            constant = self._constants[name].constant_score(cycle) if name in self._constants else None
+            constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
             if constant is not None:
-                part, value = self._constant_part(cycle, rank, name, constant)
-                full = full + weight * value if value else full
+                part, value = self._constant_part(cycle, scorer, constant)
+                full = full + scorer.weight * value if value else full
                 parts.append(part)
-                continue
-            normalizer = self._normalizers.get(name)
-            if is_crowd and normalizer is None and self._follows_pods[name]:
-                scores = plugin.score(cycle, self._everywhere)
-                parts.append(ScorePart(rank, name, weight, scores, is_full=True))
-                full = full + (scores if weight == 1 else weight * scores)
-                continue
-            scores = feasible.take(cached.raw[name]) if name in cached.raw else plugin.score(cycle, feasible)
-            if normalizer is not None:
-                scores = normalizer.normalize_score(cycle, scores)
-            parts.append(ScorePart(rank, name, weight, scores, is_full=False))
-            weighted = scores if weight == 1 else weight * scores
-            over_feasible = weighted if over_feasible is None else over_feasible + weighted
+            elif is_crowd and scorer.normalizer is None and scorer.scope is Scope.NODE:
+                scores = scorer.plugin.score(cycle, self._everywhere)
+                parts.append(scorer.part(scores, is_full=True))
+                full = full + scorer.weighted(scores)
+            else:
+                scores = scorer.scores(cycle, feasible, cached.raw.get(scorer.name))
+                parts.append(scorer.part(scores, is_full=False))
+                weighted = scorer.weighted(scores)
+                over_feasible = weighted if over_feasible is None else over_feasible + weighted
         total = feasible.take(full)
         rows = feasible.rows if feasible.rows is not None else self._cluster.nodes.all_rows
         return ScoreOutcome(rows, total if over_feasible is None else total + over_feasible, parts)
 
-    def _add_scores(
-        self, cycle: CycleState, cached: CachedScores, rank: int, plugin: ScorePlugin, skipped: frozenset[str]
-    ) -> None:
-        name, n_nodes = plugin.name, len(self._cluster)
-        constant = self._constants[name].constant_score(cycle) if name in self._constants else None
+    def _add_scores(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, skipped: frozenset[str]) -> None:
+        name, n_nodes = scorer.name, len(self._cluster)
+        constant = None if scorer.constant is None else scorer.constant.constant_score(cycle)
         if constant is not None and name not in skipped:
-            self._add_constant(cycle, cached, rank, name, constant)
+            self._add_constant(cycle, cached, scorer, constant)
             return
-        if not self._is_cached[name] or (name in self._normalizers and self._follows_pods[name]):
-            cached.per_cycle.append((rank, plugin))
+        if scorer.scope is Scope.CLUSTER or (scorer.normalizer is not None and scorer.scope is Scope.NODE):
+            cached.per_cycle.append(scorer)
             return
         if name in skipped:
             return
-        raw = plugin.score(cycle, NodeView(self._cluster))
-        if self._follows_pods[name]:
-            cached.add_following(ScorePart(rank, name, self._weights[name], raw, is_full=True), plugin)
-        elif name not in self._normalizers:
-            cached.add_lasting(ScorePart(rank, name, self._weights[name], raw, is_full=True))
+        raw = scorer.plugin.score(cycle, NodeView(self._cluster))
+        if scorer.scope is Scope.NODE:
+            cached.add_following(scorer.part(raw, is_full=True), scorer.plugin)
+        elif scorer.normalizer is None:
+            cached.add_lasting(scorer.part(raw, is_full=True))
         elif n_nodes and is_uniform(raw):
-            self._add_constant(cycle, cached, rank, name, int(raw[0]))
+            self._add_constant(cycle, cached, scorer, int(raw[0]))
         else:
             cached.raw[name] = raw
-            cached.per_cycle.append((rank, plugin))
+            cached.per_cycle.append(scorer)
 
-    def _add_constant(self, cycle: CycleState, cached: CachedScores, rank: int, name: str, raw: int) -> None:
+    def _add_constant(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, raw: int) -> None:
         """Add scores that are the same on all nodes, whichever of them are feasible."""
-        part, value = self._constant_part(cycle, rank, name, raw)
+        part, value = self._constant_part(cycle, scorer, raw)
         cached.add_constant(part, value)
 
-    def _constant_part(self, cycle: CycleState, rank: int, name: str, raw: int) -> tuple[ScorePart, int]:
+    def _constant_part(self, cycle: CycleState, scorer: Scorer, raw: int) -> tuple[ScorePart, int]:
         """Return scores that are the same on all nodes, as a read-only view of one element, and that score."""
         value = raw
-        if name in self._normalizers:
-            value = int(self._normalizers[name].normalize_score(cycle, np.full(1, raw, np.int64))[0])
+        if scorer.normalizer is not None:
+            value = int(scorer.normalizer.normalize_score(cycle, np.full(1, raw, np.int64))[0])
 
         def part() -> ScorePart:
             column = np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
-            return ScorePart(rank, name, self._weights[name], column, is_full=True)
+            return scorer.part(column, is_full=True)
 
-        return self._constant_parts.get((name, value), part), value
+        return self._constant_parts.get((scorer.name, value), part), value
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:

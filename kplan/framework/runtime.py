@@ -37,9 +37,9 @@ from kplan.framework.interface import (
     StatusCode,
     plugins_with,
 )
-from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.plugin_cache import PluginCache
-from kplan.framework.shape_cache import ShapeEntry
+from kplan.framework.shape_cache import Scorer, ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
 MAX_NODE_SCORE = 100
@@ -75,7 +75,6 @@ class Framework:
             for name, plugin in plugins.items()
             if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
-        self._normalizers = {plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())}
         self._out_of_tree = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
         self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use: it stays empty
         self._cache = PluginCache(
@@ -85,7 +84,7 @@ class Framework:
             filters=self.filter_plugins,
             pre_scores=self.pre_score_plugins,
             scores=self.score_plugins,
-            normalizers=self._normalizers,
+            normalizers={plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())},
         )
 
     def ignores_pods(self, name: str) -> bool:
@@ -247,21 +246,18 @@ class Framework:
             return outcome
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
-            per_cycle: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))
+            per_cycle: Sequence[Scorer] = self._cache.scorers
             cached_raw: Mapping[str, Int64Array] = {}
         else:
             cached = self._cache.scores(cycle, entry, skipped)
             outcome = ScoreOutcome(rows, feasible.take(cached.total), cached.parts.copy())
             per_cycle, cached_raw = cached.per_cycle, cached.raw
-        for rank, plugin in per_cycle:
-            name = plugin.name
-            if name in skipped:
+        for scorer in per_cycle:
+            if scorer.name in skipped:
                 continue
-            scores = feasible.take(cached_raw[name]) if name in cached_raw else plugin.score(cycle, feasible)
-            if name in self._normalizers:
-                scores = self._normalizers[name].normalize_score(cycle, scores)
-            outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
-            outcome.total = outcome.total + self.weights[name] * scores
+            scores = scorer.scores(cycle, feasible, cached_raw.get(scorer.name))
+            outcome.parts.append(scorer.part(scores, is_full=False))
+            outcome.total = outcome.total + scorer.weighted(scores)
         if self._out_of_tree:
             self._check_scores(outcome)
         return outcome
@@ -270,7 +266,7 @@ class Framework:
         """Run PreScore for feasible nodes, and return the plugins that score with an eye on other nodes."""
         skipped = self._cache.pre_score(cycle, NodeView(self.cluster, rows), entry)
         per_cycle = self._cache.scores(cycle, entry, skipped).per_cycle
-        return [plugin for _, plugin in per_cycle if plugin.name not in skipped]
+        return [scorer.plugin for scorer in per_cycle if scorer.name not in skipped]
 
     def lasting_scores(self, cycle: CycleState, entry: ShapeEntry) -> Int64Array:
         """Return the sum of all other plugins' scores, int64 of shape (n_nodes,); do not write to it."""

@@ -19,12 +19,15 @@ from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.extension_points import Named
 from kplan.framework.interface import (
+    ConstantScorePlugin,
     CycleState,
     FilterPlugin,
+    NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     PreScoreResult,
+    Scope,
     ScorePlugin,
 )
 from kplan.framework.outcomes import ScorePart
@@ -104,7 +107,12 @@ class CachedVerdicts(msgspec.Struct):
         view = NodeView(cluster, changed)
         passes = self.lasting[changed]
         for plugin in self.following:
-            verdict, whole = plugin.filter(cycle, view), self.by_plugin[plugin.name]
+            whole = self.by_plugin[plugin.name]
+            if not whole.reasons:  # it accepted all nodes
+                whole = self.by_plugin[plugin.name] = plugin.filter(cycle, NodeView(cluster))
+                passes &= whole.bits[changed] == 0
+                continue
+            verdict = plugin.filter(cycle, view)
             whole.bits[changed] = verdict.bits
             if verdict.unresolvable is not None and whole.unresolvable is not None:
                 whole.unresolvable[changed] = verdict.unresolvable
@@ -119,6 +127,36 @@ class CachedVerdicts(msgspec.Struct):
             self.passes &= verdict.bits == 0
 
 
+class Scorer(msgspec.Struct, frozen=True):
+    """A Score plugin, and what the runtime has to know of it."""
+
+    rank: int  #: its place in the profile
+    name: str
+    weight: int
+    plugin: ScorePlugin
+    normalizer: NormalizeScorePlugin | None
+    constant: ConstantScorePlugin | None  #: the plugin, if it knows for which pods its scores are constant
+    scope: Scope
+
+    def part(self, scores: Int64Array, *, is_full: bool) -> ScorePart:
+        """Return scores of the plugin."""
+        return ScorePart(self.rank, self.name, self.weight, scores, is_full)
+
+    def scores(self, cycle: CycleState, feasible: NodeView, raw: Int64Array | None) -> Int64Array:
+        """Return the plugin's scores of the feasible nodes, from 0 to 100.
+
+        Parameters
+        ----------
+        raw : the raw scores of all nodes, int64 of shape (n_nodes,), where they are known
+        """
+        scores = self.plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
+        return scores if self.normalizer is None else self.normalizer.normalize_score(cycle, scores)
+
+    def weighted(self, scores: Int64Array) -> Int64Array:
+        """Return scores as they count in the total."""
+        return scores if self.weight == 1 else self.weight * scores
+
+
 class CachedScores(msgspec.Struct):
     """Scores over all nodes of the plugins that look at one node at a time."""
 
@@ -126,8 +164,8 @@ class CachedScores(msgspec.Struct):
     lasting: Int64Array  #: weighted sum of final scores that ignore pods, int64 of shape (n_nodes,)
     position: int  #: the place in the cluster's log up to which this is current
     total: Int64Array  #: `lasting` plus the weighted scores of `following`
-    #: rank and plugin, where scores are computed or normalized over the feasible nodes in every cycle
-    per_cycle: list[tuple[int, ScorePlugin]] = []
+    #: the plugins whose scores are computed or normalized over the feasible nodes in every cycle
+    per_cycle: list[Scorer] = []
     #: plugins whose scores depend on the pods of a node, with those scores, which need no normalizing
     following: list[tuple[ScorePlugin, Int64Array]] = []
     parts: list[ScorePart] = []  #: the scores that are summed in `total`
@@ -198,7 +236,8 @@ class CommonEntry(msgspec.Struct):
     verdicts: dict[str, Verdicts] = {}
     #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
     passes: BoolArray | None = None
-    scores: CachedScores | None = None  #: scores of such plugins; None until they ran
+    scores: CachedScores | None = None  #: scores of such plugins, and constant ones; None until they ran
+    own_scorers: Sequence[Scorer] = ()  #: the plugins whose scores shapes do not share, once `scores` are known
     #: skipped plugins -> the filters in their order: with verdicts that shapes share, or to be asked
     lineups: dict[frozenset[str], list[tuple[FilterPlugin, tuple[str, Verdicts] | None]]] = {}
     single: ShapeEntry | None = None  #: the entry of all shapes that occur once; None until everything above is known

@@ -33,8 +33,8 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     if start:
         positions = (positions - start) % len(order)
     if np.count_nonzero(feasible) < len(order):
-        in_turn = feasible[np.roll(order, -start) if start else order]
-        positions = np.cumsum(in_turn)[positions] - 1
+        left_out = np.logical_not(feasible).take(np.roll(order, -start) if start else order).nonzero()[0]
+        positions = positions - left_out.searchsorted(positions)
     return int(ties[first_on_heap(positions)])
 
 

@@ -5,7 +5,7 @@ Upstream: plugins/noderesources/balanced_allocation.go.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,15 +23,17 @@ from kplan.rules.resources import quantity_text
 
 _HALF = MAX_NODE_SCORE // 2
 
+Balance = TypeVar("Balance", int, Int64Array)
+
 
 class _PreScoreState(msgspec.Struct, frozen=True):
     request: ScoredRequest
 
 
-class _Balance(msgspec.Struct):
-    """How evenly each node is used, and the place in the cluster's log up to which this is current."""
+class _Shortfall(msgspec.Struct):
+    """By how much each node is used unevenly, and the place in the cluster's log up to which this is current."""
 
-    column: Int64Array
+    column: Int64Array  #: what added to the balance with the pod, and halved, is the score
     position: int
 
 
@@ -49,7 +51,7 @@ class NodeResourcesBalancedAllocation:
         if devices:
             # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
-        self._before: Recent[_Balance] = Recent(MAX_SETS)
+        self._before: Recent[_Shortfall] = Recent(MAX_SETS)
         self._allocated: Recent[AllocatedFloats] = Recent(MAX_SETS)
         self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
 
@@ -86,12 +88,10 @@ class NodeResourcesBalancedAllocation:
         if nodes.rows is None and not request.devices:
             # For all nodes the balance without the pod is cached: it changes little from pod to pod.
             score = self._balance_of_all(request, nodes)
-            before = self._balance_before(request, nodes.cluster)
+            score += self._shortfall(request, nodes.cluster)
         else:
             score, before = self._both_balances(request, nodes)
-        # In place: new arrays of this size cost more than the arithmetic.
-        score -= before
-        score += 3 * _HALF  # half of them now, and all of the others after halving
+            score += _shortfall_of(before)
         score >>= 1
         return score
 
@@ -100,7 +100,7 @@ class NodeResourcesBalancedAllocation:
         amounts = None
         if request.is_plain and len(request.names) == 2:
             cluster = nodes.cluster
-            amounts = self._allocated.get(request.names, lambda: request.as_floats(cluster)).with_pod(request.requests)
+            amounts = self._allocated.get(request.names, lambda: request.as_floats(cluster)).with_pod(request.amounts)
         if amounts is None:
             return self._balance(request, nodes, with_pod=True)
         shares = amounts.amounts
@@ -127,23 +127,25 @@ class NodeResourcesBalancedAllocation:
         before, after = evenness(shares, capacities)
         return after, before
 
-    def _balance_before(self, request: ScoredRequest, cluster: Cluster) -> Int64Array:
-        """Return how evenly all nodes are used without the pod; cached, so do not write to it."""
+    def _shortfall(self, request: ScoredRequest, cluster: Cluster) -> Int64Array:
+        """Return the shortfall of all nodes without the pod; cached, so do not write to it."""
+        shortfall = self._before.find(request.names)
         n_changes = len(cluster.log)
-        balance = self._before.get(
-            request.names, lambda: _Balance(self._balance(request, NodeView(cluster), with_pod=False), n_changes)
-        )
-        if balance.position < n_changes:
-            changed = cluster.changed_rows(balance.position)
-            of_row = None
-            if len(changed) == 1 and len(request.names) == 2 and request.capacities.is_complete:
-                of_row = _balances_of_row(request, cluster, int(changed[0]))  # most often, between two pods
+        if shortfall is None:
+            column = _shortfall_of(self._balance(request, NodeView(cluster), with_pod=False))
+            shortfall = self._before.get(request.names, lambda: _Shortfall(column, n_changes))
+        if shortfall.position < n_changes:
+            of_row, row = None, cluster.log[-1].row
+            if n_changes - shortfall.position == 1 and len(request.names) == 2 and request.capacities.is_complete:
+                of_row = _balances_of_row(request, cluster, row)  # most often, between two pods
             if of_row is not None:
-                balance.column[changed[0]] = of_row[0]
+                shortfall.column[row] = _shortfall_of(of_row[0])
             else:
-                balance.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
-            balance.position = n_changes
-        return balance.column
+                changed = cluster.changed_rows(shortfall.position)
+                before = self._balance(request, NodeView(cluster, changed), with_pod=False)
+                shortfall.column[changed] = _shortfall_of(before)
+            shortfall.position = n_changes
+        return shortfall.column
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the used share of each resource without and with the pod, a line each."""
@@ -162,14 +164,22 @@ class NodeResourcesBalancedAllocation:
         ]
 
 
+def _shortfall_of(before: Balance) -> Balance:
+    """Return the shortfall of nodes that are used as evenly as this without the pod.
+
+    The change of the balance, plus one half, is halved (an integer), and two halves are added.
+    """
+    return 3 * _HALF - before
+
+
 def _balances_of_row(request: ScoredRequest, cluster: Cluster, row: int) -> tuple[int, int] | None:
     """Return the `evenness` of two resources on a node, without the pod and with it; None where sums overflow."""
     (first, second), capacities = request.names, request.capacities
     used, has = cluster.requested(first).item(row), capacities.divisor.item(0, row)
     other_used, other_has = cluster.requested(second).item(row), capacities.divisor.item(1, row)
     before = _evenness_of_two(used / has, other_used / other_has)
-    used += request.requests.item(0, 0)
-    other_used += request.requests.item(1, 0)
+    used += request.amounts[0]
+    other_used += request.amounts[1]
     if max(used, other_used) > MAX_INT64:
         return None  # int64 columns wrap around
     return before, _evenness_of_two(used / has, other_used / other_has)

@@ -75,6 +75,7 @@ class NodeResourcesFit:
         self._classes = handle.listers.extended_resource_classes
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._ignores = bool(self._ignored or self._ignored_groups)
         strategy = args.scoring_strategy
         devices = frozenset(resource.name for resource in strategy.resources if resource.name in self._classes)
         if devices:
@@ -92,15 +93,12 @@ class NodeResourcesFit:
         too_large: BoolArray = table.derived("on no node", lambda: np.zeros(len(table), np.bool_))
         for resource in resource_order(amounts):
             amount = amounts[resource]
-            if amount <= 0 or self._is_ignored(resource):
+            if amount <= 0 or (self._ignores and self._is_ignored(resource)):
                 continue
-            allocatable = table.allocatable(resource)
-            delegated: BoolArray | None = None
-            if resource in self._classes:
-                delegated = allocatable <= 0
+            delegated = table.allocatable(resource) <= 0 if resource in self._classes else None
             requests.append(_Request(resource, amount, delegated))
             if amount > table.least_allocatable(resource):
-                exceeds = amount > allocatable
+                exceeds = amount > table.allocatable(resource)
                 too_large = too_large | (exceeds if delegated is None else exceeds & ~delegated)
         cycle.write(_PreFilterState(tuple(requests), too_large))
         return None
@@ -117,9 +115,8 @@ class NodeResourcesFit:
             return Verdicts.error(len(nodes), REASON_NO_STATE)
         row = nodes.only_row
         if nodes.rows is None and nodes.delta is None and _fits_everywhere(state, nodes.cluster):
-            bits: BitArray = np.zeros(len(nodes), _bit_type(state))
-        else:
-            bits = _bits_of_all(state, nodes) if row is None else _bits_of_row(state, nodes, row)
+            return Verdicts.accepting(len(nodes))
+        bits = _bits_of_all(state, nodes) if row is None else _bits_of_row(state, nodes, row)
         reasons = [Reason(REASON_TOO_MANY_PODS, Code.UNSCHEDULABLE, partial(_pod_details, nodes))]
         reasons += [
             Reason(
@@ -154,7 +151,7 @@ class NodeResourcesFit:
         if not request.names or not request.is_plain:
             return None
         floats = self._unused.get(request.names, lambda: request.as_floats(cluster, unused_scale=MAX_NODE_SCORE))
-        hundredfold = floats.with_pod(request.requests)
+        hundredfold = floats.with_pod(request.amounts)
         if hundredfold is None:
             return None
         percent = hundredfold.amounts
@@ -280,9 +277,10 @@ def _average(part: Int64Array, capacities: Capacities) -> Int64Array:
 
 
 def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
-    return cluster.least_free(PODS) > 0 and all(
-        request.amount <= cluster.least_free(request.resource) for request in state.requests
-    )
+    for request in state.requests:
+        if request.amount > cluster.least_free(request.resource):
+            return False
+    return cluster.least_free(PODS) > 0
 
 
 def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -38,6 +38,29 @@ HostPort = tuple[str, str, int]
 
 _encoder = msgspec.json.Encoder()
 
+T = TypeVar("T")
+
+
+class _DerivedOnce(Generic[T]):
+    """As `functools.cached_property`, but without its lock, which costs more than most of what a pod derives."""
+
+    def __init__(self, derive: Callable[[PodInfo], T]) -> None:
+        self._derive = derive
+        self._name = derive.__name__
+        self.__doc__ = derive.__doc__
+
+    @overload
+    def __get__(self, pod: None, owner: type) -> _DerivedOnce[T]: ...
+
+    @overload
+    def __get__(self, pod: PodInfo, owner: type) -> T: ...
+
+    def __get__(self, pod: PodInfo | None, owner: type) -> T | _DerivedOnce[T]:
+        if pod is None:
+            return self
+        value = pod.__dict__[self._name] = self._derive(pod)
+        return value
+
 
 class PodInfo:
     """A pod and what plugins derive from it.
@@ -58,7 +81,7 @@ class PodInfo:
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
 
-    @cached_property
+    @_DerivedOnce
     def shape(self) -> bytes:
         """Everything that plugins read of a pending pod, encoded; equal for pods that differ only in names and times.
 
@@ -67,10 +90,12 @@ class PodInfo:
         """
         pod = self.pod
         own = self.uid or self.key if is_unique(pod) else ""
+        read = (self.namespace, self.labels, own, self.controller)
+        if not pod.spec.volumes:
+            return _encoder.encode((*read, pod.spec))
         kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
         images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
-        spec = replace(pod.spec, volumes=()) if pod.spec.volumes else pod.spec
-        return _encoder.encode((self.namespace, self.labels, own, self.controller, spec, kinds, images))
+        return _encoder.encode((*read, replace(pod.spec, volumes=()), kinds, images))
 
     @property
     def names_nodes(self) -> bool:
@@ -78,25 +103,25 @@ class PodInfo:
         required = required_node_affinity(self.pod.spec.affinity)
         return required is not None and all(term.match_fields for term in required.node_selector_terms)
 
-    @cached_property
+    @_DerivedOnce
     def controller(self) -> tuple[str, str, str] | None:
         """(apiVersion, kind, name) of the pod's controller, or None; default spreading reads its selector."""
         owner = controller_of(self.pod.metadata)
         return None if owner is None else (owner.api_version, owner.kind, owner.name)
 
-    @cached_property
+    @_DerivedOnce
     def resources(self) -> PodResources:
         """The resources that the pod takes from its node."""
         return pod_resources(self.pod)
 
-    @cached_property
+    @_DerivedOnce
     def requests(self) -> Requests:
         """The requests of the pod's spec, without those of its status, in the scheduler's units."""
         if has_no_status_resources(self.pod):
             return self.resources.requests
         return rounded_requests(pod_requests(self.pod, use_status=False))
 
-    @cached_property
+    @_DerivedOnce
     def scored_requests(self) -> Requests:
         """The requests that scores of allocation count for the pod, in the scheduler's units.
 
@@ -110,7 +135,7 @@ class PodInfo:
         exact = pod_requests(self.pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
         return rounded_requests(exact)
 
-    @cached_property
+    @_DerivedOnce
     def host_ports(self) -> tuple[HostPort, ...]:
         """Host ports of the pod's containers and sidecars.
 
@@ -125,7 +150,7 @@ class PodInfo:
             if port.host_port > 0
         )
 
-    @cached_property
+    @_DerivedOnce
     def _terms_or_error(self) -> tuple[PodAffinityTerms, str]:
         return affinity_terms(self.pod)
 

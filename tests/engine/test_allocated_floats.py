@@ -20,14 +20,14 @@ def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_n
     cluster = built(n_nodes, steps)
     columns = [cluster.requested(name) for name in RESOURCES]
     allocatable = np.stack([cluster.nodes.allocatable(name) for name in RESOURCES])
-    requests = np.asarray([[pod.resources.requests.get(name, 0)] for name in RESOURCES])
+    requests = [pod.resources.requests.get(name, 0) for name in RESOURCES]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(allocated_floats, "_MAX_FOLLOWED", most_followed)
         floats = AllocatedFloats(cluster, columns, allocatable, scale)
         for changes in ([], *more):
             for step in changes:
                 change(cluster, step)
-            with_pod = np.stack(columns) + requests
+            with_pod = np.stack(columns) + np.asarray(requests)[:, None]
             found = floats.with_pod(requests)
 
             assert found is not None
@@ -47,4 +47,4 @@ def test_what_is_not_exact_is_not_answered(allocated, allocatable, wanted):
     cluster = built(1, [])
     floats = AllocatedFloats(cluster, [np.asarray([allocated])], np.asarray([[allocatable]]))
 
-    assert floats.with_pod(np.asarray([[wanted]])) is None
+    assert floats.with_pod([wanted]) is None

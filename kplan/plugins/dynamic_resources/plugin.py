@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -103,6 +103,13 @@ class DynamicResources:
     @property
     def _has_node_resources(self) -> bool:
         return self._devices.catalogue.inventory.has_node_resources
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the pod's namespace, and whether it may need devices: the plugin skips pods that need none."""
+        needs_devices = bool(pod.pod.spec.resource_claims) or bool(
+            self._extended_classes and requested_resources(pod.pod, self._extended_classes)
+        )
+        return pod.namespace, needs_devices
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out of the queue until all its claims exist."""

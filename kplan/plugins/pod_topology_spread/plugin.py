@@ -5,12 +5,13 @@ Upstream: plugins/podtopologyspread/plugin.go.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from kplan.api.labels import EVERYTHING, InvalidSelector
+from kplan.api.labels import InvalidSelector
 from kplan.api.tolerations import COMPARISON_GATE
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
@@ -68,6 +69,13 @@ class PodTopologySpread:
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
         self._last_key: tuple[PodInfo, bytes] | None = None
 
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return which actions the pod's constraints have: the plugin skips pods without such constraints."""
+        constraints = pod.pod.spec.topology_spread_constraints
+        if not constraints and self._defaults and not default_selector(pod, self._listers).is_empty:
+            constraints = self._defaults
+        return frozenset([constraint.when_unsatisfiable for constraint in constraints]) if constraints else None
+
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
@@ -101,9 +109,6 @@ class PodTopologySpread:
         pod = cycle.pod
         if not self._may_have(pod, SCHEDULE_ANYWAY):
             return PreScoreResult.SKIP_SHAPE
-        has_own = bool(pod.pod.spec.topology_spread_constraints)
-        if not has_own and pod.controller is None and default_selector(pod, self._listers) is EVERYTHING:
-            return PreScoreResult.SKIP_SHAPE  # the most frequent case, without a key
         state = self._score_states.get(self._key(pod), lambda: self._score_state(pod))
         if isinstance(state, Status):
             return state
