@@ -22,7 +22,6 @@ import msgspec
 from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
-from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.constraints import Constraint, new_constraint
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Picks
@@ -31,6 +30,7 @@ from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, exp
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import kinds, situation
+from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 #: More steps than any search needs.
 _NO_LIMIT = 2**63

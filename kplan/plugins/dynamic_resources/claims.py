@@ -1,4 +1,4 @@
-"""The resource claims of a pod, and whether they can be used yet.
+"""The resource claims of a pod, whether they can be used yet, and whether the scheduler can do anything with them.
 
 Upstream: k8s.io/dynamic-resource-allocation resourceclaim/resourceclaim.go, pkg/scheduler/framework/plugins/
 dynamicresources/dynamicresources.go foreachPodResourceClaim.
@@ -6,10 +6,11 @@ dynamicresources/dynamicresources.go foreachPodResourceClaim.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
+from kplan.api.nodeselector import compile_node_selector
 from kplan.api.pod import PodResourceClaim
 from kplan.api.resource import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
@@ -20,11 +21,14 @@ from kplan.api.resource import (
 )
 from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
+from kplan.framework.interface import Status
+from kplan.framework.pod_groups import group_of
+from kplan.rules.pod_info import PodInfo
 
-SCHEDULING = "scheduling.k8s.io"
-GROUPS = "podgroups"
+_SCHEDULING = "scheduling.k8s.io"
+_GROUPS = "podgroups"
 _GROUP = "PodGroup"
-_GROUP_API = f"{SCHEDULING}/"
+_GROUP_API = f"{_SCHEDULING}/"
 
 #: (namespace, name)
 ClaimKey = tuple[str, str]
@@ -132,7 +136,7 @@ def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> ResourceCl
                 if own == (theirs.name, theirs.resource_claim_name, theirs.resource_claim_template_name):
                     meta = group.metadata
                     return ResourceClaimConsumerReference(
-                        api_group=SCHEDULING, resource=GROUPS, name=meta.name, uid=meta.uid
+                        api_group=_SCHEDULING, resource=_GROUPS, name=meta.name, uid=meta.uid
                     )
     return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
 
@@ -189,3 +193,54 @@ def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> 
 
     status = next(filter(is_of_device, claim.status.devices), None)
     return {} if status is None else {condition.type: condition.status for condition in reversed(status.conditions)}
+
+
+def rejection_of(claim: ResourceClaim, device_classes: Container[str]) -> Status | None:
+    """Return why a pod with this claim is rejected before any node is looked at; None where it is not.
+
+    Parameters
+    ----------
+    device_classes : the names of the cluster's device classes
+    """
+    if claim.status.allocation is None:
+        return _check_classes(claim, device_classes)
+    selector = claim.status.allocation.node_selector
+    errors = compile_node_selector(selector).errors if selector is not None else ()
+    if not errors:
+        return None
+    return Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+
+def _check_classes(claim: ResourceClaim, known: Container[str]) -> Status | None:
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            classes = [(request.name, request.exactly.device_class_name)]
+        elif request.first_available:
+            classes = [
+                (f"{request.name}/{alternative.name}", alternative.device_class_name)
+                for alternative in request.first_available
+            ]
+        else:
+            name = claim.metadata.key
+            return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
+        for name, class_name in classes:
+            if not class_name:
+                return Status.error(f"request {name}: unsupported request type")
+            if class_name not in known:
+                return Status.unresolvable(f"request {name}: device class {class_name} does not exist")
+    return None
+
+
+def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
+    """Whether a claim is reserved for a pod or its group."""
+    key = group_of(pod)
+    return any(
+        consumer.uid == pod.uid
+        or (
+            key is not None
+            and consumer.api_group == _SCHEDULING
+            and consumer.resource == _GROUPS
+            and consumer.name == key[1]
+        )
+        for consumer in claim.status.reserved_for
+    )

@@ -9,31 +9,34 @@ Upstream has no counterpart: it searches every node for every pod.
 
 from __future__ import annotations
 
+import copy
 import enum
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
 from kplan.api.core import Node
-from kplan.api.resource import DeviceClass
+from kplan.api.resource import DeviceClass, ResourceClaim
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
+from kplan.documents.details import MissingDevices
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.engine.recent import Recent
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult, rank
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
-from kplan.plugins.dynamic_resources.taints import with_rules
+from kplan.plugins.dynamic_resources.taints import prevents_allocation, with_rules
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 
 RULES_GATE = "DRADeviceTaintRules"
@@ -84,15 +87,9 @@ class Outcomes:
 
     def copy(self) -> Outcomes:
         """Return an independent copy."""
-        copied = Outcomes(0)
-        copied.codes, copied.ranks, copied._searched_versions = (
-            self.codes.copy(),
-            self.ranks.copy(),
-            self._searched_versions.copy(),
-        )
-        copied.solutions, copied.messages = self.solutions.copy(), self.messages.copy()
-        copied.timed_out = self.timed_out.copy()
-        copied.is_costly, copied.by_situation = self.is_costly, self.by_situation.copy()
+        copied = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(copied, name, copy.copy(value))
         return copied
 
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
@@ -127,11 +124,9 @@ class Catalogue:
         self.blind_selection = Selection(lists=lists)  #: of devices that count as ones that cannot be shared
         self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
         self._nodes_of_pool: defaultdict[PoolId, set[str]] = defaultdict(set)
-        self._matching: OrderedDict[
-            tuple[str, tuple[str | None, ...]], dict[str, tuple[Node, tuple[DeviceInfo, ...]]]
-        ] = OrderedDict()
+        self._matching: Recent[dict[str, tuple[Node, tuple[DeviceInfo, ...]]]] = Recent(_MAX_KINDS)
         self._gathered: WeakSet[NodeTable] = WeakSet()
-        self._first_outcomes: WeakKeyDictionary[NodeTable, OrderedDict[bytes, Outcomes]] = WeakKeyDictionary()
+        self._first_outcomes: WeakKeyDictionary[NodeTable, Recent[Outcomes]] = WeakKeyDictionary()
 
     def pools(self, node: Node) -> NodePools:
         """Return the pools that a node can reach; raises AllocationError if a slice cannot be used."""
@@ -161,13 +156,10 @@ class Catalogue:
 
     def matching(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
         """Return the devices that a node can reach and a request accepts; none where a selector or a slice fails."""
-        key = request.class_name, request.expressions
-        by_node = self._matching.setdefault(key, {})
+        by_node = self._matching.get((request.class_name, request.expressions), dict)
         cached = by_node.get(node.metadata.name)
         if cached is None or cached[0] is not node:
             cached = by_node[node.metadata.name] = node, self._match(node, request)
-            if len(self._matching) > _MAX_KINDS:
-                self._matching.popitem(last=False)
         return cached[1]
 
     def _match(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
@@ -192,8 +184,8 @@ class Catalogue:
 
     def first_outcomes(self, nodes: NodeTable, key: bytes) -> Outcomes:
         """Return the outcomes for a set of requests while nothing but the snapshot's claims is allocated."""
-        kinds = self._first_outcomes.setdefault(nodes, OrderedDict())
-        return _recent(kinds, key, lambda: Outcomes(len(nodes)))
+        kinds: Recent[Outcomes] = self._first_outcomes.setdefault(nodes, Recent(_MAX_KINDS))
+        return kinds.get(key, lambda: Outcomes(len(nodes)))
 
 
 class ClusterDevices:
@@ -210,7 +202,7 @@ class ClusterDevices:
         self._n_changes = len(cluster.log)
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
         self._position = 0
-        self._outcomes: OrderedDict[bytes, Outcomes] = OrderedDict()
+        self._outcomes: Recent[Outcomes] = Recent(_MAX_KINDS)
         self._context = SearchContext(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
 
     def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, n_steps: int | None) -> Outcomes:
@@ -221,7 +213,7 @@ class ClusterDevices:
         n_steps : how many steps upstream would take on a node within its timeout; None without a timeout
         """
         first = self.catalogue.first_outcomes(self._nodes, key)
-        outcomes = _recent(self._outcomes, key, first.copy)
+        outcomes = self._outcomes.get(key, first.copy)
         self.catch_up()
         claims = [
             NamedClaim(_PLACEHOLDER.format(index), _BARE_PLACEHOLDER.format(index), spec)
@@ -257,6 +249,36 @@ class ClusterDevices:
             rows = [self._nodes.row_of[name] for name in self.catalogue.nodes_of(pool) if name in self._nodes.row_of]
             self._versions[rows] += 1
         self._position = len(log)
+
+    def missing(self, node: Node, claims: Iterable[ResourceClaim]) -> list[MissingDevices]:
+        """Return, for each request of claims to allocate, how many devices of a node match it and are free.
+
+        ``matching`` counts the devices that match the class and the selectors of a request, ``free`` those of them that
+        are not allocated and have no untolerated taint. Every alternative has an entry.
+        """
+        return [
+            self._missing_for(node, claim.metadata.key, request)
+            for claim in claims
+            for alternatives in claim_spec(claim.spec).requests
+            for request in alternatives
+        ]
+
+    def _missing_for(self, node: Node, claim: str, request: RequestSpec) -> MissingDevices:
+        matching = self.catalogue.matching(node, request)
+        allocated = self.tracker.allocated.devices
+        n_free = sum(
+            (request.admin_access or device.id not in allocated)
+            and not (device.device.taints and prevents_allocation(device, request.tolerations))
+            for device in matching
+        )
+        return MissingDevices(
+            claim=claim,
+            request=request.full_name,
+            device_class=request.class_name,
+            wanted="all" if request.wants_all else str(request.count),
+            matching=str(len(matching)),
+            free=str(n_free),
+        )
 
     def _search(
         self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], limits: Limits
@@ -300,18 +322,6 @@ class ClusterDevices:
             )
             return solution
         return None
-
-
-def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, build: Callable[[], Outcomes]) -> Outcomes:
-    """Return the outcomes of a key, built when they are missing; the least recently used ones are dropped."""
-    outcomes = kinds.get(key)
-    if outcomes is None:
-        outcomes = kinds[key] = build()
-        if len(kinds) > _MAX_KINDS:
-            kinds.popitem(last=False)
-    else:
-        kinds.move_to_end(key)
-    return outcomes
 
 
 def with_claim_names(message: str, names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ scheduler hands the gate to selectors only (dynamicresources.go AllocatorFeature
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import Protocol
 
 from kplan.api.resource import DeviceConstraint
 from kplan.api.resource_slice import DeviceAttribute
@@ -18,17 +17,49 @@ from kplan.plugins.dynamic_resources.requests import RequestSpec
 _Value = tuple[str, int | bool | str]
 
 
-class Constraint(Protocol):
-    """A condition over the devices that a search has picked so far."""
+class Constraint:
+    """A condition over the devices picked so far: all have an attribute, with values that go together.
+
+    Parameters
+    ----------
+    requests : names of the requests that it is for; empty for all
+    attribute : the fully qualified name
+    """
+
+    def __init__(self, requests: frozenset[str], attribute: str) -> None:
+        self._requests = requests
+        self._attribute = attribute
+        self._n_devices = 0
 
     def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
         """Add a device; False, without adding it, when it violates the constraint."""
+        if not self._applies(request):
+            return True
+        attribute = device.attribute(self._attribute)
+        if attribute is None or not self._take(request, _value(attribute)):
+            return False
+        self._n_devices += 1
+        return True
 
     def remove(self, request: RequestSpec) -> None:
         """Undo the last addition for a request."""
+        if self._applies(request):
+            self._give_back(request)
+            self._n_devices -= 1
+
+    def _applies(self, request: RequestSpec) -> bool:
+        return not self._requests or request.base_name in self._requests or request.full_name in self._requests
+
+    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
+        """Note the value of a further device; False where it does not go with those of the others."""
+        raise NotImplementedError
+
+    def _give_back(self, request: RequestSpec) -> None:
+        """Forget the value of the last device of a request."""
 
     def state(self, names: Collection[str]) -> Hashable:
         """Return all that decides about further devices, for requests of these names among others."""
+        raise NotImplementedError
 
 
 def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
@@ -41,55 +72,31 @@ def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
     return None
 
 
-def _applies(requests: frozenset[str], request: RequestSpec) -> bool:
-    return not requests or request.base_name in requests or request.full_name in requests
-
-
 def _value(attribute: DeviceAttribute) -> _Value | None:
     """Return the value of an attribute with its kind; None when it has none that can be compared."""
-    if attribute.string_value is not None:
-        return "string", attribute.string_value
-    if attribute.int_value is not None:
-        return "int", attribute.int_value
-    if attribute.bool_value is not None:
-        return "bool", attribute.bool_value
-    if attribute.version_value is not None:
-        return "version", attribute.version_value
+    for kind in ("string", "int", "bool", "version"):
+        value = getattr(attribute, f"{kind}_value")
+        if value is not None:
+            return kind, value
     return None
 
 
-class _MatchAttribute:
+class _MatchAttribute(Constraint):
     """All devices have the attribute, with the same value."""
 
-    def __init__(self, requests: frozenset[str], attribute: str) -> None:
-        self._requests = requests
-        self._attribute = attribute
-        self._n_devices = 0
-        self._value: _Value | None = None
+    _value: _Value | None = None
 
-    def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        attribute = device.attribute(self._attribute)
-        if attribute is None:
-            return False
-        value = _value(attribute)
+    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
         if self._n_devices and (value is None or value != self._value):
             return False
-        if not self._n_devices:
-            self._value = value
-        self._n_devices += 1
+        self._value = value
         return True
-
-    def remove(self, request: RequestSpec) -> None:
-        if _applies(self._requests, request):
-            self._n_devices -= 1
 
     def state(self, names: Collection[str]) -> Hashable:
         return self._n_devices, self._value if self._n_devices else None
 
 
-class _DistinctAttribute:
+class _DistinctAttribute(Constraint):
     """All devices have the attribute, with different values.
 
     As upstream, values are stored by the name of the request: of several devices for a request only the value of the
@@ -97,28 +104,17 @@ class _DistinctAttribute:
     """
 
     def __init__(self, requests: frozenset[str], attribute: str) -> None:
-        self._requests = requests
-        self._attribute = attribute
-        self._n_devices = 0
+        super().__init__(requests, attribute)
         self._values: dict[str, _Value | None] = {}
 
-    def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        attribute = device.attribute(self._attribute)
-        if attribute is None:
-            return False
-        value = _value(attribute)
+    def _take(self, request: RequestSpec, value: _Value | None) -> bool:
         if self._n_devices and self._values and (value is None or value in self._values.values()):
             return False
         self._values[request.base_name] = value
-        self._n_devices += 1
         return True
 
-    def remove(self, request: RequestSpec) -> None:
-        if _applies(self._requests, request):
-            self._values.pop(request.base_name, None)
-            self._n_devices -= 1
+    def _give_back(self, request: RequestSpec) -> None:
+        self._values.pop(request.base_name, None)
 
     def state(self, names: Collection[str]) -> Hashable:
         own = frozenset((name, value) for name, value in self._values.items() if name in names)

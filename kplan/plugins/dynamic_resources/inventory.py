@@ -49,21 +49,6 @@ class DeviceId(NamedTuple):
 class DeviceInfo:
     """A device of a slice, with what the search reads of it."""
 
-    __slots__ = (
-        "_capacity_values",
-        "_consumes",
-        "_lists",
-        "_problem",
-        "_traits",
-        "allows_multiple",
-        "capacity",
-        "device",
-        "has_policies",
-        "id",
-        "index",
-        "slice",
-    )
-
     def __init__(self, device: Device, slice_: SliceInfo, index: int, *, lists: bool) -> None:
         self.device = device
         self._lists = lists
@@ -75,58 +60,36 @@ class DeviceInfo:
         self.capacity: Mapping[str, DeviceCapacity] = device.capacity  #: name -> capacity as published
         #: whether requests for some capacity are rounded or limited
         self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
-        self._consumes: tuple[tuple[str, Amounts], ...] | None = None
-        self._capacity_values: Amounts | None = None
-        self._problem: str | None = None
-        self._traits: bytes | None = None
 
     def as_unshared(self) -> DeviceInfo:
         """Return the device as one that claims cannot share."""
         alone = replace(self.device, allow_multiple_allocations=None)
         return DeviceInfo(alone, self.slice, self.index, lists=self._lists)
 
-    @property
+    @cached_property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
         """What the device draws from counter sets, in nanos."""
-        if not self.device.consumes_counters:
-            return ()
-        if self._consumes is None:
-            self._consumes = tuple(
-                (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
-                for drawn in self.device.consumes_counters
-            )
-        return self._consumes
+        return tuple(
+            (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
+            for drawn in self.device.consumes_counters
+        )
 
-    @property
+    @cached_property
     def capacity_values(self) -> Amounts:
         """Capacity by name, in nanos."""
-        if self._capacity_values is None:
-            self._capacity_values = {name: nano(capacity.value) for name, capacity in self.capacity.items()}
-        return self._capacity_values
+        return {name: nano(capacity.value) for name, capacity in self.capacity.items()}
 
-    @property
+    @cached_property
     def traits(self) -> bytes:
         """All that searches read of the device besides its name and attributes, encoded."""
-        if self._traits is None:
-            own = self.device
-            self._traits = _encoder.encode((self.allows_multiple, own.capacity, own.consumes_counters, own.taints))
-        return self._traits
+        own = self.device
+        return _encoder.encode((self.allows_multiple, own.capacity, own.consumes_counters, own.taints))
 
-    @property
+    @cached_property
     def problem(self) -> str:
         """Why every selector fails on the device, whether or not it reads the broken attribute; empty if none does."""
-        if self._problem is None:
-            self._problem = next(
-                filter(
-                    None,
-                    (
-                        _problem(name, attribute, lists=self._lists)
-                        for name, attribute in self.device.attributes.items()
-                    ),
-                ),
-                "",
-            )
-        return self._problem
+        problems = (_problem(name, own, lists=self._lists) for name, own in self.device.attributes.items())
+        return next(filter(None, problems), "")
 
     def attribute_in(self, domain: str, name: str) -> DeviceAttribute | None:
         """Return an attribute by domain and name; the driver is the domain of those without one."""
@@ -178,8 +141,6 @@ class DeviceInfo:
 
 class SliceInfo:
     """A slice: its devices, or the counters that devices of its pool share."""
-
-    __slots__ = ("devices", "driver", "is_per_device", "name", "node_name", "pool_id", "slice")
 
     def __init__(self, published: ResourceSlice, first_index: int, *, lists: bool) -> None:
         spec = published.spec
@@ -277,12 +238,9 @@ def _cel_value(attribute: DeviceAttribute, *, lists: bool) -> object:
                 return list(plain)
         if attribute.version_values is not None:
             return [Semver.parse(version) for version in attribute.version_values]
-    if attribute.int_value is not None:
-        return attribute.int_value
-    if attribute.bool_value is not None:
-        return attribute.bool_value
-    if attribute.string_value is not None:
-        return attribute.string_value
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
     if attribute.version_value is not None:
         return Semver.parse(attribute.version_value)
     raise CelError("unsupported attribute value")

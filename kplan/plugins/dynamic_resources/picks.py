@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
-from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.capacity import CounterLedger, consumed_capacity, fits
 from kplan.plugins.dynamic_resources.constraints import Constraint
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
@@ -18,6 +17,7 @@ from kplan.plugins.dynamic_resources.pools import Pool
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
+from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 
 class BrokenConstraintError(Exception):

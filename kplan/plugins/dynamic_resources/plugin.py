@@ -38,18 +38,24 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
-from kplan.plugins.dynamic_resources.checks import rejection_of
-from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
+from kplan.plugins.dynamic_resources.claims import (
+    ClaimProblem,
+    identity_of,
+    is_broken,
+    is_reserved_for,
+    key_of,
+    rejection_of,
+    user_claims,
+)
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
-from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
-from kplan.plugins.dynamic_resources.group_claims import is_reserved_for, unreserve_group
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
-from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result
+from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result, explain_alternatives
 from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
+from kplan.plugins.dynamic_resources.tracker import unreserve_group
 from kplan.rules.pod_info import PodInfo
 
 NOTHING_HELPS = "still not schedulable"
@@ -235,7 +241,7 @@ class DynamicResources:
 
         def explain(position: int) -> list[MissingDevices]:
             node = self._nodes.nodes[nodes.row(position)]
-            return explain_no_devices(node, state.to_allocate, self._devices)
+            return self._devices.missing(node, state.to_allocate)
 
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)

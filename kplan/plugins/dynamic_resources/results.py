@@ -123,3 +123,14 @@ def _rank(spec: ClaimSpec, requests: Iterable[str]) -> int:
         for position, request in enumerate(alternatives)
         if request.parent and request.full_name in chosen
     )
+
+
+def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
+    """Return the alternative chosen for each prioritized list of a claim, a line each."""
+    chosen = {device.request.full_name for device in devices}
+    return [
+        f"request {request.parent} gets {request.name}, alternative {position} of {len(alternatives)}"
+        for alternatives in claim_spec(claim.spec).requests
+        for position, request in enumerate(alternatives, 1)
+        if request.parent and request.full_name in chosen
+    ]

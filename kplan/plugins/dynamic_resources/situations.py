@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.capacity import counters_left
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
+from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 #: The positions of a solution's devices among the candidates of a node.
 Positions = tuple[tuple[int, ...], ...]

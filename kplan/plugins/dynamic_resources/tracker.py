@@ -3,13 +3,14 @@
 A plan binds at once, so the next pod finds a claim allocated that was allocated for the pod before it; upstream's next
 pod would have to wait until the allocation is written.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker.
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker, allocateddevices.go.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,9 +18,76 @@ from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.api.resource import AllocationResult, ResourceClaim
 from kplan.api.scheduling import PodGroup
-from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.claims import ClaimKey, consumer_of, identity_of, is_for_extended_resources, key_of
-from kplan.plugins.dynamic_resources.inventory import DeviceId
+from kplan.framework.interface import PostFilterResult, Status
+from kplan.framework.pod_groups import PodGroups, group_of
+from kplan.plugins.dynamic_resources.claims import (
+    ClaimKey,
+    ClaimProblem,
+    claims_of_group,
+    consumer_of,
+    identity_of,
+    is_for_extended_resources,
+    is_reserved_for,
+    key_of,
+)
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import nano
+
+UNRESERVED = "ResourceClaim unreserved for PodGroup"
+
+_NOTHING: Amounts = {}
+
+
+class AllocatedState:
+    """Devices that are allocated exclusively, and the consumed capacity of shared ones."""
+
+    def __init__(self) -> None:
+        self.devices: set[DeviceId] = set()  #: devices that a claim has exclusively
+        self.capacity: dict[DeviceId, dict[str, int]] = {}  #: device -> capacity -> consumed amount in nanos
+        self._n_holders: Counter[DeviceId] = Counter()
+        self._n_shares: Counter[DeviceId] = Counter()
+
+    def consumed(self, device: DeviceId) -> Amounts:
+        """Return the consumed capacity of a shared device."""
+        return self.capacity.get(device, _NOTHING)
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """Whether a claim has the device or a share of it."""
+        return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
+
+    def add(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Add an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, 1)
+
+    def remove(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Remove an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, -1)
+
+    def _change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:
+        touched = set()
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue  # admin access does not allocate the device
+            device = DeviceId(result.driver, result.pool, result.device)
+            touched.add(device)
+            if result.share_id is None:
+                self._n_holders[device] += sign
+                (self.devices.add if self._n_holders[device] > 0 else self.devices.discard)(device)
+                continue
+            self._n_shares[device] += sign
+            if result.consumed_capacity:
+                amounts = {name: nano(amount) for name, amount in result.consumed_capacity.items()}
+                self._consume(device, amounts, sign)
+        return touched
+
+    def _consume(self, device: DeviceId, amounts: Amounts, sign: int) -> None:
+        total: defaultdict[str, int] = defaultdict(int, self.capacity.get(device, {}))
+        for name, amount in amounts.items():
+            total[name] += sign * amount
+        self.capacity[device] = dict(total)
+        if sign < 0 and not any(total.values()):
+            del self.capacity[device]
 
 
 class ClaimTracker:
@@ -133,3 +201,32 @@ class ClaimTracker:
         unnamed = self._unnamed.pop(identity_of(pod), None)
         if unnamed is not None:
             self.log.extend(self.allocated.remove(unnamed))
+
+
+def unreserve_group(pod: PodInfo, groups: PodGroups, tracker: ClaimTracker) -> PostFilterResult | None:
+    """Take the group's reservation from the first of its allocated claims; None where there is nothing to take.
+
+    So others may be chosen when no member of the group has a node. Upstream: unreservePodGroupClaims.
+    """
+    key = group_of(pod)
+    if key is None or groups.scheduled_before(key):
+        return None
+    namespace, name = key
+    group = groups.groups.get(key)
+    if group is None:
+        return PostFilterResult(Status.error(f'podgroup.scheduling.k8s.io "{name}" not found'))
+    try:
+        for claim_name, is_created in claims_of_group(group):
+            claim = tracker.claims.get((namespace, claim_name))
+            if claim is None:
+                return PostFilterResult(Status.error(f'could not find ResourceClaim "{namespace}/{claim_name}"'))
+            owner = controller_of(claim.metadata)
+            if is_created and (owner is None or owner.uid != group.metadata.uid):
+                continue
+            is_pending = groups.cycle is not None and (namespace, claim_name) in groups.cycle.pending_reservations
+            if claim.status.allocation is not None and is_reserved_for(claim, pod) and not is_pending:
+                unreserve = partial(tracker.unreserve_group, (namespace, claim_name), group.metadata.uid)
+                return PostFilterResult(Status.unresolvable(UNRESERVED), effects=(unreserve,))
+    except ClaimProblem as problem:
+        return PostFilterResult(Status.error(str(problem)))
+    return None
