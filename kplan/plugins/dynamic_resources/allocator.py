@@ -29,7 +29,7 @@ from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, Po
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.selection import Selection
-from kplan.plugins.dynamic_resources.situations import kinds, situation
+from kplan.plugins.dynamic_resources.situations import Looks
 from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 #: More steps than any search needs.
@@ -124,10 +124,10 @@ class Search:
 
         Raises AllocationError if a selector fails on a device.
         """
-        return situation(self._pools, self._specs(), self._allocated, self._matches)
+        return self._looks().situation()
 
-    def _specs(self) -> list[ClaimSpec]:
-        return [claim.spec for claim in self._claims]
+    def _looks(self) -> Looks:
+        return Looks(self._pools, [claim.spec for claim in self._claims], self._allocated, self._matches)
 
     def _matches(self, device: DeviceInfo) -> tuple[bool, ...]:
         wanted = (alternative for claim in self._wanted for alternatives in claim for alternative in alternatives)
@@ -362,6 +362,6 @@ class Search:
         ):
             return {device.id: index for index, (_, device) in enumerate(self._candidates)}
         try:
-            return kinds(self._pools, self._specs(), self._allocated, self._matches)
+            return self._looks().kinds()
         except AllocationError:
             return {}

@@ -8,7 +8,9 @@ Upstream has no counterpart: it searches every node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import msgspec
 
 from kplan.plugins.dynamic_resources.capacity import counters_left
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
@@ -21,63 +23,53 @@ from kplan.plugins.dynamic_resources.tracker import AllocatedState
 Positions = tuple[tuple[int, ...], ...]
 
 
-def situation(
-    pools: NodePools,
-    claims: Iterable[ClaimSpec],
-    allocated: AllocatedState,
-    matches: Callable[[DeviceInfo], tuple[bool, ...]],
-) -> Hashable:
-    """Return all that a search reads of a node's devices: nodes in equal situations have equal solutions.
+class Looks(msgspec.Struct, frozen=True):
+    """What a search reads of a node's devices."""
 
-    Parameters
-    ----------
-    matches : returns which requests accept a device
-    """
-    names: dict[str, int] = {}
-    of_pools = tuple(
-        (names.setdefault(pool.id.pool, len(names)), pool.is_incomplete, pool.is_invalid, _left(pool, allocated))
-        for pool in pools.pools
-    )
-    return of_pools, tuple(_looks(pools, claims, allocated, matches))
+    pools: NodePools
+    claims: Sequence[ClaimSpec]
+    allocated: AllocatedState
+    matches: Callable[[DeviceInfo], tuple[bool, ...]]  #: returns which requests accept a device
 
-
-def kinds(
-    pools: NodePools,
-    claims: Iterable[ClaimSpec],
-    allocated: AllocatedState,
-    matches: Callable[[DeviceInfo], tuple[bool, ...]],
-) -> dict[DeviceId, int]:
-    """Return a number for each device of a node, equal for devices that are interchangeable in a search."""
-    numbers: dict[Hashable, int] = {}
-    looks = _looks(pools, claims, allocated, matches)
-    return {
-        device.id: numbers.setdefault(look, len(numbers))
-        for (_, device), look in zip(pools.candidates, looks, strict=True)
-    }
-
-
-def _looks(
-    pools: NodePools,
-    claims: Iterable[ClaimSpec],
-    allocated: AllocatedState,
-    matches: Callable[[DeviceInfo], tuple[bool, ...]],
-) -> Iterator[Hashable]:
-    """Yield what a search reads of each candidate."""
-    attributes = [
-        constraint.match_attribute or constraint.distinct_attribute or ""
-        for claim in claims
-        for constraint in claim.constraints
-    ]
-    numbers = {pool.id: number for number, pool in enumerate(pools.pools)}
-    for pool, device in pools.candidates:
-        yield (
-            numbers[pool.id],
-            matches(device),
-            device.id in allocated.devices,
-            _frozen(allocated.consumed(device.id)) if device.id in allocated.capacity else None,
-            device.traits,
-            tuple(map(device.attribute, attributes)),
+    def situation(self) -> Hashable:
+        """Return all that a search reads: nodes in equal situations have equal solutions."""
+        names: dict[str, int] = {}
+        of_pools = tuple(
+            (
+                names.setdefault(pool.id.pool, len(names)),
+                pool.is_incomplete,
+                pool.is_invalid,
+                _left(pool, self.allocated),
+            )
+            for pool in self.pools.pools
         )
+        return of_pools, tuple(self._of_candidates())
+
+    def kinds(self) -> dict[DeviceId, int]:
+        """Return a number for each device of the node, equal for devices that are interchangeable in a search."""
+        numbers: dict[Hashable, int] = {}
+        return {
+            device.id: numbers.setdefault(look, len(numbers))
+            for (_, device), look in zip(self.pools.candidates, self._of_candidates(), strict=True)
+        }
+
+    def _of_candidates(self) -> Iterator[Hashable]:
+        allocated = self.allocated
+        attributes = [
+            constraint.match_attribute or constraint.distinct_attribute or ""
+            for claim in self.claims
+            for constraint in claim.constraints
+        ]
+        numbers = {pool.id: number for number, pool in enumerate(self.pools.pools)}
+        for pool, device in self.pools.candidates:
+            yield (
+                numbers[pool.id],
+                self.matches(device),
+                device.id in allocated.devices,
+                _frozen(allocated.consumed(device.id)) if device.id in allocated.capacity else None,
+                device.traits,
+                tuple(map(device.attribute, attributes)),
+            )
 
 
 def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> Positions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -37,7 +38,7 @@ class AttachedVolumes:
         self._holders: list[dict[int, int]] = []
         self._attached: list[frozenset[int] | set[int]] = []
         self._attached_to: dict[int, list[int]] = {}
-        self._used: dict[str, Int64Array] = {}
+        self._used: defaultdict[str, Int64Array] = defaultdict(lambda: np.zeros(len(cluster), np.int64))
         self._last_look_up: tuple[tuple[int, int, bytes, bytes], Int64Array, BoolArray] | None = None
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._numbers: Int64Array = np.zeros(0, np.int64)
@@ -74,10 +75,7 @@ class AttachedVolumes:
 
     def used(self, driver: str) -> Int64Array:
         """Return how many volumes of a driver each node has attached, int64 of shape (n_nodes,); do not write to it."""
-        column = self._used.get(driver)
-        if column is None:
-            column = self._used[driver] = np.zeros(len(self.cluster), np.int64)
-        return column
+        return self._used[driver]
 
     def holder_rows(self, volume: int) -> RowArray:
         """Return the nodes whose pods use a volume."""

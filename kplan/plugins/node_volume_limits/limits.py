@@ -5,6 +5,8 @@ Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array
@@ -22,12 +24,12 @@ class LimitCatalogue:
         self.nodes = nodes
         self.resolver = VolumeResolver(listers)
         #: driver -> int64 array of shape (n_nodes,), NO_LIMIT where a node sets none
-        self.limits: dict[str, Int64Array] = {}
+        self.limits: defaultdict[str, Int64Array] = defaultdict(lambda: np.full(len(nodes), NO_LIMIT, np.int64))
         #: bool array of shape (n_nodes,), nodes with any limit
         self.is_limited: BoolArray = np.zeros(len(nodes), np.bool_)
         self.has_csi_node: BoolArray = np.zeros(len(nodes), np.bool_)  #: bool array of shape (n_nodes,)
         #: driver -> bool array of shape (n_nodes,), nodes whose CSINode lists it, for drivers that any lists
-        self.installed: dict[str, BoolArray] = {}
+        self.installed: defaultdict[str, BoolArray] = defaultdict(lambda: np.zeros(len(nodes), np.bool_))
         self._drivers = listers.csi_drivers
         for row, name in enumerate(nodes.names):
             csi_node = listers.csi_nodes.get(name)
@@ -35,9 +37,9 @@ class LimitCatalogue:
                 continue
             self.has_csi_node[row] = True
             for driver in csi_node.spec.drivers:
-                self.installed.setdefault(driver.name, np.zeros(len(nodes), np.bool_))[row] = True
+                self.installed[driver.name][row] = True
                 if driver.allocatable is not None and driver.allocatable.count is not None:
-                    self._limit(driver.name)[row] = driver.allocatable.count
+                    self.limits[driver.name][row] = driver.allocatable.count
                     self.is_limited[row] = True
 
     def missing(self, driver: str, *, is_own: bool) -> BoolArray | None:
@@ -54,9 +56,3 @@ class LimitCatalogue:
         if driver in self.installed:
             missing &= ~self.installed[driver]
         return missing
-
-    def _limit(self, driver: str) -> Int64Array:
-        column = self.limits.get(driver)
-        if column is None:
-            column = self.limits[driver] = np.full(len(self.nodes), NO_LIMIT, np.int64)
-        return column

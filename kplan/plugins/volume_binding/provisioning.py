@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from kplan.api.base import QuantityLike
 from kplan.api.core import PersistentVolumeClaim
 from kplan.api.labels import valid_selector
 from kplan.api.quantity import value
@@ -72,12 +71,16 @@ class Provisioning:
 
         None unless the driver has ``storageCapacity`` and so reports capacity as CSIStorageCapacity objects.
         """
+        requested = self._measured(storage_class, claim)
+        return None if requested is None else self.largest(storage_class.metadata.name) >= requested
+
+    def _measured(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> int | None:
+        """Return the bytes that a claim requests; None where its driver does not report capacity."""
         requested = claim.spec.resources.requests.get(STORAGE)
         driver = self._drivers.get(storage_class.provisioner)
         if requested is None or driver is None or not driver.spec.storage_capacity:
             return None
-        is_enough: BoolArray = self.largest(storage_class.metadata.name) >= value(requested)
-        return is_enough
+        return value(requested)
 
     def reported(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> Int64Array | None:
         """Return the capacity in bytes of the storage from which each node would get a claim's volume, or NO_SPACE.
@@ -85,16 +88,13 @@ class Provisioning:
         Of several CSIStorageCapacity objects with enough space it is the first by name; upstream takes any. None unless
         the driver reports capacity. int64 of shape (n_nodes,).
         """
-        requested = claim.spec.resources.requests.get(STORAGE)
-        driver = self._drivers.get(storage_class.provisioner)
-        if requested is None or driver is None or not driver.spec.storage_capacity:
+        requested = self._measured(storage_class, claim)
+        if requested is None:
             return None
         column = np.full(len(self._nodes), NO_SPACE, np.int64)
         for capacity in sorted(self._capacities, key=lambda capacity: capacity.metadata.key):
             limit = _limit(capacity)
-            if capacity.storage_class_name != storage_class.metadata.name or limit is None:
-                continue
-            if value(limit) >= value(requested):
+            if capacity.storage_class_name == storage_class.metadata.name and limit is not None and limit >= requested:
                 is_first = (column == NO_SPACE) & self._reachable(capacity)
                 column[is_first] = 0 if capacity.capacity is None else value(capacity.capacity)
         return column
@@ -105,23 +105,19 @@ class Provisioning:
         if column is None:
             column = np.full(len(self._nodes), NO_SPACE, np.int64)
             for capacity in self._capacities:
-                if capacity.storage_class_name == class_name:
-                    self._add_capacity(column, capacity)
+                limit = _limit(capacity)
+                if capacity.storage_class_name == class_name and limit is not None:
+                    is_reachable = self._reachable(capacity)
+                    column[is_reachable] = np.maximum(column[is_reachable], limit)
             self._largest[class_name] = column
         return column
-
-    def _add_capacity(self, column: Int64Array, capacity: CSIStorageCapacity) -> None:
-        """Raise a column by a CSIStorageCapacity."""
-        limit = _limit(capacity)
-        if limit is not None:
-            is_reachable = self._reachable(capacity)
-            column[is_reachable] = np.maximum(column[is_reachable], value(limit))
 
     def _reachable(self, capacity: CSIStorageCapacity) -> BoolArray:
         """Return the nodes that reach the storage of a CSIStorageCapacity, bool of shape (n_nodes,)."""
         return select_labels(self._nodes, valid_selector(capacity.node_topology))
 
 
-def _limit(capacity: CSIStorageCapacity) -> QuantityLike | None:
-    """Return how large a volume may be; maximumVolumeSize takes precedence over capacity."""
-    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+def _limit(capacity: CSIStorageCapacity) -> int | None:
+    """Return how large a volume may be in bytes; maximumVolumeSize takes precedence over capacity."""
+    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return None if limit is None else value(limit)

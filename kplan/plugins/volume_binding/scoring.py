@@ -5,6 +5,8 @@ Upstream: plugins/volumebinding/scorer.go, volume_binding.go Score.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim
@@ -25,20 +27,15 @@ class _ClassSums:
 
     def __init__(self, n_nodes: int) -> None:
         self._n_nodes = n_nodes
-        self._by_class: dict[str, tuple[Int64Array, Int64Array, BoolArray]] = {}
-
-    def of(self, name: str) -> tuple[Int64Array, Int64Array, BoolArray]:
-        """Return requested bytes, capacity in bytes and whether the class counts; arrays of shape (n_nodes,)."""
-        sums = self._by_class.get(name)
-        if sums is None:
-            zeros = np.zeros(self._n_nodes, np.int64)
-            sums = self._by_class[name] = zeros, zeros.copy(), np.zeros(self._n_nodes, np.bool_)
-        return sums
+        #: requested bytes, capacity in bytes and whether the class counts; arrays of shape (n_nodes,)
+        self.by_class: defaultdict[str, tuple[Int64Array, Int64Array, BoolArray]] = defaultdict(
+            lambda: (np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.bool_))
+        )
 
     def score(self, by_utilization: Int64Array) -> Int64Array:
         """Return the rounded mean of the classes' scores on each node, 0 where no class counts."""
         total, n_classes = np.zeros(self._n_nodes, np.int64), np.zeros(self._n_nodes, np.int64)
-        for requested, capacity, counts in self._by_class.values():
+        for requested, capacity, counts in self.by_class.values():
             total += np.where(counts, by_utilization[_utilization(requested, capacity)], 0)
             n_classes += counts
         return round_half_away(total / np.maximum(n_classes, 1))
@@ -75,7 +72,7 @@ def _add_bound(sums: _ClassSums, match: StaticMatch) -> None:
     is_bound = match.indices != NO_VOLUME
     if not is_bound.any():
         return
-    requested, capacity, counts = sums.of(claim_class(match.claim))
+    requested, capacity, counts = sums.by_class[claim_class(match.claim)]
     amounts = np.asarray([value(volume.spec.capacity.get(STORAGE, 0)) for volume in match.volumes.volumes], np.int64)
     capacity[is_bound] += amounts[match.indices[is_bound]]
     requested[is_bound] += value(match.claim.spec.resources.requests.get(STORAGE, 0))
@@ -95,7 +92,7 @@ def _add_provisioned(
     if storage_class is None or reported is None:
         return
     is_provisioned = is_missing & (reported != NO_SPACE)
-    requested, capacity, counts = sums.of(storage_class.metadata.name)
+    requested, capacity, counts = sums.by_class[storage_class.metadata.name]
     capacity[is_provisioned] = reported[is_provisioned]
     requested[is_provisioned] += value(claim.spec.resources.requests[STORAGE])
     counts |= is_provisioned
