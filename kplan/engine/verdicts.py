@@ -134,8 +134,10 @@ class Verdicts(msgspec.Struct, frozen=True):
     def codes(self) -> NDArray[np.int8]:
         """Return the code of every position, int8 of shape (n_view,), 0 where it passes."""
         codes = np.zeros(len(self.bits), np.int8)
-        for k, reason in enumerate(self.reasons):
-            np.maximum(codes, np.where(self.bits >> k & 1, reason.code, 0).astype(np.int8), out=codes)
+        kinds = {reason.code for reason in self.reasons}
+        for code in sorted(kinds):
+            mask = sum(1 << k for k, reason in enumerate(self.reasons) if reason.code is code)
+            codes[self.bits & mask != 0] = code
         if self.unresolvable is not None:
             harder = self.unresolvable & (self.bits != 0)
             np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)

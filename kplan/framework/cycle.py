@@ -134,7 +134,7 @@ def stored_message_of(session: Session, result: CycleResult) -> str:
 def rejectors_of(result: CycleResult) -> frozenset[str]:
     """Return the plugins that reject a pod, or keep it out of the queue."""
     return (
-        frozenset({result.gate}) if result.gate else frozenset() if result.filter is None else result.filter.rejectors()
+        frozenset({result.gate}) if result.gate else frozenset() if result.filter is None else result.filter.rejectors
     )
 
 
@@ -155,7 +155,7 @@ def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
         outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
     except PluginError:
         return frozenset()
-    return None if outcome.feasible.any() else outcome.rejectors()
+    return None if outcome.feasible.any() else outcome.rejectors
 
 
 def _error_before(info: PodInfo, framework: Framework | None) -> str:
@@ -404,15 +404,7 @@ def _raise_errors(outcome: FilterOutcome) -> None:
 
     Upstream reports whichever node failed first; here it is the first by name.
     """
-    # Plain loops, because this runs for every pod.
-    suspects = any(status.code is Code.ERROR for status in outcome.overrides.values()) if outcome.overrides else False
-    for _, verdict in outcome.verdicts:
-        for reason in verdict.reasons:
-            if reason.code is Code.ERROR and verdict.bits.any():
-                suspects = True
-    if not suspects:
-        return
-    for row in outcome.rows_with_code(Code.ERROR).tolist():
+    for row in outcome.rows_with_errors():
         status = outcome.status(row)
         assert status is not None  # noqa: S101 - the node has a code, so it has a status
         raise PluginError(status.error)

@@ -144,8 +144,9 @@ class FilterOutcome(msgspec.Struct, dict=True):
             counts &= ~self.not_evaluated
         return counts if self.rows is None else counts[self.rows]
 
+    @cached_property
     def rejectors(self) -> frozenset[str]:
-        """Return the plugins that reject the pod: the first on each node, and those that named the only nodes.
+        """The plugins that reject the pod: the first on each node, and those that named the only nodes.
 
         Upstream: Diagnosis.UnschedulablePlugins.
         """
@@ -194,6 +195,16 @@ class FilterOutcome(msgspec.Struct, dict=True):
         if self.not_evaluated is not None:
             codes[self.not_evaluated] = 0
         return np.flatnonzero(codes == code)
+
+    def rows_with_errors(self) -> list[int]:
+        """Return the nodes on which a filter failed, ascending."""
+        # Plain loops, because this runs for every pod.
+        may_have = any(status.code is Code.ERROR for status in self.overrides.values()) if self.overrides else False
+        for _, verdict in self.verdicts:
+            for reason in verdict.reasons:
+                if reason.code is Code.ERROR and verdict.bits.any():
+                    may_have = True
+        return self.rows_with_code(Code.ERROR).tolist() if may_have else []
 
     def reason_counts(self) -> Counter[tuple[str, str]]:
         """Count nodes per (plugin, reason)."""

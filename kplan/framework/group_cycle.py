@@ -85,7 +85,7 @@ def end_of(group: GroupResult, pod: int) -> MemberEnd:
         message = f"{GROUP_UNSCHEDULABLE}, {member.permit.message}" if member.permit.message else GROUP_UNSCHEDULABLE
         return MemberEnd(Outcome.UNSCHEDULABLE, message, drops_nomination=True)
     result = member.result
-    rejectors = frozenset() if result.filter is None else result.filter.rejectors()
+    rejectors = frozenset() if result.filter is None else result.filter.rejectors
     nominated = member.row if member.preempts else None
     drops = nominated is None and clears_nomination(result)
     return MemberEnd(result.outcome, result.message, rejectors, nominated, drops)

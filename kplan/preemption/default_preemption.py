@@ -301,7 +301,7 @@ def _is_being_preempted(info: PodInfo) -> bool:
 def _raise_errors(run: DryRun) -> None:
     """Raise the errors of filters, if there are any; joined as upstream's error aggregate does."""
     texts: dict[str, None] = {}
-    for row in run.rejections.rows_with_code(Code.ERROR).tolist():
+    for row in run.rejections.rows_with_errors():
         status = run.rejections.status(row)
         assert status is not None  # noqa: S101 - the node has a code, so it has a status
         texts[status.error] = None

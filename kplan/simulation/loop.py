@@ -141,15 +141,19 @@ class Simulation(Scheduling):
         """
         end = self.now + patience
         self.n_runs += 1
+        self._failures.forget()
         while not self.circle and not self.hit_limit:
             if len(self.steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
-            elif self._queue.has_active or (self._queue and not self._leaving):
+                break
+            if self._queue.has_active or (self._queue and not self._leaving):
                 row = self._queue.pop()
                 if not self._notice_round(row):
                     break
                 yield from self._take_turn(row)
-            elif self._leaving:
+                continue
+            self._failures.forget()  # what happens now may matter to them
+            if self._leaving:
                 self._let_go(*self._leaving.pop(0))
             elif (group := self.groups.next_group()) is not None:
                 yield from self.groups.run(group)
@@ -164,6 +168,7 @@ class Simulation(Scheduling):
         """Schedule a pod, or the whole group of a pod that belongs to one."""
         group = self.groups.key_of(row)
         if group is not None:
+            self._failures.forget()
             yield from self.groups.run(group, row)
             return
         result = self._decide(row)

@@ -7,12 +7,13 @@ from typing import Protocol
 
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
-from kplan.framework.cycle import CycleResult, rejectors_of, schedule_pod, stored_message_of
+from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
 from kplan.framework.session import Session
 from kplan.preemption import DefaultPreemption, PreemptionResult
 from kplan.simulation.controlled import Controlled
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
+from kplan.simulation.failures import Failures
 from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.objects import Workloads
 from kplan.simulation.pod_creation import PodMaker
@@ -36,6 +37,7 @@ class Scheduling(Controlled):
         self.on_misfit: Callable[[], None] | None = None  #: called when a pod fits nowhere
         self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
         self._preemptors = preemptors_of(session)
+        self._failures = Failures()
 
     def _tell_misfit(self) -> None:
         if self.on_misfit is not None:
@@ -43,7 +45,7 @@ class Scheduling(Controlled):
 
     def _decide(self, row: int) -> CycleResult:
         self.recount_budgets()
-        result = schedule_pod(self.session, row)
+        result = self._failures.decide(self.session, row)
         if self.on_decision is not None:
             self.on_decision(result)
         return result
@@ -51,6 +53,7 @@ class Scheduling(Controlled):
     def _carry_out(self, result: CycleResult) -> None:
         row = result.pod
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
+            self._failures.forget()
             self.bind(row, result.row)
             return
         self.messages[row] = stored_message_of(self.session, result) or result.message
@@ -65,7 +68,7 @@ class Scheduling(Controlled):
         for take_effect in post_filter.effects:
             take_effect()
         if post_filter.effects:
-            self._queue.notice(ClaimFreed())
+            self.note_claims_freed()
         detail = post_filter.findings
         if isinstance(detail, PreemptionResult):
             if post_filter.nominated_row is not None:
@@ -84,6 +87,7 @@ class Scheduling(Controlled):
 
     def note_claims_freed(self) -> None:
         """Tell pods that wait for devices that a claim was deallocated."""
+        self._failures.forget()
         self._queue.notice(ClaimFreed())
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
@@ -91,6 +95,7 @@ class Scheduling(Controlled):
         victims = detail.leaving_pods
         leaving = [self.pods[victim] for victim in victims]
         name = infos[row].key
+        self._failures.forget()
         self.session.nominator.nominate(row, place)
         because = ", ".join(pod.key for pod in leaving)
         node = self.session.cluster.nodes.names[place]
@@ -116,6 +121,7 @@ class Scheduling(Controlled):
 
     def _clear_nomination(self, row: int) -> None:
         if self.session.nominator.row_of(row) is not None:
+            self._failures.forget()
             self.session.nominator.drop(row)
             info = self.session.cluster.pods.infos[row]
             self._queue.notice(PodDeleted(info), info.priority)

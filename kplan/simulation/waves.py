@@ -205,7 +205,7 @@ class Waves:
     def _run_pod(self, pod: int) -> None:
         result = schedule_pod(self.session, pod)
         post_filter = result.post_filter
-        rejectors = frozenset() if result.filter is None else result.filter.rejectors()
+        rejectors = frozenset() if result.filter is None else result.filter.rejectors
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
             self._bind(pod, result.row)
             return
