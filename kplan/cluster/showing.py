@@ -24,6 +24,7 @@ class Showing(msgspec.Struct, frozen=True):
     nodes : the nodes that a decision explains where tables show it in full; absent for the default of the question
     others : the nodes that other decisions explain
     is_outlined : other decisions are left out, because no format shows them
+    only_outcomes : nothing of where pods are placed is explained, because only the outcomes count
     explain : everything that is known about each decision
     is_whole : a format holds the whole document, with the decision about each pod
     with_map : every node before and after
@@ -37,6 +38,7 @@ class Showing(msgspec.Struct, frozen=True):
     nodes: NodesShown | UnsetType = UNSET
     others: NodesShown = None
     is_outlined: bool = False
+    only_outcomes: bool = False
     explain: bool = False
     is_whole: bool = False
     with_map: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
@@ -80,7 +79,7 @@ class Occupancy:
 
     def _read_steps(self) -> None:
         steps = self._simulation.steps
-        for step in itertools.islice(steps, self._n_read, None):
+        for step in steps[self._n_read :]:
             if not step.pod or isinstance(step.at, UnsetType):
                 continue
             if step.event is StepEvent.CREATED:

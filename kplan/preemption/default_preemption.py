@@ -66,8 +66,8 @@ class DefaultPreemption:
     def __init__(self, args: PluginArgs | None, handle: Handle) -> None:
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self._handle = handle
-        #: with the disruptions that they allow now
-        self.budgets = Budgets(handle.listers.pod_disruption_budgets)
+        self._budgets: Budgets | None = None
+        self._allowed: dict[tuple[str, str], int] = {}  # of what `_budgets` does not know yet
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Return the node to nominate and its victims; the findings are a `PreemptionResult`."""
@@ -87,9 +87,22 @@ class DefaultPreemption:
         node = self._handle.cluster.nodes.names[row]
         return Status(StatusCode.SUCCESS, (text.format(node=node, n=n_victims),)) if text else SUCCESS
 
+    @property
+    def budgets(self) -> Budgets:
+        """The budgets, with the disruptions that they allow now; compiled when victims are looked for."""
+        if self._budgets is None:
+            self._budgets = Budgets(self._handle.listers.pod_disruption_budgets)
+        if self._allowed:
+            self._budgets, self._allowed = self._budgets.with_allowed_disruptions(self._allowed), {}
+        return self._budgets
+
+    @budgets.setter
+    def budgets(self, budgets: Budgets) -> None:
+        self._budgets, self._allowed = budgets, {}
+
     def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:
         """Update how many disruptions the budgets allow, by (namespace, name)."""
-        self.budgets = self.budgets.with_allowed_disruptions(allowed)
+        self._allowed.update(allowed)
 
     def _blank(self) -> PreemptionResult:
         cluster = self._handle.cluster

@@ -66,11 +66,11 @@ class Schedule(msgspec.Struct, frozen=True):
             in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
             if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
                 continue
+            earliest = 0 if offset else 60 * local.hour + local.minute + 1
             for hour in sorted(hours):
-                for minute in sorted(minutes):
-                    run = day.replace(hour=hour, minute=minute)
-                    if run > local:
-                        return run.astimezone(UTC)
+                for minute in sorted(minutes) if 60 * hour + 59 >= earliest else ():
+                    if 60 * hour + minute >= earliest:
+                        return day.replace(hour=hour, minute=minute).astimezone(UTC)
         return None
 
 

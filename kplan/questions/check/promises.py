@@ -71,7 +71,8 @@ class AtMaximum(Question, frozen=True):
         if self.how == "each":
             return alone(base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
         base, pods = pods_at_maxima(base)
-        return place_in_order(base, pods).report(fail_on=showing.fail_on)
+        plan = place_in_order(base, pods)
+        return plan.report(fail_on=showing.fail_on, nodes_of={} if showing.only_outcomes else None)
 
 
 class PoolRoom(Question, frozen=True):

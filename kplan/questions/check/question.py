@@ -92,7 +92,8 @@ def outcome_of(check: Check, base: Base, ask_all: AskAll | None = None) -> Check
 
     kind = str(type(check.question).__struct_config__.tag)
     try:
-        subject, of, findings = judge(check.question.answer(base, Showing(ask_all=ask_all)), check.expect)
+        answer = check.question.answer(base, Showing(ask_all=ask_all, only_outcomes=True))
+        subject, of, findings = judge(answer, check.expect)
     except KplanError as error:
         return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(error), hint=error.hint)
     return CheckOutcome(

@@ -96,6 +96,8 @@ def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf 
 
     None shows all nodes for all placements.
     """
+    if showing.only_outcomes:
+        return {}
     if showing.nodes is UNSET:
         return None
     from kplan.questions.place.view import representatives, unplaced_daemons, workload_groups
