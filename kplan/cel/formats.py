@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
-
-import msgspec
+from functools import partial
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.cel.kubernetes import read_url
-from kplan.cel.values import CelError, Format, OptionalValue, Value, no_such_overload
+from kplan.cel.values import CelError, Format, OptionalValue, Signature
 
 _Check = Callable[[str], Sequence[str]]
 
@@ -63,54 +62,39 @@ def _uri_problems(text: str) -> Sequence[str]:
     return ()
 
 
-class _Named(msgspec.Struct, frozen=True):
-    format: Format
-    check: _Check
-
-
-_FORMATS = {
-    name: _Named(Format(title), check)
-    for name, title, check in (
-        ("dns1123Label", "DNS1123Label", dns_label_problems),
-        ("dns1123Subdomain", "DNS1123Subdomain", dns_subdomain_problems),
-        ("dns1035Label", "DNS1035Label", _dns_1035_problems),
-        ("qualifiedName", "QualifiedName", label_key_problems),
-        ("dns1123LabelPrefix", "DNS1123LabelPrefix", _as_prefix(dns_label_problems)),
-        ("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", _as_prefix(dns_subdomain_problems)),
-        ("dns1035LabelPrefix", "DNS1035LabelPrefix", _as_prefix(_dns_1035_problems)),
-        ("labelValue", "LabelValue", label_value_problems),
-        ("uri", "URI", _uri_problems),
-        ("uuid", "uuid", _must(_UUID.fullmatch, "does not match the UUID format")),
-        ("byte", "byte", _must(_BASE64.fullmatch, "invalid base64")),
-        ("date", "date", _must(_is_date, "invalid date")),
-        ("datetime", "datetime", _must(_is_datetime, "invalid datetime")),
-    )
+#: Function -> the name of its format, and the check
+_FORMATS: dict[str, tuple[str, _Check]] = {
+    "dns1123Label": ("DNS1123Label", dns_label_problems),
+    "dns1123Subdomain": ("DNS1123Subdomain", dns_subdomain_problems),
+    "dns1035Label": ("DNS1035Label", _dns_1035_problems),
+    "qualifiedName": ("QualifiedName", label_key_problems),
+    "dns1123LabelPrefix": ("DNS1123LabelPrefix", _as_prefix(dns_label_problems)),
+    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", _as_prefix(dns_subdomain_problems)),
+    "dns1035LabelPrefix": ("DNS1035LabelPrefix", _as_prefix(_dns_1035_problems)),
+    "labelValue": ("LabelValue", label_value_problems),
+    "uri": ("URI", _uri_problems),
+    "uuid": ("uuid", _must(_UUID.fullmatch, "does not match the UUID format")),
+    "byte": ("byte", _must(_BASE64.fullmatch, "invalid base64")),
+    "date": ("date", _must(_is_date, "invalid date")),
+    "datetime": ("datetime", _must(_is_datetime, "invalid datetime")),
 }
-_CHECKS = {named.format.name: named.check for named in _FORMATS.values()}
+_CHECKS = dict(_FORMATS.values())
 
 #: The names of the functions that return a format.
 FORMAT_NAMES = tuple(_FORMATS)
 
 
-def _named(name: Value) -> OptionalValue:
-    if not isinstance(name, str):
-        raise no_such_overload("format.named", name)
-    return OptionalValue(_FORMATS[name].format, is_present=True) if name in _FORMATS else OptionalValue()
+def _named(name: str) -> OptionalValue:
+    return OptionalValue(Format(_FORMATS[name][0]), is_present=True) if name in _FORMATS else OptionalValue()
 
 
-def _validate(form: Value, text: Value) -> OptionalValue:
-    if not isinstance(form, Format) or not isinstance(text, str):
-        raise no_such_overload("validate", form, text)
+def _validate(form: Format, text: str) -> OptionalValue:
     problems = list(_CHECKS[form.name](text))
     return OptionalValue(problems, is_present=True) if problems else OptionalValue()
 
 
-def _giving(form: Format) -> Callable[[], Format]:
-    return lambda: form
-
-
-FORMAT_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    **{f"format.{name}": _giving(named.format) for name, named in _FORMATS.items()},
-    "format.named": _named,
-    "validate": _validate,
+FORMAT_FUNCTIONS: dict[str, Signature] = {
+    **{f"format.{name}": (partial(Format, title),) for name, (title, _) in _FORMATS.items()},
+    "format.named": (_named, "string"),
+    "validate": (_validate, "kubernetes.NamedFormat", "string"),
 }

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
 from kplan.cel.library import evaluate
-from kplan.cel.values import CelError, Semver, UnsupportedError, Value, equal, no_such_overload, typed
+from kplan.cel.values import CelError, Semver, Signature, UnsupportedError, Value, equal, no_such_overload
 
 _NANO = 10**9
 _MAX_DIGITS = 1000
@@ -26,19 +26,12 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Interface | IPv6Interface
 
 
-def _text(function: str, value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    raise no_such_overload(function, value)
-
-
 def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
-    """Return a function that tests whether a text can be parsed; a value of another type is an error."""
+    """Return a function that tests whether a text can be parsed."""
 
-    def test(value: Value, *options: Value) -> bool:
-        _text("isValid", value)
+    def test(text: str, *options: Value) -> bool:
         try:
-            read(value, *options)
+            read(text, *options)
         except CelError:
             return False
         return True
@@ -46,8 +39,7 @@ def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
     return test
 
 
-def _quantity(value: Value) -> Quantity:
-    text = _text("quantity", value)
+def _quantity(text: str) -> Quantity:
     if len(text) > _MAX_DIGITS:
         raise UnsupportedError(f"a quantity of more than {_MAX_DIGITS} digits cannot be evaluated")
     try:
@@ -73,20 +65,11 @@ def _as_integer(value: Quantity) -> int:
     return value.nanos // _NANO
 
 
-def _sum(function: str, sign: int) -> Callable[[Value, Value], Quantity]:
-    def call(left: Value, right: Value) -> Quantity:
-        amount = Quantity(right * _NANO, "DecimalExponent") if type(right) is int else right
-        if not isinstance(left, Quantity) or not isinstance(amount, Quantity):
-            raise no_such_overload(function, left, right)
-        return left.plus(amount) if sign > 0 else left.minus(amount)
-
-    return call
+def _amount(value: int | Quantity) -> Quantity:
+    return Quantity(value * _NANO, "DecimalExponent") if isinstance(value, int) else value
 
 
-def _semver(value: Value, normalize: Value = False) -> Semver:  # noqa: FBT002 - as CEL passes it
-    if not isinstance(normalize, bool):
-        raise no_such_overload("semver", value, normalize)
-    text = _text("semver", value)
+def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002 - as CEL passes it
     return Semver.parse_tolerant(text) if normalize else Semver.parse(text)
 
 
@@ -111,18 +94,11 @@ def _parsed_ip(text: str) -> Address:
     return address
 
 
-def _ip(value: Value) -> Address:
-    if isinstance(value, Network):
-        return value.ip
-    return _parsed_ip(_text("ip", value))
+def _ip(value: str | Network) -> Address:
+    return _parsed_ip(value) if isinstance(value, str) else value.ip
 
 
-def _is_address(value: Value) -> bool:
-    return isinstance(value, Address) and not isinstance(value, Network)
-
-
-def _cidr(value: Value) -> Network:
-    text = _text("cidr", value)
+def _cidr(text: str) -> Network:
     address, slash, bits = text.rpartition("/")
     if not slash or re.fullmatch("0|[1-9][0-9]{0,2}", bits) is None:
         raise CelError(f"network address parse error during conversion from string: {text!r}")
@@ -133,28 +109,14 @@ def _cidr(value: Value) -> Network:
         raise CelError(f"network address parse error during conversion from string: {error}") from None
 
 
-def _contains_ip(network: Value, address: Value) -> bool:
-    inner = _parsed_ip(address) if isinstance(address, str) else address
-    if not isinstance(network, Network) or not _is_address(inner):
-        raise no_such_overload("containsIP", network, address)
-    return inner in network.network
+def _contains_ip(network: Network, address: str | Address) -> bool:
+    return (_parsed_ip(address) if isinstance(address, str) else address) in network.network
 
 
-def _contains_cidr(network: Value, other: Value) -> bool:
+def _contains_cidr(network: Network, other: str | Network) -> bool:
     inner = _cidr(other) if isinstance(other, str) else other
-    if not isinstance(network, Network) or not isinstance(inner, Network):
-        raise no_such_overload("containsCIDR", network, other)
     outer = network.network
     return outer.version == inner.version and outer.prefixlen <= inner.network.prefixlen and inner.ip in outer
-
-
-def _on_address(function: str, compute: Callable[[Address], Value]) -> Callable[[Value], Value]:
-    def call(value: Value) -> Value:
-        if _is_address(value):
-            return compute(value)
-        raise no_such_overload(function, value)
-
-    return call
 
 
 def _is_global_unicast(address: Address) -> bool:
@@ -180,9 +142,8 @@ def _includes(value: Value, element: Value) -> bool:
     return False
 
 
-def read_url(value: Value) -> SplitResult:
+def read_url(text: str) -> SplitResult:
     """Return the parts of an absolute URL or path; raises CelError if the text is neither."""
-    text = _text("url", value)
     try:
         parts = urlsplit(text)
         has_port = parts.port is None or parts.port >= 0
@@ -210,46 +171,46 @@ def _escaped_path(url: SplitResult) -> str:
     return quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._")
 
 
-KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "quantity": _quantity,
-    "isQuantity": _is_valid(_quantity),
-    "sign": typed("sign", lambda amount: (amount.nanos > 0) - (amount.nanos < 0), Quantity),
-    "asApproximateFloat": typed("asApproximateFloat", _approximate, Quantity),
-    "asInteger": typed("asInteger", _as_integer, Quantity),
-    "isInteger": typed("isInteger", _is_integer, Quantity),
-    "add": _sum("add", 1),
-    "sub": _sum("sub", -1),
-    "compareTo": _compare,
-    "isGreaterThan": lambda left, right: _compare(left, right) > 0,
-    "isLessThan": lambda left, right: _compare(left, right) < 0,
-    "semver": _semver,
-    "isSemver": _is_valid(_semver),
-    "major": typed("major", lambda version: version.major, Semver),
-    "minor": typed("minor", lambda version: version.minor, Semver),
-    "patch": typed("patch", lambda version: version.patch, Semver),
-    "ip": _ip,
-    "isIP": _is_valid(_ip),
-    "ip.isCanonical": lambda value: str(_parsed_ip(_text("ip.isCanonical", value))) == value,
-    "family": _on_address("family", lambda address: address.version),
-    "isUnspecified": _on_address("isUnspecified", lambda address: address.is_unspecified),
-    "isLoopback": _on_address("isLoopback", lambda address: address.is_loopback),
-    "isLinkLocalMulticast": _on_address("isLinkLocalMulticast", _is_link_local_multicast),
-    "isLinkLocalUnicast": _on_address("isLinkLocalUnicast", lambda address: address.is_link_local),
-    "isGlobalUnicast": _on_address("isGlobalUnicast", _is_global_unicast),
-    "cidr": _cidr,
-    "isCIDR": _is_valid(_cidr),
-    "containsIP": _contains_ip,
-    "containsCIDR": _contains_cidr,
-    "prefixLength": typed("prefixLength", lambda network: network.network.prefixlen, Network),
-    "masked": typed("masked", lambda network: ip_interface(str(network.network)), Network),
-    "string": lambda value: str(value) if isinstance(value, Address) else evaluate("string(value)", value=value),
-    "includes": _includes,
-    "url": read_url,
-    "isURL": _is_valid(read_url),
-    "getScheme": typed("getScheme", lambda url: url.scheme, SplitResult),
-    "getHost": typed("getHost", _host, SplitResult),
-    "getHostname": typed("getHostname", _hostname, SplitResult),
-    "getPort": typed("getPort", _port, SplitResult),
-    "getEscapedPath": typed("getEscapedPath", _escaped_path, SplitResult),
-    "getQuery": typed("getQuery", lambda url: parse_qs(url.query, keep_blank_values=True), SplitResult),
+KUBERNETES_FUNCTIONS: dict[str, Signature] = {
+    "quantity": (_quantity, "string"),
+    "isQuantity": (_is_valid(_quantity), "string"),
+    "sign": (lambda amount: (amount.nanos > 0) - (amount.nanos < 0), "kubernetes.Quantity"),
+    "asApproximateFloat": (_approximate, "kubernetes.Quantity"),
+    "asInteger": (_as_integer, "kubernetes.Quantity"),
+    "isInteger": (_is_integer, "kubernetes.Quantity"),
+    "add": (lambda left, right: left.plus(_amount(right)), "kubernetes.Quantity", "kubernetes.Quantity int"),
+    "sub": (lambda left, right: left.minus(_amount(right)), "kubernetes.Quantity", "kubernetes.Quantity int"),
+    "compareTo": (_compare,),
+    "isGreaterThan": (lambda left, right: _compare(left, right) > 0,),
+    "isLessThan": (lambda left, right: _compare(left, right) < 0,),
+    "semver": (_semver, "string", "bool"),
+    "isSemver": (_is_valid(_semver), "string", "bool"),
+    "major": (lambda version: version.major, "kubernetes.Semver"),
+    "minor": (lambda version: version.minor, "kubernetes.Semver"),
+    "patch": (lambda version: version.patch, "kubernetes.Semver"),
+    "ip": (_ip, "string net.CIDR"),
+    "isIP": (_is_valid(_parsed_ip), "string"),
+    "ip.isCanonical": (lambda text: str(_parsed_ip(text)) == text, "string"),
+    "family": (lambda address: address.version, "net.IP"),
+    "isUnspecified": (lambda address: address.is_unspecified, "net.IP"),
+    "isLoopback": (lambda address: address.is_loopback, "net.IP"),
+    "isLinkLocalMulticast": (_is_link_local_multicast, "net.IP"),
+    "isLinkLocalUnicast": (lambda address: address.is_link_local, "net.IP"),
+    "isGlobalUnicast": (_is_global_unicast, "net.IP"),
+    "cidr": (_cidr, "string"),
+    "isCIDR": (_is_valid(_cidr), "string"),
+    "containsIP": (_contains_ip, "net.CIDR", "string net.IP"),
+    "containsCIDR": (_contains_cidr, "net.CIDR", "string net.CIDR"),
+    "prefixLength": (lambda network: network.network.prefixlen, "net.CIDR"),
+    "masked": (lambda network: ip_interface(str(network.network)), "net.CIDR"),
+    "string": (lambda value: str(value) if isinstance(value, Address) else evaluate("string(value)", value=value),),
+    "includes": (_includes,),
+    "url": (read_url, "string"),
+    "isURL": (_is_valid(read_url), "string"),
+    "getScheme": (lambda url: url.scheme, "kubernetes.URL"),
+    "getHost": (_host, "kubernetes.URL"),
+    "getHostname": (_hostname, "kubernetes.URL"),
+    "getPort": (_port, "kubernetes.URL"),
+    "getEscapedPath": (_escaped_path, "kubernetes.URL"),
+    "getQuery": (lambda url: parse_qs(url.query, keep_blank_values=True), "kubernetes.URL"),
 }

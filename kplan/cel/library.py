@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -45,22 +45,20 @@ def _evaluator() -> Any:
     return library().NewEnv(config=library().NewEnvConfigFromYaml(config))
 
 
-class Program:
-    """A tree that the library evaluates, with variables."""
+def program(root: Node) -> Callable[[Mapping[str, Value]], Value]:
+    """Return a function that evaluates a tree with variables; they and its result are Python's.
 
-    def __init__(self, root: Node) -> None:
-        self._program = _evaluator().deserialize(encode(root))
+    It raises CelError, CostLimitError if that fails; a `MissingError` if a variable is missing.
+    """
+    return partial(_run, _evaluator().deserialize(encode(root)))
 
-    def __call__(self, variables: Mapping[str, Value]) -> Value:
-        """Return the value of the tree; variables and value are Python's.
 
-        Raises CelError, CostLimitError if that fails; a `MissingError` if a variable is missing.
-        """
-        data = {name: _to_cel(value) for name, value in variables.items()}
-        try:
-            return _from_cel(self._program.eval(data=data))
-        except (RuntimeError, ValueError, LookupError, TypeError) as error:
-            raise _translate(str(error)) from None
+def _run(compiled: Any, variables: Mapping[str, Value]) -> Value:
+    data = {name: _to_cel(value) for name, value in variables.items()}
+    try:
+        return _from_cel(compiled.eval(data=data))
+    except (RuntimeError, ValueError, LookupError, TypeError) as error:
+        raise _translate(str(error)) from None
 
 
 @cache
@@ -73,10 +71,7 @@ def evaluate(expression: str, **variables: Value) -> Value:
 
     Raises CelError, CostLimitError if it fails.
     """
-    try:
-        return _from_cel(_compiled(expression).eval(data={name: _to_cel(value) for name, value in variables.items()}))
-    except (RuntimeError, ValueError, LookupError, TypeError) as error:
-        raise _translate(str(error)) from None
+    return _run(_compiled(expression), variables)
 
 
 _TEXT_OF: dict[str, Callable[[Value], str]] = {

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
+from typing import cast
 
 import msgspec
 from msgspec.structs import replace
@@ -19,20 +20,18 @@ from msgspec.structs import replace
 from kplan.cel.declarations import DEVICE_FIELDS
 from kplan.cel.device_view import DeviceView, Reader, reader_of
 from kplan.cel.formats import FORMAT_FUNCTIONS
+from kplan.cel.functions import FUNCTIONS as OTHER_FUNCTIONS
+from kplan.cel.functions import MAX_ELEMENTS
 from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
-from kplan.cel.library import MissingError, Program
-from kplan.cel.lists import LIST_FUNCTIONS, MAX_ELEMENTS
+from kplan.cel.library import MissingError, program
 from kplan.cel.macros import adds_to, free_variables, growth, n_iterations, size, unrolled
-from kplan.cel.texts import TEXT_FUNCTIONS
 from kplan.cel.tree import Node, Tree, call, name, walk
-from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value
+from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value, typed
 
 #: The functions that kplan computes.
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    **KUBERNETES_FUNCTIONS,
-    **FORMAT_FUNCTIONS,
-    **TEXT_FUNCTIONS,
-    **LIST_FUNCTIONS,
+    name: typed(name, *signature)
+    for name, signature in {**KUBERNETES_FUNCTIONS, **FORMAT_FUNCTIONS, **OTHER_FUNCTIONS}.items()
 }
 #: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(
@@ -102,7 +101,7 @@ class _Evaluated:
     def __init__(self, root: Node, readers: Mapping[str, Reader]) -> None:
         used = dict.fromkeys(node.name for node in walk(root) if node.kind == "name" and node.name in readers)
         self.inputs = tuple((variable, readers[variable]) for variable in used)
-        self._program = Program(root)
+        self._program = program(root)
 
     def __call__(self, device: DeviceView) -> Value:
         variables: dict[str, Value] = {}
@@ -322,23 +321,10 @@ def _few(items: Value) -> Value:
     return items
 
 
-class _NoDevice:
-    """Stands for the device where none is read."""
-
-    driver = ""
-    allows_multiple = False
-
-    def cel_value(self, field: str, domain: str, key: str) -> Value:
-        raise AssertionError(field, domain, key)
-
-    def cel_domains(self, field: str) -> Mapping[str, Mapping[str, Value]]:
-        raise AssertionError(field)
-
-
 def _precomputed(reader: Reader) -> _Fixed:
     """Return the result of a reader that reads nothing of a device."""
     try:
-        return _Fixed(reader(_NoDevice()))
+        return _Fixed(reader(cast("DeviceView", None)))
     except (CelError, CostLimitError) as error:
         return _Fixed(error)
 

@@ -56,11 +56,6 @@ def name(identifier: str) -> Node:
     return Node(0, "name", identifier)
 
 
-def text(value: str) -> Node:
-    """Make a string literal."""
-    return Node(0, "constant", value=_field(_STRING, value.encode()))
-
-
 def call(function: str, *arguments: Node) -> Node:
     """Return the node of a call."""
     return Node(0, "call", function, arguments)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-from types import UnionType
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -153,13 +152,17 @@ def no_such_overload(function: str, *values: Value) -> CelError:
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 
-def typed(function: str, compute: Callable[..., Value], *kinds: type | UnionType) -> Callable[..., Value]:
+#: A function, and for each of its parameters the types that it accepts, with spaces between; all where there are none.
+Signature = tuple[Callable[..., Value], *tuple[str, ...]]
+
+
+def typed(function: str, compute: Callable[..., Value], *kinds: str) -> Callable[..., Value]:
     """Return a function that rejects values of other types, which attributes may have in checked expressions too."""
+    accepted = [kind.split() for kind in kinds]
 
     def call(*values: Value) -> Value:
-        for value, kind in zip(values, kinds, strict=False):
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise no_such_overload(function, *values)
+        if any(names and type_name(value) not in names for value, names in zip(values, accepted, strict=False)):
+            raise no_such_overload(function, *values)
         return compute(*values)
 
     return call

@@ -1,28 +1,73 @@
-"""Functions on strings that the CEL library lacks or computes differently, or whose results it does not limit.
+"""Functions on lists, texts and any values that the CEL library lacks or computes differently, or does not limit.
 
 Regular expressions are the library's, which uses RE2: they take time linear in the length of the text.
 
-Upstream: k8s.io/apiserver pkg/cel/library/regex.go, cel-go ext/strings.go.
+Upstream: k8s.io/apiserver pkg/cel/library/{lists,regex}.go, cel-go ext/{lists,strings}.go.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise
 
 from kplan.cel.library import evaluate
-from kplan.cel.values import CelError, UnsupportedError, Value, no_such_overload, too_costly, typed
+from kplan.cel.values import (
+    CelError,
+    Signature,
+    TypeValue,
+    UnsupportedError,
+    Value,
+    compare,
+    equal,
+    no_such_overload,
+    too_costly,
+    type_name,
+)
 
+#: How many elements a list may have that an expression creates, by a range or from another list.
+MAX_ELEMENTS = 1000
 #: How long a text may be that is joined from others. An API server limits the cost of all steps together instead.
-_MAX_LENGTH = 65_536
+_MAX_TEXT = 65_536
 #: The capturing groups of a pattern (group 1), and everything that may contain a bracket without opening a group.
 _CAPTURING = re.compile(
     r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|(\((?!\?)|\(\?P?<\w+>)", re.DOTALL
 )
 
 
+def _is_sorted(items: list[Value]) -> bool:
+    return all(compare("isSorted", left, right) <= 0 for left, right in pairwise(items))
+
+
+def _sum(items: list[Value]) -> Value:
+    return reduce(lambda left, right: evaluate("left + right", left=left, right=right), items) if items else 0
+
+
+def _extreme(name: str, direction: int) -> Callable[[list[Value]], Value]:
+    def choose(items: list[Value]) -> Value:
+        if not items:
+            raise CelError(f"{name} called on empty list")
+        return reduce(lambda best, item: item if compare(name, item, best) == direction else best, items)
+
+    return choose
+
+
+def _position(step: int) -> Callable[[list[Value], Value], int]:
+    def search(items: list[Value], item: Value) -> int:
+        return next((index for index in range(len(items))[::step] if equal(items[index], item)), -1)
+
+    return search
+
+
+def _range(count: int) -> list[int]:
+    if count > MAX_ELEMENTS:
+        raise UnsupportedError(f"lists.range of more than {MAX_ELEMENTS} numbers cannot be evaluated")
+    return list(range(count))
+
+
 def _check_length(length: int) -> None:
-    if length > _MAX_LENGTH:
+    if length > _MAX_TEXT:
         raise too_costly()
 
 
@@ -77,13 +122,25 @@ def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
     return convert
 
 
-TEXT_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "replace": typed("replace", _replace, str, str, str, int),
-    "join": typed("join", _join, list, str),
-    "format": typed("format", _format, str, list),
-    "find": typed("find", _find, str, str),
-    "findAll": typed("findAll", _find_all, str, str, int),
-    "int": _read("int", "[+-]?[0-9]+"),
-    "uint": _read("uint", "[0-9]+"),
-    "double": _read("double", r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))"),
+FUNCTIONS: dict[str, Signature] = {
+    "isSorted": (_is_sorted, "list"),
+    "sum": (_sum, "list"),
+    "min": (_extreme("min", -1), "list"),
+    "max": (_extreme("max", 1), "list"),
+    "indexOf": (_position(1), "list"),
+    "lastIndexOf": (_position(-1), "list"),
+    "lists.range": (_range, "int"),
+    "size": (len, "string bytes list"),
+    "@in": (lambda element, items: any(equal(element, item) for item in items), "", "list"),
+    "type": (lambda value: TypeValue(type_name(value)),),
+    "_==_": (equal,),
+    "_!=_": (lambda left, right: not equal(left, right),),
+    "replace": (_replace, "string", "string", "string", "int"),
+    "join": (_join, "list", "string"),
+    "format": (_format, "string", "list"),
+    "find": (_find, "string", "string"),
+    "findAll": (_find_all, "string", "string", "int"),
+    "int": (_read("int", "[+-]?[0-9]+"),),
+    "uint": (_read("uint", "[0-9]+"),),
+    "double": (_read("double", r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))"),),
 }
