@@ -1,18 +1,28 @@
-"""Place replicas until one does not fit, and count them."""
+"""Place replicas until one does not fit, and count them; many at a time, if their order makes no difference.
+
+If no filter looks beyond its own node, a replica changes nothing for other nodes: each node fills up to the same number
+in any order, and scores only decide the order. So in each round every feasible node takes one replica.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
-from kplan.capacity.at_once import fill_at_once
 from kplan.capacity.groups import place_group
 from kplan.capacity.replicas import Fit, Template
 from kplan.documents.placement import Outcome
+from kplan.engine.arrays import RowArray
+from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.replicas import place_replicas
+from kplan.framework.cycle_state import CycleState
+from kplan.framework.outcomes import PluginError
+from kplan.framework.replicas import local_filters, place_replicas
+from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.sequence import nominates, settle
@@ -37,41 +47,29 @@ def fill_from(
     limit, preempt, progress : as for `fill`
     sequential_limit : replaces a `limit` of None where the replicas have to be placed one by one
     """
-    session = start.fork()
-    in_turn = preempt or len(templates) > 1 or templates[0].group is not None
-    fit = None if in_turn else _fill_at_once(session, templates[0], limit)
-    if fit is None:
-        session = start.fork()
-        stop_at = sequential_limit if limit is None else limit
-        fit = None if in_turn else _fill_in_turn(session, templates[0], stop_at)
-    if fit is None:
-        fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
-    return session, fit
+    session, template = start.fork(), templates[0]
+    stop_at = sequential_limit if limit is None else limit
+    is_alone = not preempt and len(templates) == 1 and template.group is None
+    if is_alone and not (template.are_distinct or template.refused or has_quotas(session, templates)):
+        info = template.replicas[0]
+        fit = _fit_of(session, info, fill_at_once(session, info, limit), limit)
+        if fit is None:
+            session = start.fork()
+            fit = _fit_of(session, info, place_replicas(session, info, stop_at), stop_at)
+        if fit is not None:
+            return session, fit
+    return session, fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
 
 
-def _fill_at_once(session: Session, template: Template, limit: int | None) -> Fit | None:
-    info = template.replicas[0]
-    if template.are_distinct or template.refused or _quotas(session, [template]) is not None:
-        return None
-    placed = fill_at_once(session, info, limit)
+def _fit_of(
+    session: Session, info: PodInfo, placed: Mapping[int, int] | Sequence[int] | None, limit: int | None
+) -> Fit | None:
+    """Return what came of replicas that went to nodes many at a time; None where they did not."""
     if placed is None:
         return None
-    total = sum(placed.values())
-    fit = Fit(Counter({(0, row): n for row, n in placed.items()}), [total])
-    if limit is None or total < limit:
-        fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
-    return fit
-
-
-def _fill_in_turn(session: Session, template: Template, limit: int | None) -> Fit | None:
-    info = template.replicas[0]
-    if template.are_distinct or template.refused or _quotas(session, [template]) is not None:
-        return None
-    rows = place_replicas(session, info, limit)
-    if rows is None:
-        return None
-    fit = Fit(Counter((0, row) for row in rows), [len(rows)])
-    if limit is None or len(rows) < limit:
+    counts = Counter[int](placed)
+    fit = Fit(Counter({(0, row): n for row, n in counts.items()}), [counts.total()])
+    if limit is None or fit.total < limit:
         fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
     return fit
 
@@ -173,3 +171,68 @@ def _turns(templates: Sequence[Template]) -> Iterator[int]:
         for index, template in enumerate(templates):
             for _ in range(template.share):
                 yield index
+
+
+def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int, int] | None:
+    """Place replicas of a pod until none fits any more.
+
+    Parameters
+    ----------
+    session : a fork for this call alone; partly filled if the result is None
+    limit : the largest number of replicas to place
+
+    Returns
+    -------
+    dict or None
+        Node row -> number of replicas; None if the order matters, none fits at all, or more than `limit` fit.
+    """
+    framework = session.framework_for(info)
+    draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
+    if framework is None or draws or info.affinity_error or not framework.run_pre_enqueue(info).is_success:
+        return None
+    try:
+        return _fill(session, framework, info, limit)
+    except PluginError:
+        return None
+
+
+def is_local(session: Session, info: PodInfo) -> bool:
+    """Return whether no filter looks beyond its own node for such a pod, in the present cluster."""
+    framework = session.framework_for(info)
+    if framework is None or info.affinity_error:
+        return False
+    try:
+        return local_filters(framework, CycleState(info, len(session.cluster.pods), session.cluster)) is not None
+    except PluginError:
+        return False
+
+
+def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | None) -> dict[int, int] | None:
+    cluster = session.cluster
+    placed = np.zeros(len(cluster), np.int64)
+    n_placed = 0
+    while len(cluster):
+        cycle = CycleState(info, len(cluster.pods), cluster)
+        skipped = local_filters(framework, cycle)
+        if skipped is None:
+            return None
+        cycle.skipped_filters = skipped
+        _, passes = framework.filter_all(cycle, framework.shape(info, recurs=True), skipped)
+        (rows,) = passes.nonzero()
+        if not len(rows):
+            break
+        if limit is not None and n_placed + max(len(rows), _free_capacity(cluster, info, rows)) > limit:
+            return None
+        n_placed += len(rows)
+        placed[rows] += 1
+        cluster.add_replicas(info, rows)
+    return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
+
+
+def _free_capacity(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
+    """Return for how many replicas some nodes have resources, so that a number above the limit shows at once."""
+    free = cluster.nodes.allowed_pods[rows] - cluster.pod_count[rows]
+    for name, amount in info.requests.items():
+        if amount > 0:
+            free = np.minimum(free, (cluster.nodes.allocatable(name)[rows] - cluster.requested(name)[rows]) // amount)
+    return int(free.clip(0).sum())

@@ -1,17 +1,23 @@
-"""The answer of `kplan capacity --headroom`: how many more replicas of each workload fit, each alone."""
+"""How many more replicas of each workload fit, each alone: of all, or of those for which a cluster should keep room.
+
+That is for surges, for autoscalers at their maximum, and for the largest pods.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kplan.answers.placement import NodesShown, last_placement
+from kplan.answers.utilisation import pool_label
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
+from kplan.api.apps import Deployment
+from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.references import WorkloadRef
+from kplan.api.references import WorkloadRef, object_name
 from kplan.capacity.counting import fill_from
 from kplan.capacity.measure import requests_of
 from kplan.capacity.own_workloads import next_replicas, own_workloads
@@ -22,8 +28,11 @@ from kplan.cluster.base import Base
 from kplan.cluster.limits import DEFAULT_HEADROOM
 from kplan.documents.base import Condition, Counted
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
-from kplan.errors import UsageError
+from kplan.errors import NotFoundError, UsageError
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import scaled
 from kplan.subjects.incoming import with_objects
+from kplan.workloads.autoscalers import live_replicas
 from kplan.workloads.manifests import Manifests
 
 
@@ -152,3 +161,157 @@ def _key(template: Template) -> str:
     """Return the workload of a template as KIND/NAMESPACE/NAME."""
     origin = template.origin
     return template.name if origin is None else origin.key_in(template.replicas[0].namespace)
+
+
+_DEFAULT_SURGE = "25%"
+_RECREATE = "Recreate"
+
+Wanted = tuple[str, int]
+"""KIND/NAMESPACE/NAME of a workload, and how many more replicas of it should fit."""
+
+
+def surges(base: Base) -> list[Wanted]:
+    """Return the Deployments with the number of pods that they create above their replicas in a rollout."""
+    return [
+        (f"Deployment/{deployment.metadata.key}", surge)
+        for deployment in base.objects.deployments
+        if (surge := _surge(deployment)) > 0
+    ]
+
+
+def _surge(deployment: Deployment) -> int:
+    """Upstream: pkg/controller/deployment/util MaxSurge."""
+    spec = deployment.spec
+    if spec.strategy.type == _RECREATE or spec.paused:
+        return 0
+    rolling = spec.strategy.rolling_update
+    amount = _DEFAULT_SURGE if rolling is None or rolling.max_surge is None else rolling.max_surge
+    return scaled(amount, 1 if spec.replicas is None else spec.replicas, round_up=True)
+
+
+def maxima(base: Base) -> list[Wanted]:
+    """Return the workloads of autoscalers, with the number of running replicas that they lack to their maximum.
+
+    An autoscaler does nothing where its workload has 0 replicas (upstream: horizontal.go reconcileAutoscaler).
+    """
+    running = {workload.key: workload.running for workload in own_workloads(base)}
+    wanted: dict[str, int] = {}
+    for scaler in base.objects.horizontal_pod_autoscalers:
+        target = scaler.spec.scale_target_ref
+        namespace = scaler.metadata.namespace
+        live = live_replicas(base.objects, target.kind, namespace, target.name)
+        if live:
+            key = object_name(target.kind, namespace, target.name)
+            missing = scaler.spec.max_replicas - running.get(key, live)
+            wanted[key] = max(wanted.get(key, 0), missing)
+    return sorted((key, missing) for key, missing in wanted.items() if missing > 0)
+
+
+def alone(
+    base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
+) -> HeadroomReport:
+    """Count for each workload alone whether so many more of its replicas fit."""
+    running = {workload.key: workload.running for workload in own_workloads(base)}
+    known = [(key, number) for key, number in wanted if key in running]
+    questions = [
+        partial(count_more, workload=key, running=running[key], limit=number, nodes=()) for key, number in known
+    ]
+    counted = answers(base, questions, ask_all)
+    rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
+    return _report(base, rooms, fail_on)
+
+
+def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
+    ordered = sorted(rooms, key=lambda room: (room.fits >= (room.wanted or 0), room.workload))
+    short = [room.workload for room in ordered if room.fits < (room.wanted or 0)]
+    counted = [Counted(name, "Unschedulable") for name in short if UNSCHEDULABLE in fail_on]
+    return HeadroomReport(
+        **opening(base.context(), fail_on, counted),
+        wanted=None,
+        limit=max((room.wanted or 0 for room in ordered), default=0),
+        workloads=tuple(ordered),
+    )
+
+
+def pods_at_maxima(base: Base) -> tuple[Base, list[Pod]]:
+    """Return all pods that autoscalers lack to their maxima, and a base with their claims."""
+    pods: list[Pod] = []
+    for key, number in maxima(base):
+        try:
+            template, claims = next_replicas(base, key, number)
+        except NotFoundError:
+            continue
+        if claims:
+            base = base.with_snapshot(with_objects(base.snapshot, claims))
+        replicas = [info.pod for info in template.replicas]
+        pods += [_numbered(replicas[index % len(replicas)], index, number) for index in range(number) if replicas]
+    return base, pods
+
+
+def _numbered(pod: Pod, index: int, of: int) -> Pod:
+    """Return a replica under a name of its own."""
+    name = pod.metadata.name if of == 1 else f"{pod.metadata.name}-more-{index + 1}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{index + 1}"))
+
+
+def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomReport:
+    """Count for each pool whether one more pod as large as its largest one fits there.
+
+    Each row of the report is a pool, with the pod that is its largest as the workload. Raises NotFoundError when no
+    node says to which pool it belongs.
+    """
+    label = pool_label(base.session.cluster.nodes)
+    if label is None:
+        raise NotFoundError("no node says to which pool it belongs", hint="nodes of clouds have a label for it")
+    rooms = []
+    for pool, pod in sorted(_largest(base, label)):
+        template = Template(pool, (PodInfo(_as_large_as(pod, {label: pool})),))
+        key = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
+        room = count_more(base, workload=key, running=1, limit=1, nodes=(), template=template)
+        rooms.append(replace(room, wanted=1, pool=pool))
+    return _report(base, rooms, fail_on)
+
+
+def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:
+    """Return a pending pod with the requests and tolerations of another, for nodes with these labels."""
+    spec = PodSpec(
+        containers=pod.spec.containers,
+        init_containers=pod.spec.init_containers,
+        overhead=pod.spec.overhead,
+        resources=pod.spec.resources,
+        tolerations=pod.spec.tolerations,
+        scheduler_name=pod.spec.scheduler_name,
+        node_selector=labels,
+    )
+    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-more", uid=f"{pod.metadata.uid}-more", labels={})
+    return Pod(metadata=metadata, spec=spec)
+
+
+def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
+    """Yield each pool with its pod that requests most cpu and memory, by its share of what a node of the pool has."""
+    cluster = base.session.cluster
+    pools = {
+        node.metadata.name: node.metadata.labels[label] for node in base.objects.nodes if label in node.metadata.labels
+    }
+    largest: dict[str, tuple[float, str, Pod]] = {}
+    for info in cluster.pods.infos:
+        pool = pools.get(info.pod.spec.node_name)
+        if pool is None or _is_daemon(info.pod):
+            continue
+        row = cluster.nodes.row_of[info.pod.spec.node_name]
+        share = max(
+            (
+                amount / int(cluster.nodes.allocatable(name)[row])
+                for name, amount in info.requests.items()
+                if int(cluster.nodes.allocatable(name)[row])
+            ),
+            default=0.0,
+        )
+        held = largest.get(pool)
+        if held is None or (share, held[1]) > (held[0], info.key):
+            largest[pool] = (share, info.key, info.pod)
+    return iter((pool, pod) for pool, (_, _, pod) in largest.items())
+
+
+def _is_daemon(pod: Pod) -> bool:
+    return any(owner.kind == DAEMON_SET for owner in pod.metadata.owner_references)

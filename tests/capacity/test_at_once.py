@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kplan
-from kplan.capacity.at_once import fill_at_once, is_local
-from kplan.capacity.counting import fill, fill_from
+from kplan.capacity.counting import fill, fill_at_once, fill_from, is_local
 from kplan.capacity.replicas import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod

@@ -8,11 +8,10 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.wellknown import BETA_ZONE, ZONE
-from kplan.autoscaling.cluster_autoscaler.detail import Classes, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.expanders import Prices
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.results import LoopResult
+from kplan.autoscaling.cluster_autoscaler.results import Classes, LoopResult, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.scale_down import Removable, Stays
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL, ScaleUp
 from kplan.autoscaling.cluster_autoscaler.setup import Setup

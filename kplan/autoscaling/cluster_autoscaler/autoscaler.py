@@ -1,23 +1,25 @@
-"""The cluster-autoscaler behind the seam."""
+"""The cluster-autoscaler behind the seam: one look, or loop after loop in a cluster in motion, and larger groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from msgspec.structs import replace
 
 from kplan.api.core import Node
-from kplan.api.tolerations import Taint
-from kplan.autoscaling.cluster_autoscaler.advice import advice_of, prices_of
+from kplan.api.tolerations import NO_SCHEDULE, Taint
+from kplan.autoscaling.cluster_autoscaler.advice import NOT_AGAIN, advice_of, prices_of
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Loops
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint
 from kplan.autoscaling.cluster_autoscaler.pods import created
+from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
-from kplan.autoscaling.cluster_autoscaler.watching import ClusterAutoscalerWatch
-from kplan.autoscaling.cluster_autoscaler.widening import larger_groups
-from kplan.autoscaling.seam import Advice, NewNode, PoolChange, PreparedCluster
+from kplan.autoscaling.seam import Advice, LargerGroup, NewNode, PoolChange, PreparedCluster, Round, Stay
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
 from kplan.simulation.departing import RemovalTimes
@@ -160,3 +162,122 @@ class ClusterAutoscalerEngine:
 def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscalerEngine:
     """Return the cluster-autoscaler for a cluster; errors as for `kplan.autoscaling.settings.set_up`."""
     return ClusterAutoscalerEngine(setup_of(settings, snapshot), snapshot)
+
+
+MOST_TRIED = 24
+"""So many groups are tried, those that have no room first."""
+
+
+def larger_groups(
+    groups: Sequence[NodeGroup], nodes: Iterable[Node], now: Advice, ask: Callable[[Sequence[NodeGroup]], Advice]
+) -> Iterator[LargerGroup]:
+    """Yield groups with the most size with which more pods are helped.
+
+    Parameters
+    ----------
+    now : what is decided with the groups as they are
+    ask : returns what is decided with other groups
+    """
+    n_waiting = len(now.unhelped)
+    tried = sorted((group for group in groups if group.room < n_waiting), key=lambda group: group.room)
+    by_name = {node.metadata.name: node for node in nodes}
+    for group in tried[:MOST_TRIED]:
+        larger = replace(group, most=group.target + n_waiting)
+        advice = ask([larger if other is group else other for other in groups])
+        added = sum(new.group == group.name for new in advice.adds)
+        if len(advice.unhelped) < n_waiting and group.target + added > group.most:
+            cloud = _cloud(group, [by_name[name] for name in group.nodes if name in by_name])
+            yield LargerGroup(group.name, group.most, group.target + added, cloud)
+
+
+def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
+    """Return whose group it is, where its name is the cloud's own and not that of a pool's label."""
+    if group.name.startswith(("MachineDeployment/", "MachineSet/", "MachinePool/")) and group.name.count("/") == 2:
+        return "clusterapi"
+    if any(group.name in pool_names(node) for node in nodes):
+        return ""
+    return next(("aws" for node in nodes if cloud_of(node) == "aws"), "")
+
+
+class ClusterAutoscalerWatch:
+    """A running cluster-autoscaler.
+
+    Parameters
+    ----------
+    cluster : when it looks first
+    remembered : templates of its groups
+    """
+
+    def __init__(self, setup: Setup, cluster: PreparedCluster, remembered: Remembered) -> None:
+        self._groups = [group.copy() for group in setup.groups]
+        self._setup = setup
+        self._start = cluster.now
+        self._home: dict[str, NodeGroup] = {name: group for group in self._groups for name in group.nodes}
+        self._stays: dict[str, Stay] = {}
+        self._loops = Loops(
+            cluster.snapshot,
+            self._groups,
+            setup.options,
+            release=cluster.session.config.release,
+            now=cluster.now,
+            prices=setup.prices,
+            priorities=setup.priorities,
+            remembered=remembered,
+        )
+        self._loops.trust_marks()
+
+    def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
+        """Run one loop."""
+        snapshot = _with_marks(cluster.snapshot, leaving, cluster.now)
+        present = snapshot.node_by_name
+        for group in self._groups:
+            there = (name for name in self._home_of(group) if name in present and name not in leaving)
+            group.nodes = tuple(there)
+        loops = self._loops
+        loops.see(snapshot)
+        if has_changed:
+            loops.note_change(cluster.now)
+        result = loops.run((cluster.now - self._start) / 1_000_000, removes=removes)
+        groups = [replace(group, nodes=tuple(self._home_of(group))) for group in self._groups]
+        advice = advice_of(
+            snapshot, replace(self._setup, groups=tuple(groups)), [result], full=False, used_names=self._home
+        )
+        by_name = {group.name: group for group in self._groups}
+        for new in advice.adds:
+            self._home[new.node.metadata.name] = by_name[new.group]
+        gone = {name for removal in advice.removes for name in removal.nodes}
+        again = loops.next_change(cluster.now) if removes else math.inf
+        return Round(
+            advice=replace(advice, stays=tuple(map(self._as_found, advice.stays))),
+            unneeded=frozenset(loops.unneeded) - gone,
+            again=(again - cluster.now) / 1_000_000,
+        )
+
+    def _home_of(self, group: NodeGroup) -> Iterator[str]:
+        """Yield the nodes that the group has or had."""
+        return (name for name, home in self._home.items() if home is group)
+
+    def _as_found(self, stay: Stay) -> Stay:
+        """Return why a node stays, also where that was found out in an earlier loop."""
+        if stay.reason != NOT_AGAIN:
+            self._stays[stay.node] = stay
+        return self._stays.get(stay.node, stay)
+
+    def keep(self, node: str, now: int) -> None:
+        """Take note that a node could not be emptied, and stays."""
+        self._home[node].target += 1
+        self._loops.note_failed_removal(now)
+
+
+def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snapshot:
+    """Return a cluster in which the nodes that go are marked so."""
+    if not leaving:
+        return snapshot
+    taint = Taint(key=TO_BE_DELETED, value=str(now // 1_000_000), effect=NO_SCHEDULE)
+
+    def marked(node: Node) -> Node:
+        if node.metadata.name not in leaving or has_taint(node, TO_BE_DELETED):
+            return node
+        return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
+
+    return dataclasses.replace(snapshot, nodes=tuple(map(marked, snapshot.nodes)))

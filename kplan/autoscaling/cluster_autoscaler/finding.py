@@ -8,15 +8,16 @@ from typing import Any
 import msgspec
 
 from kplan.api.core import Node
-from kplan.autoscaling.cluster_autoscaler.command_line import CommandLine, command_line_of
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.machines import machine_groups
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
 from kplan.autoscaling.cluster_autoscaler.pools import (
     CONFIG_MAP,
+    CommandLine,
     GroupStatus,
     Pool,
     cloud_of,
+    command_line_of,
     matched,
     pools_of,
     sizes_by_flag,

@@ -15,13 +15,18 @@ from kplan.api.core import Node, Pod
 from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.autoscaling.cluster_autoscaler.board import Board
 from kplan.autoscaling.cluster_autoscaler.drainability import Blocked, Budgets, Drainability, Owners, PodsToMove
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import DELETION_CANDIDATE, TO_BE_DELETED, is_being_deleted, is_ready
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
+from kplan.autoscaling.cluster_autoscaler.nodes import (
+    DELETION_CANDIDATE,
+    TO_BE_DELETED,
+    Utilization,
+    is_being_deleted,
+    is_ready,
+    utilization,
+)
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.placing import Placer
 from kplan.autoscaling.cluster_autoscaler.pods import unbound, without_tpus
-from kplan.autoscaling.cluster_autoscaler.quotas import Quotas
-from kplan.autoscaling.cluster_autoscaler.utilization import Utilization, utilization
 from kplan.engine.arrays import BoolArray
 
 _MOST_DIGITS = 12

@@ -1,25 +1,241 @@
-"""How the cluster-autoscaler is set up for a cluster: groups, flags, prices, priorities; and the groups as a file."""
+"""How the cluster-autoscaler is set up for a cluster: groups, flags, prices and priorities; and groups as a file.
+
+::
+
+    nodeGroups:
+    - name: general
+      minSize: 0
+      maxSize: 10
+      targetSize: 3                       # default: the number of its nodes
+      nodes: [general-1, general-2]       # names, or a selector: {cloud.google.com/gke-nodepool: general}
+      template: {like: general-1}         # or a Node; for groups without nodes
+      price: 0.2
+      options: {scale-down-utilization-threshold: 0.6}
+    options: {expander: least-waste}      # flags of the cluster-autoscaler
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.base import KubeStruct
 from kplan.api.core import Node
+from kplan.api.quantity import InvalidQuantity, parse
 from kplan.autoscaling.cluster_autoscaler.expanders import Priorities, priorities_of
 from kplan.autoscaling.cluster_autoscaler.finding import find_groups
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.listing import GroupList, listed_groups, names_of, read_group_file
-from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
+from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
+from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, parse_options
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.base import InputWarning
 from kplan.errors import InputError, Problem, UsageError
 from kplan.reading.content import Document
+from kplan.reading.documents import read_contents
+from kplan.reading.entries import EntryReader
 from kplan.snapshot.model import Snapshot
+
+MAX_GROUPS = 10_000
+MAX_SIZE = 1_000_000
+_MOST_NANOS = 2**62 * 10**9
+
+_EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
+
+
+class _Entry(KubeStruct, frozen=True):
+    """A group, as the list has it."""
+
+    name: str = ""
+    min_size: int = 0
+    max_size: int = 0
+    target_size: int | None = None
+    nodes: tuple[str, ...] | dict[str, Any] = ()
+    selector: dict[str, str] | None = None
+    template: dict[str, Any] | None = None
+    price: float | int | None = None
+    options: dict[str, Any] | None = None
+    instances: tuple[dict[str, str], ...] = ()
+    requested: int = 0
+    requested_seconds_ago: float | int = 0
+
+
+class GroupList(msgspec.Struct, frozen=True):
+    """A list of groups, and flags that stand beside it."""
+
+    groups: Sequence[Any]
+    options: Mapping[str, Any] = {}
+
+
+def read_group_file(source: str | Path) -> tuple[GroupList, Document]:
+    """Read a file of groups; raises InputError with all its problems."""
+    problems: list[Problem] = []
+    for document, content in read_contents(source, problems, expected=_EXPECTED, is_single=True):
+        groups: Any = content.get("nodeGroups") if isinstance(content, dict) else content
+        options = content.get("options") or {} if isinstance(content, dict) else {}
+        if not isinstance(groups, list):
+            problem = Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}")
+            problems.append(document.locate(problem))
+        if not isinstance(options, dict):
+            problem = Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}")
+            problems.append(document.locate(problem))
+        if not problems:
+            return GroupList(groups, options), document
+    raise InputError(problems)
+
+
+def listed_groups(
+    entries: Sequence[Any], nodes: Mapping[str, Node], options: Options, problems: list[Problem], *, path: str = "$"
+) -> list[NodeGroup]:
+    """Return the groups of a list; what is wrong with it is added to `problems`.
+
+    Parameters
+    ----------
+    nodes : the nodes of the cluster, by name
+    options : the flags of all groups
+    path : JSON path of the list
+    """
+    if len(entries) > MAX_GROUPS:
+        problems.append(Problem(f"more than {MAX_GROUPS:,} groups", json_path=path, hint="leave some out"))
+        return []
+    groups: list[NodeGroup] = []
+    owner_of: dict[str, str] = {}
+    for index, content in enumerate(entries):
+        reader = _Reader(f"{path}[{index}]", nodes, options)
+        group = reader.group(content)
+        if group is not None:
+            if any(known.name == group.name for known in groups):
+                reader.wrong("name", f"a second group is called {group.name}", "give each group a different name")
+            for name in group.nodes:
+                if owner_of.setdefault(name, group.name) != group.name:
+                    hint = "a node belongs to one group"
+                    reader.wrong("nodes", f"node {name} is in the group {owner_of[name]} already", hint)
+            groups.append(group)
+        problems += reader.problems
+    return groups
+
+
+class _Reader(EntryReader):
+    """Reads one group."""
+
+    def __init__(self, path: str, nodes: Mapping[str, Node], options: Options) -> None:
+        super().__init__(path)
+        self._nodes, self._options = nodes, options
+
+    def group(self, content: Any) -> NodeGroup | None:
+        """Return the group; None where it cannot be read."""
+        if not isinstance(content, Mapping):
+            hint = "for example {name: general, maxSize: 5}"
+            self.problems.append(Problem("no group", json_path=self.path, hint=hint))
+            return None
+        self.refuse_unknown(content, _Entry.__struct_encode_fields__, "a group has no such field")
+        entry = self.converted({key: held for key, held in content.items() if held is not None}, _Entry)
+        if entry is None:
+            return None
+        if not entry.name:
+            self.wrong("name", "a group needs a name", "name: general")
+        names = self._members(entry)
+        for field, size in (
+            ("minSize", entry.min_size),
+            ("maxSize", entry.max_size),
+            ("targetSize", entry.target_size),
+        ):
+            if size is not None and not 0 <= size <= MAX_SIZE:
+                self.wrong(field, f"{size} is no size of a group", f"a number from 0 to {MAX_SIZE:,}")
+        if entry.min_size > entry.max_size:
+            self.wrong("minSize", f"{entry.min_size} is above maxSize {entry.max_size}", "exchange them")
+        return NodeGroup(
+            name=entry.name,
+            least=entry.min_size,
+            most=entry.max_size,
+            target=len(names) if entry.target_size is None else entry.target_size,
+            nodes=names,
+            template=self._template(entry),
+            options=self._own_options(entry),
+            instances=tuple(self._instances(entry)),
+            requested=max(entry.requested, 0),
+            requested_ago=float(entry.requested_seconds_ago),
+            price=None if entry.price is None else float(entry.price),
+        )
+
+    def _members(self, entry: _Entry) -> tuple[str, ...]:
+        """Return the nodes of the group that exist, in the order of the cluster."""
+        labels = entry.selector
+        if isinstance(entry.nodes, dict):
+            labels = entry.nodes.get("selector", entry.nodes)
+        if labels is not None and not isinstance(labels, dict):
+            self.wrong("nodes", "no names of nodes and no selector", "for example {selector: {pool: general}}")
+            return ()
+        if labels:
+            return tuple(
+                name
+                for name, node in self._nodes.items()
+                if all(node.metadata.labels.get(key) == text for key, text in labels.items())
+            )
+        return tuple(entry.nodes) if isinstance(entry.nodes, tuple) else ()
+
+    def _template(self, entry: _Entry) -> Node | None:
+        content = entry.template
+        if content is None:
+            return None
+        if "like" in content:
+            model = self._nodes.get(str(content["like"]))
+            if model is None:
+                hint = "kubectl get nodes lists the nodes"
+                self.wrong("template.like", f"the snapshot has no node {str(content['like'])[:80]}", hint)
+            return model
+        node = self.converted(content, Node, ".template")
+        if node is None:
+            return None
+        if not node.status.allocatable:
+            node = replace(node, status=replace(node.status, allocatable=node.status.capacity))
+        self.problems += list(_amount_problems(node, f"{self.path}.template"))
+        return node
+
+    def _own_options(self, entry: _Entry) -> Options:
+        try:
+            own, passed_over = parse_options(entry.options or {}, of_group=True)
+        except UsageError as error:
+            self.wrong("options", str(error), error.hint)
+            return self._options
+        for flag in passed_over:
+            self.wrong(f"options.{flag[:80]}", "no group has such a flag of its own", "set it for all groups")
+        return replace(self._options, **own)
+
+    def _instances(self, entry: _Entry) -> Iterator[Instance]:
+        for instance in entry.instances:
+            if instance.get("state") != "deleting":
+                yield Instance(
+                    instance.get("name", ""),
+                    instance.get("errorClass", ""),
+                    instance.get("errorCode", ""),
+                    instance.get("errorMessage", ""),
+                )
+
+
+def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
+    """Yield the amounts of a template that are no quantities."""
+    resources = {"capacity": node.status.capacity, "allocatable": node.status.allocatable}
+    for field, amounts in resources.items():
+        for name, amount in amounts.items():
+            try:
+                nanos = parse(amount).nanos
+            except InvalidQuantity as error:
+                message = f"{str(amount)[:80]!r} is no quantity: {error}"
+            else:
+                if 0 <= nanos <= _MOST_NANOS:
+                    continue
+                message = f"{str(amount)[:80]!r} is no amount that a node has"
+            place = f"{path}.status.{field}.{name}"
+            yield Problem(message, json_path=place, hint="for example 4, 3920m or 14Gi")
+
+
+def names_of(nodes: Iterable[Node]) -> dict[str, Node]:
+    """Return nodes by name, in their order."""
+    return {node.metadata.name: node for node in nodes}
+
 
 _PRICES = ("cpu", "memoryGiB", "gpu")
 

@@ -16,7 +16,6 @@ from kplan.autoscaling.karpenter.amounts import texts_of
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import CONSOLIDATABLE, DRIFTED, ClaimState
 from kplan.autoscaling.karpenter.disruption.methods import Outcome
-from kplan.autoscaling.karpenter.machines import CRASH, cheapest_of, launch_of, node_claim_labels
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_OVERLAID,
     CAPACITY_TYPE,
@@ -25,7 +24,14 @@ from kplan.autoscaling.karpenter.names import (
     PRICE_OVERLAID,
     RESERVATION_IDS,
 )
-from kplan.autoscaling.karpenter.planned import Planned, node_claim_requirements
+from kplan.autoscaling.karpenter.planned import (
+    CRASH,
+    Planned,
+    cheapest_of,
+    launch_of,
+    node_claim_labels,
+    node_claim_requirements,
+)
 from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools

@@ -16,18 +16,16 @@ from kplan.api.time import to_micros
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.answers import answer_of, error_texts, provisioning_answer, rounded
-from kplan.autoscaling.karpenter.catalogue import read_catalogue
-from kplan.autoscaling.karpenter.costs import lifetime_remaining
+from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
 from kplan.autoscaling.karpenter.disruption.methods import METHODS
 from kplan.autoscaling.karpenter.disruption.staying import stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
-from kplan.autoscaling.karpenter.learned import learned_catalogue
-from kplan.autoscaling.karpenter.machines import new_node
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
-from kplan.autoscaling.karpenter.planned import Planned, static_node
+from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
+from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, Texts

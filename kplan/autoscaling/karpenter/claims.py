@@ -1,24 +1,55 @@
 """New nodes of a pass: what pods they have got, and which instance types can still hold these.
 
-Upstream: provisioning/scheduling/nodeclaim.go.
+Of reserved capacity each new node holds one machine for every reservation that it may use.
+
+Upstream: provisioning/scheduling/nodeclaim.go, reservationmanager.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kplan.autoscaling.karpenter.amounts import Amounts, add
-from kplan.autoscaling.karpenter.pods import untolerated
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.pods import HostPort, conflict, untolerated
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.ports import HostPort, conflict
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.autoscaling.karpenter.reservations import Reservations
 from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup
 from kplan.autoscaling.karpenter.wishes import Entrant
+
+
+class Reservations:
+    """How many machines of each reservation are left, and who holds one."""
+
+    def __init__(self, columns: Iterable[Columns]) -> None:
+        self._left: dict[str, int] = {}
+        self._held: dict[str, set[str]] = {}
+        for own in columns:
+            for number in range(len(own.offerings)):
+                offering = own.offerings[number]
+                if not offering.reservation:
+                    continue
+                known = self._left.get(offering.reservation)
+                if known is None or known > offering.reservation_capacity:
+                    self._left[offering.reservation] = offering.reservation_capacity
+
+    def reservable(self, hostname: str, reservations: Iterable[str]) -> tuple[str, ...]:
+        """Return those reservations of which a node holds a machine, or could."""
+        held = self._held.get(hostname, set())
+        return tuple(dict.fromkeys(one for one in reservations if one in held or self._left[one] > 0))
+
+    def hold(self, hostname: str, reservations: Sequence[str]) -> None:
+        """Hold a machine of these reservations, and of no others."""
+        held = self._held.setdefault(hostname, set())
+        for one in set(reservations) - held:
+            self._left[one] -= 1
+        for one in held - set(reservations):
+            self._left[one] += 1
+        self._held[hostname] = set(reservations)
 
 
 class Fit(msgspec.Struct, frozen=True):

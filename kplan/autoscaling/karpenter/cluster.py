@@ -24,9 +24,8 @@ from kplan.autoscaling.karpenter.names import (
     REGISTERED,
     UNREGISTERED,
 )
-from kplan.autoscaling.karpenter.pods import PodFacts, is_of_daemon_set, is_terminal
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.pools import is_true
-from kplan.autoscaling.karpenter.ports import HostPort
 from kplan.autoscaling.karpenter.volumes import Volumes
 
 _EPHEMERAL = frozenset(

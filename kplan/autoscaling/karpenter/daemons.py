@@ -20,9 +20,8 @@ from kplan.api.meta import controller_of
 from kplan.api.tolerations import Toleration
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.pods import PodFacts, has_resource_claims, tolerates_all
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, has_resource_claims, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.ports import HostPort
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.wishes import tolerating_preferences
 from kplan.rules.resources import PODS

@@ -13,8 +13,7 @@ import numpy as np
 from kplan.api.tolerations import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import Amounts, fits, less
 from kplan.autoscaling.karpenter.cluster import StateNode, joined
-from kplan.autoscaling.karpenter.pods import tolerates_all
-from kplan.autoscaling.karpenter.ports import conflict
+from kplan.autoscaling.karpenter.pods import conflict, tolerates_all
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology import Topology, Unsatisfiable
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup

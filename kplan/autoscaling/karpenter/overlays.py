@@ -14,8 +14,7 @@ from kplan.api.karpenter import NodeOverlay, NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.names import NODEPOOL
-from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.autoscaling.karpenter.restrictions import Restrictions
+from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 
 _BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 

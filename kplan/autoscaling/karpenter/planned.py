@@ -1,24 +1,47 @@
-"""New nodes as Karpenter asks its provider for them, once all pods have their places.
+"""New nodes as Karpenter asks its provider for them, and as they will register once they are ready for pods.
+
+The provider makes the cheapest machine, as Karpenter's kwok provider chooses it. A cloud chooses among the same
+instance types by its own knowledge (for spot capacity, also by how much of it there is).
 
 Upstream: provisioning/scheduling/nodeclaim.go FinalizeScheduling, scheduler.go TruncateInstanceTypes,
-nodeclaimtemplate.go ToNodeClaim.
+nodeclaimtemplate.go ToNodeClaim; kwok/cloudprovider/cloudprovider.go toNode, addInstanceLabels;
+controllers/nodeclaim/lifecycle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.autoscaling.karpenter.amounts import Amounts
+from kplan.api.apps import DaemonSet
+from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
+from kplan.api.karpenter import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from kplan.api.meta import ObjectMeta
+from kplan.api.time import from_micros
+from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import InFlight
-from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_IDS, RESERVED
+from kplan.autoscaling.karpenter.daemons import with_limits_as_requests
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
+from kplan.autoscaling.karpenter.names import (
+    CAPACITY_TYPE,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    REGISTERED,
+    RESERVATION_IDS,
+    RESERVED,
+)
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import PassResult
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.wishes import Entrant
+from kplan.autoscaling.seam import NewNode
+from kplan.workloads.daemons import new_daemon_pod, pinned, runs_on
 
 MOST_TYPES = 600
 """A new node may become one of at most so many instance types."""
@@ -141,3 +164,196 @@ def static_node(template: Template) -> Planned:
 def with_types(node: Planned, types: Sequence[int], requirements: Requirements | None = None) -> Planned:
     """Return a node that may become other instance types."""
     return replace(node, types=tuple(types), requirements=requirements or node.requirements)
+
+
+CRASH = "panic: runtime error: invalid memory address or nil pointer dereference"
+"""What the kwok provider ends with where the last instance type by name has no offering left."""
+
+_PRICE_LABEL = "eks-node-viewer/instance-price"
+_KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
+ANY_NUMBER = "*"
+"""The value of a label that is drawn at random: some number."""
+
+
+class Cheapest(NamedTuple):
+    """The lowest price of a new node, and each type, zone and capacity type that has it."""
+
+    price: float | None
+    choices: tuple[tuple[InstanceType, Offering], ...]
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """The machine that is made: one of equally cheap offerings of an instance type."""
+
+    instance_type: InstanceType
+    offerings: tuple[Offering, ...]
+    labels: dict[str, str]
+
+
+def cheapest_of(node: Planned) -> Cheapest:
+    """Return where a new node is cheapest."""
+    columns = node.template.columns
+    price: float | None = None
+    choices: list[tuple[InstanceType, Offering]] = []
+    for index in node.types:
+        for number in columns.offerings_of(index, node_claim_requirements(node)):
+            offering = columns.offerings[number]
+            if price is None or offering.price < price:
+                price, choices = offering.price, []
+            if offering.price == price:
+                choices.append((columns.types[index], offering))
+    return Cheapest(price, tuple(choices))
+
+
+def launch_of(node: Planned, labels: dict[str, str]) -> Launch | None:
+    """Return what the kwok provider makes; None where it crashes.
+
+    It goes over the types by name. A type without an offering that is left, as reserved capacity may leave some, makes
+    it forget the best one so far.
+    """
+    columns = node.template.machines
+    requirements = node_claim_requirements(node)
+    best: tuple[InstanceType, tuple[Offering, ...]] | None = None
+    for index in sorted(node.types, key=lambda number: columns.types[number].name):
+        offerings = [columns.offerings[number] for number in columns.offerings_of(index, requirements)]
+        lowest = min((offering.price for offering in offerings), default=0.0)
+        if best is None or lowest < best[1][0].price:
+            cheapest = tuple(offering for offering in offerings if offering.price == lowest)
+            best = (columns.types[index], cheapest) if cheapest else None
+    if best is None:
+        return None
+    return Launch(best[0], best[1], _labels(labels, requirements, columns.vocabulary, *best))
+
+
+def _labels(
+    labels: dict[str, str],
+    requirements: Requirements,
+    known: Vocabulary,
+    instance_type: InstanceType,
+    offerings: tuple[Offering, ...],
+) -> dict[str, str]:
+    own = dict(labels)
+    for key, wanted in requirements.items.items():
+        if _is_single(wanted):
+            own[key] = known.one(wanted)
+    own[INSTANCE_TYPE] = instance_type.name
+    for expression in (*instance_type.requirements, *offerings[0].requirements):
+        if expression.operator == "In" and len(expression.values) == 1:
+            own[expression.key] = expression.values[0]
+    own[_PRICE_LABEL] = f"{offerings[0].price:f}"
+    own.update(_KWOK_LABELS)
+    own.pop(HOSTNAME, None)
+    return own
+
+
+def _is_single(wanted: Requirement) -> bool:
+    return not wanted.is_complement and wanted.values.bit_count() == 1
+
+
+def node_claim_labels(node: Planned) -> dict[str, str]:
+    """Return the labels of the NodeClaim: those of its pool, and a value for every label that the pool leaves open."""
+    known = node.template.columns.vocabulary
+    labels = dict(node.template.labels)
+    for key, wanted in node_claim_requirements(node).items.items():
+        if key in known.well_known:
+            continue
+        if wanted.operator == "In":
+            labels[key] = known.one(wanted)
+        elif wanted.is_complement:
+            labels[key] = ANY_NUMBER
+    return labels
+
+
+_NO_NUMBER = "0"
+_PROVIDER = "kplan://"
+_CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
+
+
+def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, has_prices: bool, now: int) -> NewNode:
+    """Return what becomes of a planned node: the cheapest machine; of several the first zone by name.
+
+    Parameters
+    ----------
+    now : when it is made, in microseconds since 1970
+    """
+    choice = _choice(planned)
+    instance_type, offering = choice if choice is not None else (None, None)
+    node = _node(planned, name, instance_type, offering)
+    return NewNode(
+        node=node,
+        daemons=tuple(_daemons(node, daemon_sets)),
+        objects=(_claim_of(planned, node, now),),
+        pool=planned.template.name,
+        instance_type="" if instance_type is None else instance_type.name,
+        zone="" if offering is None else offering.zone,
+        capacity_type="" if offering is None else offering.capacity_type,
+        price=offering.price if offering is not None and has_prices else None,
+        pods=planned.pods,
+        options=planned.launch_order,
+    )
+
+
+def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
+    launch = None if planned.is_static else launch_of(planned, node_claim_labels(planned))
+    if launch is not None:
+        return launch.instance_type, min(launch.offerings, key=lambda offering: offering.choice)
+    choices = sorted(cheapest_of(planned).choices, key=lambda choice: (choice[0].name, choice[1].choice))
+    return choices[0] if choices else None
+
+
+def _node(planned: Planned, name: str, instance_type: InstanceType | None, offering: Offering | None) -> Node:
+    template = planned.template
+    labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in node_claim_labels(planned).items()}
+    if instance_type is not None and offering is not None:
+        labels[INSTANCE_TYPE] = instance_type.name
+        for wanted in (*instance_type.requirements, *offering.requirements):
+            if wanted.operator == "In" and len(wanted.values) == 1:
+                labels[wanted.key] = wanted.values[0]
+        labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
+    capacity = planned.requests if instance_type is None else instance_type.capacity
+    allocatable = planned.requests if instance_type is None else instance_type.allocatable
+    return Node(
+        metadata=NodeMeta(name=name, uid=f"new-{name}", labels=labels),
+        spec=NodeSpec(taints=template.taints, provider_id=f"{_PROVIDER}{name}"),
+        status=NodeStatus(
+            capacity=dict(texts_of(capacity)),
+            allocatable=dict(texts_of(allocatable)),
+            conditions=(NodeCondition(type="Ready", status="True"),),
+        ),
+    )
+
+
+def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
+    """Return the NodeClaim of a node, once that is ready."""
+    own, spec = node.metadata, planned.template.pool.spec.template.spec
+    return NodeClaim(
+        metadata=ObjectMeta(
+            name=own.name, uid=f"claim-{own.name}", labels=own.labels, creation_timestamp=from_micros(now)
+        ),
+        spec=NodeClaimSpec(
+            taints=spec.taints,
+            startup_taints=spec.startup_taints,
+            requirements=spec.requirements,
+            node_class_ref=spec.node_class_ref,
+            termination_grace_period=spec.termination_grace_period,
+            expire_after=spec.expire_after,
+        ),
+        status=NodeClaimStatus(
+            node_name=own.name,
+            provider_id=node.spec.provider_id,
+            capacity=node.status.capacity,
+            allocatable=node.status.allocatable,
+            conditions=tuple(NodeCondition(type=name, status="True") for name in _CONDITIONS),
+        ),
+    )
+
+
+def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
+    """Yield the pods that daemon sets put on a node."""
+    for daemon_set in daemon_sets:
+        if runs_on(daemon_set.spec.template, node):
+            own, name = daemon_set.metadata, f"{daemon_set.metadata.name}-{node.metadata.name}"
+            pod = pinned(new_daemon_pod(daemon_set, name, f"new-{own.namespace}-{name}"), node.metadata.name)
+            spec = with_limits_as_requests(pod.spec)
+            yield replace(pod, spec=replace(spec, node_name=node.metadata.name))

@@ -1,27 +1,87 @@
-"""What Karpenter asks of single pods: which are pending, can be moved, evicted, or hold their node.
+"""What Karpenter asks of pods: which are pending, can be moved or hold their node; their ports, costs and budgets.
 
 Taints are compared as numbers, too, where a toleration says so.
 
-Upstream: utils/pod/scheduling.go, utils/disruption/disruption.go, scheduling/taints.go; k8s.io/api core/v1
-toleration.go.
+Upstream: utils/pod/scheduling.go, utils/disruption/disruption.go, utils/pdb/pdb.go, scheduling/taints.go,
+scheduling/hostportusage.go; k8s.io/api core/v1 toleration.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
+
+import msgspec
 
 from kplan.api import tolerations as api
 from kplan.api.core import Pod
-from kplan.api.durations import parse_duration
+from kplan.api.durations import SECOND, parse_duration
+from kplan.api.karpenter import NEVER, NodeClaim
+from kplan.api.labels import Selector, valid_selector
 from kplan.api.pod_totals import requests_of
+from kplan.api.policy import PodDisruptionBudget
 from kplan.api.time import to_micros
 from kplan.api.tolerations import NO_SCHEDULE, Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.names import DISRUPTED
-from kplan.autoscaling.karpenter.ports import HostPort, host_ports
 from kplan.autoscaling.karpenter.volumes import Storage, Volumes
 from kplan.rules.resources import PODS
+
+_ANY = "0.0.0.0"  # noqa: S104 - compared with, never bound to
+
+
+class HostPort(NamedTuple):
+    """A port of a node that a container uses."""
+
+    address: IPv4Address | IPv6Address | None  #: None if it is no address
+    port: int
+    protocol: str
+
+    def matches(self, other: HostPort) -> bool:
+        """Tell whether two containers cannot have both on one node."""
+        if (self.port, self.protocol) != (other.port, other.protocol):
+            return False
+        return self.address == other.address or any(
+            address is not None and address.is_unspecified for address in (self.address, other.address)
+        )
+
+
+class PortConflict(NamedTuple):
+    """Two host ports that exclude each other."""
+
+    wanted: HostPort
+    existing: HostPort
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports of a pod's containers."""
+    return tuple(
+        HostPort(_address(port.host_ip or _ANY), port.host_port, port.protocol)
+        for container in pod.spec.containers
+        for port in container.ports
+        if port.host_port
+    )
+
+
+def conflict(pod: str, wanted: tuple[HostPort, ...], used: Mapping[str, tuple[HostPort, ...]]) -> PortConflict | None:
+    """Return the first conflict of a pod's ports with those of other pods on the node."""
+    for port in wanted:
+        for owner, ports in used.items():
+            for existing in ports:
+                if owner != pod and port.matches(existing):
+                    return PortConflict(port, existing)
+    return None
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
@@ -154,3 +214,83 @@ def eviction_cost(pod: Pod) -> float:
     if pod.spec.priority is not None:
         cost += pod.spec.priority / 2.0**25
     return min(max(cost, -10.0), 10.0)
+
+
+def rescheduling_cost(pods: Iterable[Pod]) -> float:
+    """Return the cost of evicting pods."""
+    cost = 0.0
+    for pod in pods:
+        cost += eviction_cost(pod)
+    return cost
+
+
+def lifetime_remaining(claim: NodeClaim, now: int) -> float:
+    """Return the part of its lifetime that a node has before it, from 0 to 1; 1 where it lives for ever."""
+    lifetime = None if claim.spec.expire_after in (None, NEVER) else parse_duration(claim.spec.expire_after or "")
+    if not lifetime:
+        return 1.0 if lifetime is None else 0.0
+    total = lifetime / SECOND
+    age = (now - to_micros(claim.metadata.creation_timestamp or "1970-01-01T00:00:00Z")) / 10**6
+    return min(max((total - age) / total, 0.0), 1.0)
+
+
+def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
+    """Return the cost of disrupting a node."""
+    return rescheduling_cost(pods) * lifetime_remaining(claim, now)
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    selector: Selector
+    allowed: int
+    allows_none: bool  #: by its spec, whatever the pods
+    always_evicts_unready: bool
+
+
+class Budgets:
+    """The budgets of a cluster, at a moment (microseconds since 1970)."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], now: int) -> None:
+        self._now = now
+        self._of_namespace: dict[str, list[_Budget]] = {}
+        for budget in sorted(budgets, key=lambda budget: budget.metadata.key):
+            spec = budget.spec
+            own = _Budget(
+                budget.metadata.namespace,
+                budget.metadata.name,
+                valid_selector(spec.selector),
+                budget.status.disruptions_allowed,
+                allows_none=spec.max_unavailable in (0, "0%") or spec.min_available == "100%",
+                always_evicts_unready=spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+            )
+            self._of_namespace.setdefault(own.namespace, []).append(own)
+
+    def blocking(self, pod: Pod, *, for_ever: bool = False) -> tuple[str, ...]:
+        """Return the budgets, NAMESPACE/NAME, that keep a pod from being evicted: now, or with `for_ever` at any time.
+
+        Several budgets of one pod always do.
+        """
+        if not is_evictable(pod, self._now):
+            return ()
+        own = [
+            budget
+            for budget in self._of_namespace.get(pod.metadata.namespace, ())
+            if budget.selector.matches(pod.metadata.labels)
+        ]
+        if len(own) > 1:
+            return tuple(f"{budget.namespace}/{budget.name}" for budget in own)
+        for budget in own:
+            if budget.always_evicts_unready and _is_unready(pod):
+                return ()
+            if budget.allows_none if for_ever else budget.allowed == 0:
+                return (f"{budget.namespace}/{budget.name}",)
+        return ()
+
+    def lets_move(self, pod: Pod) -> bool:
+        """Tell whether a pod can be moved to another node at present (upstream IsCurrentlyReschedulable)."""
+        return is_reschedulable(pod) and is_disruptable(pod, self._now) and not self.blocking(pod, for_ever=True)
+
+
+def _is_unready(pod: Pod) -> bool:
+    return any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)

@@ -14,7 +14,6 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.karpenter import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, texts_of
-from kplan.autoscaling.karpenter.blocking import Budgets
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
@@ -23,9 +22,8 @@ from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instan
 from kplan.autoscaling.karpenter.names import NODEPOOL
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
-from kplan.autoscaling.karpenter.placed import PlacedPods
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
-from kplan.autoscaling.karpenter.pods import PodFacts, is_provisionable
+from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_provisionable
 from kplan.autoscaling.karpenter.pools import (
     Template,
     by_weight,
@@ -34,10 +32,9 @@ from kplan.autoscaling.karpenter.pools import (
     prefers_no_schedule,
     template_of,
 )
-from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.autoscaling.karpenter.restrictions import Restrictions
+from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import PassResult, Refused, Rules, Scheduler
-from kplan.autoscaling.karpenter.topology import Surroundings
+from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.autoscaling.karpenter.volumes import Storage
 from kplan.autoscaling.karpenter.wishes import entrants_of, wishes_of
 from kplan.snapshot.model import Snapshot

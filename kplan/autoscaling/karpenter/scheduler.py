@@ -12,12 +12,11 @@ from itertools import pairwise
 import msgspec
 
 from kplan.autoscaling.karpenter.amounts import Amounts
-from kplan.autoscaling.karpenter.claims import Fit, InFlight, Pass
+from kplan.autoscaling.karpenter.claims import Fit, InFlight, Pass, Reservations
 from kplan.autoscaling.karpenter.daemons import DaemonPlan
 from kplan.autoscaling.karpenter.existing_nodes import Basis, ExistingNode, ExistingNodes
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.reservations import Reservations
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.autoscaling.karpenter.wishes import Entrant, queue_order

@@ -13,9 +13,8 @@ from kplan.api.karpenter import NodeClaim, NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import ONE
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.costs import disruption_cost
 from kplan.autoscaling.karpenter.names import NODEPOOL, NODES
-from kplan.autoscaling.karpenter.pods import holds_its_node, is_of_daemon_set
+from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set
 from kplan.autoscaling.karpenter.pools import is_ready
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.preemption.go_sort import go_sorted

@@ -16,7 +16,7 @@ import msgspec
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
-from kplan.autoscaling.karpenter.ports import PortConflict
+from kplan.autoscaling.karpenter.pods import PortConflict
 from kplan.autoscaling.karpenter.requirements import Misfit, Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology import Unsatisfiable
 

@@ -1,4 +1,4 @@
-"""Topology constraints of a scheduling pass: which pods each one concerns, and where it lets them go.
+"""Topology constraints of a scheduling pass: which pods each one concerns and counts, and where it lets them go.
 
 Upstream: provisioning/scheduling/topology.go.
 """
@@ -6,22 +6,77 @@ Upstream: provisioning/scheduling/topology.go.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, TopologySpreadConstraint
-from kplan.api.core import Namespace
-from kplan.api.labels import valid_selector
-from kplan.api.meta import LabelSelectorRequirement
+from kplan.api.core import Namespace, Node, Pod
+from kplan.api.labels import EVERYTHING, Selector, valid_selector
+from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.tolerations import Taint, Toleration
 from kplan.api.wellknown import HOSTNAME
-from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.placed import PlacedPods
+from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode
+from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup, Type, node_filter
 from kplan.autoscaling.karpenter.wishes import Entrant, Wishes
+
+
+class Placed(NamedTuple):
+    """A pod on a node."""
+
+    pod: Pod
+    node: Node
+
+
+class PlacedPods:
+    """The pods on nodes, looked up by namespace and label."""
+
+    def __init__(self, pods: Iterable[Pod], nodes: Mapping[str, Node], state: ClusterState) -> None:
+        self._of_namespace: dict[str, list[Placed]] = {}
+        self._of_label: dict[tuple[str, str, str], list[Placed]] = {}
+        #: pods that keep others away, and the labels of their nodes
+        self.keeping_away: list[tuple[Pod, Mapping[str, str]]] = []
+        for pod in pods:
+            name = pod.spec.node_name
+            if not name or is_terminal(pod):
+                continue
+            known = state.by_node.get(name)
+            if known is not None and known.node is not None and _keeps_away(pod):
+                self.keeping_away.append((pod, known.node.metadata.labels))
+            node = nodes.get(name)
+            if node is None or is_terminating(pod):
+                continue
+            placed, namespace = Placed(pod, node), pod.metadata.namespace
+            self._of_namespace.setdefault(namespace, []).append(placed)
+            for key, value in pod.metadata.labels.items():
+                self._of_label.setdefault((namespace, key, value), []).append(placed)
+
+    def selected(self, namespaces: Iterable[str], raw: LabelSelector | None) -> Iterator[Placed]:
+        """Yield the pods of namespaces that a selector selects; without a selector, unlike elsewhere, all."""
+        selector = EVERYTHING if raw is None else valid_selector(raw)  # upstream TopologyListOptions
+        for namespace in namespaces:
+            for placed in self._candidates(namespace, selector):
+                if selector.matches(placed.pod.metadata.labels):
+                    yield placed
+
+    def _candidates(self, namespace: str, selector: Selector) -> list[Placed]:
+        lists = [
+            self._of_label.get((namespace, wanted.key, wanted.values[0]), [])
+            for wanted in selector.requirements
+            if wanted.operator == "In" and len(wanted.values) == 1
+        ]
+        return min(lists, key=len) if lists else self._of_namespace.get(namespace, [])
+
+
+def _keeps_away(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    anti_affinity = None if affinity is None else affinity.pod_anti_affinity
+    return anti_affinity is not None and bool(anti_affinity.required_during_scheduling_ignored_during_execution)
+
 
 _DO_NOT_SCHEDULE = "DoNotSchedule"
 

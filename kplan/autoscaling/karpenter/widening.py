@@ -15,9 +15,8 @@ from kplan.api.core import Node
 from kplan.api.karpenter import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, add, amounts_of, text_of, total_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
-from kplan.autoscaling.karpenter.machines import new_node
 from kplan.autoscaling.karpenter.names import NODES
-from kplan.autoscaling.karpenter.planned import Planned
+from kplan.autoscaling.karpenter.planned import Planned, new_node
 from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
 from kplan.autoscaling.seam import HigherLimits, PoolChange, WiderRequirement
 

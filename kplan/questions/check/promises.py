@@ -38,7 +38,7 @@ class Surge(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where no Deployment has a surge."""
-        from kplan.capacity.reserves import alone, surges
+        from kplan.capacity.headroom import alone, surges
 
         wanted = surges(base)
         if not wanted:
@@ -58,7 +58,7 @@ class AtMaximum(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
-        from kplan.capacity.reserves import alone, maxima, pods_at_maxima
+        from kplan.capacity.headroom import alone, maxima, pods_at_maxima
         from kplan.cluster.in_order import place_in_order
 
         wanted = maxima(base)
@@ -80,6 +80,6 @@ class PoolRoom(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where nodes do not name their pool."""
-        from kplan.capacity.reserves import room_for_largest
+        from kplan.capacity.headroom import room_for_largest
 
         return room_for_largest(base, fail_on=_fail_on(showing.fail_on))

@@ -6,8 +6,7 @@ import pytest
 
 import kplan
 import kplan.documents.nodes
-from kplan.autoscaling.karpenter.catalogue import plain_entries
-from kplan.autoscaling.karpenter.learned import learned_catalogue
+from kplan.autoscaling.karpenter.catalogue import learned_catalogue, plain_entries
 from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
 from tests.whatif.test_node_pools import LABELS, NOW, READY, TRUE, pool

@@ -12,13 +12,11 @@ from typing import Literal
 import msgspec
 
 from kplan.api.core import Pod
-from kplan.autoscaling.karpenter.blocking import Budgets
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.candidates import Candidate, price_of
-from kplan.autoscaling.karpenter.disruption.events import Events
+from kplan.autoscaling.karpenter.disruption.candidates import Candidate, Events, price_of
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from kplan.autoscaling.karpenter.planned import Planned, with_types
-from kplan.autoscaling.karpenter.pods import is_provisionable
+from kplan.autoscaling.karpenter.pods import Budgets, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import Requirements
 from kplan.autoscaling.karpenter.scheduler import Refused

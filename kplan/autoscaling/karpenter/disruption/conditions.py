@@ -1,17 +1,23 @@
-"""Which claims are consolidatable or drifted at a moment.
+"""Which claims are consolidatable or drifted at a moment, and how many nodes of each pool may be disrupted then.
 
-Upstream: controllers/nodeclaim/disruption: controller.go, consolidation.go, drift.go.
+Upstream: controllers/nodeclaim/disruption: controller.go, consolidation.go, drift.go; apis/v1/nodepool.go
+GetAllowedDisruptionsByReason, controllers/disruption/helpers.go BuildDisruptionBudgetMapping.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from kplan.admission.validation.schedule import parse_schedule
 from kplan.api.core import NodeCondition
 from kplan.api.durations import parse_duration
-from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, NodeClaim, NodePool
+from kplan.api.karpenter import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
+from kplan.api.labels import parse_int64
 from kplan.api.time import to_micros
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_TYPE,
@@ -133,3 +139,69 @@ def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
     if capacity_types:
         wanted = known.join(wanted, known.of([known.requirement(CAPACITY_TYPE, "In", capacity_types)]))
     return bool(columns.offerings_of(index, wanted, available=False))
+
+
+UNBOUNDED = 2**31 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PERCENT = re.compile(r"([+-]?[0-9]{1,18})%", re.ASCII)
+
+
+def allowed_disruptions(prepared: Prepared, reason: str, now: int) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return how many nodes of each pool may go, and the pools of which a budget lets none go."""
+    nodes: dict[str, int] = {}
+    disrupting: dict[str, int] = {}
+    for state in prepared.state.nodes:
+        if state.claim is None or state.node is None or not state.is_initialized:
+            continue
+        if is_true(state.claim.status.conditions, "InstanceTerminating"):
+            continue
+        nodes[state.pool] = nodes.get(state.pool, 0) + 1
+        ready = next((entry.status for entry in state.node.status.conditions if entry.type == "Ready"), "")
+        if ready != "True" or state.is_deleting:
+            disrupting[state.pool] = disrupting.get(state.pool, 0) + 1
+    allowed: dict[str, int] = {}
+    blocked = []
+    for name in sorted(prepared.pools):
+        count = nodes.get(name, 0)
+        most = allowed_of(prepared.pools[name], count, reason, now)
+        allowed[name] = max(0, most - disrupting.get(name, 0))
+        if count and not most:
+            blocked.append(name)
+    return allowed, tuple(blocked)
+
+
+def allowed_of(pool: NodePool, nodes: int, reason: str, now: int) -> int:
+    """Return the smallest number that a budget for a reason allows; 0 where any budget cannot be read."""
+    allowed = UNBOUNDED
+    for budget in pool.spec.disruption.budgets or ():
+        number = _allowed(budget, nodes, now)
+        if number is None:
+            return 0
+        if budget.reasons is None or reason in budget.reasons:
+            allowed = min(allowed, number)
+    return allowed
+
+
+def _allowed(budget: Budget, nodes: int, now: int) -> int | None:
+    active = is_active(budget, now)
+    if active is None:
+        return None
+    if not active:
+        return UNBOUNDED
+    number = parse_int64(budget.nodes) if budget.nodes else None
+    if number is not None:
+        return number
+    percent = _PERCENT.fullmatch(budget.nodes)
+    return None if percent is None else math.ceil(int(percent[1]) * nodes / 100)
+
+
+def is_active(budget: Budget, now: int) -> bool | None:
+    """Tell whether a budget counts at a moment; None where its schedule cannot be read."""
+    if budget.schedule is None and budget.duration is None:
+        return True
+    duration = parse_duration(budget.duration) if budget.duration else 0
+    schedule = parse_schedule(f"TZ=UTC {budget.schedule}")
+    if schedule is None or duration is None:
+        return None
+    hit = schedule.next_after(_EPOCH + timedelta(microseconds=now - duration // 1000))
+    return hit is None or hit <= _EPOCH + timedelta(microseconds=now)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from kplan.autoscaling.karpenter.disruption.budgets import allowed_disruptions
 from kplan.autoscaling.karpenter.disruption.candidates import (
     Candidate,
+    Events,
     Filter,
     candidates_of,
     concerns_consolidation,
@@ -28,8 +28,7 @@ from kplan.autoscaling.karpenter.disruption.commands import (
     simulate_without,
     without_same_types,
 )
-from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
-from kplan.autoscaling.karpenter.disruption.events import Events
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes

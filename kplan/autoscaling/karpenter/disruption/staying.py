@@ -11,10 +11,17 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.disruption.candidates import Candidate
+from kplan.autoscaling.karpenter.disruption.candidates import (
+    BLOCKED,
+    CANDIDATE,
+    REJECTED,
+    UNCONSOLIDATABLE,
+    Candidate,
+    Event,
+    Events,
+)
 from kplan.autoscaling.karpenter.disruption.commands import consolidation
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
-from kplan.autoscaling.karpenter.disruption.events import BLOCKED, CANDIDATE, REJECTED, UNCONSOLIDATABLE, Event, Events
 from kplan.autoscaling.karpenter.disruption.methods import DRIFTED, UNDERUTILIZED, Outcome
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
