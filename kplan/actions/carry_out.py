@@ -23,8 +23,8 @@ from kplan.autoscaling.seam import PoolChange, PreparedCluster
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, prices_of
 from kplan.documents.change import StepEvent
-from kplan.effects.change import begin
 from kplan.effects.provisioning import Growing
+from kplan.effects.watching import begin
 from kplan.simulation.applying import Applying
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import is_cordoned

@@ -17,7 +17,8 @@ from kplan.capacity.templates import most_replicas, number_of_templates, templat
 from kplan.cluster.base import Base
 from kplan.errors import ParameterError, UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
-from kplan.workloads.manifests import Manifests, load_manifests
+from kplan.workloads.contents import Manifests
+from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Source
 
 B = TypeVar("B", bound=Base)

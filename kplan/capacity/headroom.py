@@ -33,7 +33,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled
 from kplan.subjects.incoming import with_objects
 from kplan.workloads.autoscalers import live_replicas
-from kplan.workloads.manifests import Manifests
+from kplan.workloads.contents import Manifests
 
 
 def count_more(

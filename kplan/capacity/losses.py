@@ -22,7 +22,7 @@ from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.documents.capacity import Loss, Survival
 from kplan.documents.placement import Outcome
-from kplan.effects.change import begin
+from kplan.effects.watching import begin
 from kplan.engine.node_table import NodeTable
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod

@@ -29,7 +29,7 @@ from kplan.documents.nodes import NodePrices
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Usage
 from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
-from kplan.effects.change import begin
+from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
 from kplan.framework.cycle import schedule_pod
 from kplan.rules.pod_info import PodInfo

@@ -28,7 +28,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.workloads.claims import generated_claims, stateful_claims
-from kplan.workloads.manifests import Manifests
+from kplan.workloads.contents import Manifests
 
 MAX_OWN_REPLICAS = 10_000
 """The largest number of pods for a template whose replicas have their own claims."""

@@ -20,7 +20,8 @@ from kplan.documents.preemption_report import PreemptionReport
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, steps_of
 from kplan.workloads.autoscalers import CODE as AUTOSCALED
-from kplan.workloads.manifests import DEFAULT_NAMESPACE, Manifests, ManifestWorkload
+from kplan.workloads.contents import Manifests, ManifestWorkload
+from kplan.workloads.manifests import DEFAULT_NAMESPACE
 
 R = TypeVar("R", bound=Report)
 _REPLICAS = "$.spec.replicas"

@@ -15,8 +15,8 @@ from kplan.api.meta import controller_of
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.base import Context, InputWarning, Report, Verdict
-from kplan.effects.change import begin
 from kplan.effects.piled_up import piled_up
+from kplan.effects.watching import begin
 from kplan.snapshot.model import Snapshot
 
 MISSING_REPLICAS = "MissingReplicas"

@@ -18,6 +18,7 @@ from kplan.api.karpenter import NodeClaim
 from kplan.autoscaling.seam import NewNode, PreparedCluster, Removal, Round, Watch
 from kplan.cluster.growth import Growth, as_waiting
 from kplan.documents.change import StepEvent
+from kplan.effects.snapshots import snapshot_of
 from kplan.rules.group_names import short_group_name
 from kplan.simulation.departing import Departure, log_node
 from kplan.simulation.joining import Joining, join
@@ -150,8 +151,6 @@ class NodesInTime:
 
     def _cluster(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        from kplan.effects.settle import snapshot_of
-
         current = snapshot_of(simulation, self._snapshot)
         nodes = [node for node in simulation.session.cluster.nodes.nodes if node.metadata.name not in self._gone]
         current = as_waiting(current, nodes)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kplan.autoscaling.seam import NewNode, PreparedCluster
 from kplan.cluster.growth import Growth, as_waiting
 from kplan.effects.nodes_in_time import joining
+from kplan.effects.snapshots import snapshot_of
 from kplan.simulation.joining import join
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
@@ -54,8 +55,6 @@ class Growing:
 
     def sight(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        from kplan.effects.settle import snapshot_of
-
         nodes = simulation.session.cluster.nodes.nodes
         snapshot = as_waiting(snapshot_of(simulation, self._snapshot), nodes)
         # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.

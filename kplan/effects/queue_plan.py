@@ -31,7 +31,7 @@ from kplan.documents.luck import Luck
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
-from kplan.effects.change import being_deleted
+from kplan.effects.carried_out import being_deleted
 from kplan.effects.pod_groups import group_plans, held_back, pending_in_groups
 from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff

@@ -11,7 +11,8 @@ from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
-from kplan.effects.settle import Followed, begin_controllers, followed, snapshot_of
+from kplan.effects.settle import Followed, begin_controllers, followed
+from kplan.effects.snapshots import snapshot_of
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import Without, change_of, removed

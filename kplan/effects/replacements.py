@@ -24,7 +24,7 @@ from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Action, CausedBy, PlanSummary
-from kplan.effects.change import ChangePlan
+from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.joining import comes_with_node
@@ -60,7 +60,7 @@ class Replacement(msgspec.Struct, frozen=True):
 class Replacements:
     """What happens to the pods of a change."""
 
-    def __init__(self, base: Base, change: ChangePlan) -> None:
+    def __init__(self, base: Base, change: CarriedOut) -> None:
         self._simulation = change.simulation
         self._change = change
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)

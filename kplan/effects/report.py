@@ -27,14 +27,13 @@ from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced, WorkloadChange
 from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
-from kplan.effects.change import ChangePlan
+from kplan.effects.carried_out import CarriedOut
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_plan import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.rollouts import rollout_remedies
-from kplan.effects.timeline import TimelinePlan
 from kplan.effects.unblocking import with_remedies
 from kplan.engine.cluster import Cluster
 from kplan.simulation.controllers.observed import ObservedPod
@@ -47,7 +46,7 @@ _MOST_DECIDED = 20
 
 def change_report(
     base: Base,
-    change: ChangePlan,
+    change: CarriedOut,
     command: str,
     showing: Showing = PLAIN,
     decisions: Decisions | None = None,
@@ -77,8 +76,7 @@ def change_report(
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
-    timed = change if isinstance(change, TimelinePlan) else None
-    unavailable = timed.unavailable if timed is not None and UNAVAILABLE in chosen else ()
+    unavailable = change.unavailable if UNAVAILABLE in chosen else ()
     counted = [*pods.replacements.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
@@ -113,13 +111,13 @@ def change_report(
         refused_nodes=change.refused_nodes,
         forced=_forced(base, change),
         luck=UNSET if change.luck is None else change.luck(base, change, pods.changes, chosen),
-        timeline=UNSET if timed is None else timed.timeline,
+        timeline=change.timeline,
         nodes=UNSET if growth is None else node_changes(growth, node_of),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
     )
 
 
-def _forced(base: Base, change: ChangePlan) -> Forced | UnsetType:
+def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
     """Return what the flags would change without which kubectl drain refuses nodes."""
     if not change.refused_nodes or change.again is None:
         return UNSET
@@ -148,7 +146,7 @@ def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Ori
     return tuple(replace(workload, origin=origins.get(workload.key, UNSET)) for workload in workloads)
 
 
-def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
+def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
     """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
     after = change.simulation.session.cluster
     before = base.session.cluster
@@ -156,17 +154,17 @@ def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
     return before_growth(before if len(before) == n_before else change.started_from, after), after
 
 
-def change_warnings(change: ChangePlan) -> tuple[InputWarning, ...]:
+def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
     """Return the warnings about a change and about what its report leaves out."""
     return (*change.warnings, *_endings(change), *_unknown_fields(change), *_not_made(change))
 
 
-def _endings(change: ChangePlan) -> Iterator[InputWarning]:
+def _endings(change: CarriedOut) -> Iterator[InputWarning]:
     if change.simulation.circle:
         yield InputWarning("EvictionCycle", "", change.simulation.circle)
 
 
-def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
+def _unknown_fields(change: CarriedOut) -> Iterator[InputWarning]:
     for workload in change.workloads:
         if workload.unseen:
             message = (
@@ -176,12 +174,12 @@ def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
             yield InputWarning("UnseenFields", workload.key, message)
 
 
-def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
+def _not_made(change: CarriedOut) -> Iterator[InputWarning]:
     for key, number in _untried(change):
         yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
 
 
-def _untried(change: ChangePlan) -> Iterator[tuple[str, int]]:
+def _untried(change: CarriedOut) -> Iterator[tuple[str, int]]:
     """Yield the workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
     pending = Counter(pod.workload for pod in change.after if pod.node is None)
     for workload in change.workloads:
@@ -202,7 +200,7 @@ def _with_untried(summary: PlanSummary, number: int) -> PlanSummary:
 class ChangedPods:
     """The pods of a change as a report lists them."""
 
-    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, decisions: Decisions | None = None) -> None:
+    def __init__(self, base: Base, change: CarriedOut, nodes: NodesShown, decisions: Decisions | None = None) -> None:
         self._simulation = change.simulation
         self._nodes = nodes
         self._decisions = decisions or Decisions()

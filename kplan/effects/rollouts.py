@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.apps import Deployment, RollingUpdate
 from kplan.documents import remedy as r
 from kplan.documents.change import Change, WorkloadState
-from kplan.effects.change import ChangePlan, Updates
+from kplan.effects.carried_out import CarriedOut, Updates
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import scaled
 
@@ -20,7 +20,7 @@ _DEFAULT_SHARE = "25%"
 _RECREATE = "Recreate"
 
 
-def rollout_remedies(change: ChangePlan) -> dict[str, r.AllowUnavailable]:
+def rollout_remedies(change: CarriedOut) -> dict[str, r.AllowUnavailable]:
     """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
     stuck = {
         workload.key for workload in change.workloads if workload.state is WorkloadState.STUCK and workload.pending
@@ -64,7 +64,7 @@ def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
         yield remedy, replace(obj, spec=spec)
 
 
-def _completes(change: ChangePlan, applied: Applied, obj: Deployment) -> bool:
+def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
     """Return whether the rollout completes with another strategy, in the same change of all manifests."""
     if change.retry is None:
         return False

@@ -14,7 +14,7 @@ from kplan.subjects.incoming import admit_manifests, origin_of
 if TYPE_CHECKING:
     from kplan.documents.placement import Origin
     from kplan.effects.updating import Update
-    from kplan.workloads.manifests import Manifests
+    from kplan.workloads.contents import Manifests
     from kplan.workloads.sources import Source
 
 

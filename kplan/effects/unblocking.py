@@ -11,7 +11,7 @@ from kplan.api.policy import PodDisruptionBudget
 from kplan.cluster.base import Base
 from kplan.documents import remedy as r
 from kplan.documents.change import BudgetAtRest, Obstacle
-from kplan.effects.change import Again
+from kplan.effects.carried_out import Again
 from kplan.effects.what_if import changed
 from kplan.errors import KplanError
 from kplan.simulation.deployments import DeploymentState

@@ -10,7 +10,8 @@ from kplan.simulation.updates import CHANGED_IN_PLACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects
 from kplan.workloads.applied import WrittenWorkload
-from kplan.workloads.manifests import Manifests, workload_type
+from kplan.workloads.contents import Manifests
+from kplan.workloads.manifests import workload_type
 from kplan.workloads.started import with_runs
 
 _REPLICAS_FIELD = {"Job": "parallelism"}

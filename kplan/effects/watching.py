@@ -1,13 +1,23 @@
-"""Simulations that report their progress, and in which autoscalers make nodes."""
+"""How a simulation of a cluster begins: it reports its progress, and autoscalers act in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+
+from kplan.api.autoscaling import HorizontalPodAutoscaler
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import growth_of
 from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.provisioning import Growing
+from kplan.simulation.bounds import bounds_of
 from kplan.simulation.loop import Simulation
+from kplan.simulation.start import fork
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.autoscalers import Autoscalers
 
 
 def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:
@@ -25,3 +35,23 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     if report is not None:
         simulation.on_step = lambda done: report(done, None)
     return simulation
+
+
+def begin(base: Base, random: Random | None = None) -> Simulation:
+    """Return a fresh simulation of the planner's cluster.
+
+    Parameters
+    ----------
+    random : source of random draws, in place of the planner's own
+    """
+    return watched(fork(base.at_rest, base.objects, random), base)
+
+
+def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:
+    """Have the autoscalers among some objects keep their workloads within their bounds."""
+    for scaler in additions:
+        if isinstance(scaler, HorizontalPodAutoscaler):
+            target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+            bounds = bounds_of(autoscalers.of(target.api_version, target.kind, namespace, target.name))
+            if bounds is not None:
+                simulation.bounds[object_name(target.kind, namespace, target.name)] = bounds

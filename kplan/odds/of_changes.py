@@ -11,13 +11,14 @@ from kplan.answers.verdict import UNAVAILABLE, Happened
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
-from kplan.effects.change import ChangePlan, begin, follow, updates_of
+from kplan.effects.change import ChangePlan, follow, updates_of
 from kplan.effects.clock import Clock
 from kplan.effects.drains import base_without_nodes, check_nodes, empty, lose
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
+from kplan.effects.watching import begin
 from kplan.odds.branches import BranchRandom
 from kplan.odds.groups import GroupEnding, group_endings
 from kplan.odds.runs import Prepared

@@ -17,7 +17,7 @@ from kplan.api.references import object_name
 from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.workloads.manifests import ManifestPod, ManifestWorkload
+from kplan.workloads.contents import ManifestPod, ManifestWorkload
 
 _WORKLOADS = frozenset({"Pod", *POD_MAKERS})
 """Kinds that are admitted as workloads, not as other objects."""

@@ -26,7 +26,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.admitting import Admitting
 from kplan.workloads.claims import generated_claims
-from kplan.workloads.manifests import Manifests, ManifestWorkload
+from kplan.workloads.contents import Manifests, ManifestWorkload
 
 if TYPE_CHECKING:
     from kplan.subjects.services import Services

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload, Strictness, load_manifests
+from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
+from kplan.workloads.manifests import Strictness, load_manifests
 
 __all__ = ["ManifestPod", "ManifestWorkload", "Manifests", "Strictness", "load_manifests"]

@@ -16,7 +16,6 @@ from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
-from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.admission.workload_defaults import default_job
 from kplan.api import decode
@@ -35,93 +34,24 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.node_pools import node_pool_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
+from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload, duplicate_names
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
 from kplan.workloads.foreign import as_deployments as deployments_of
 from kplan.workloads.foreign import not_placed, placed_as_deployment, pod_templates
 from kplan.workloads.problems import (
-    duplicate_names,
     fault_hint,
     field_problem,
     is_foreign,
     no_workloads,
     not_judged,
     other_namespace,
-    uncountable,
     unknown_kind,
 )
-from kplan.workloads.sources import PassedOver, Source, Sources
+from kplan.workloads.sources import Source, Sources
 
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
-
-
-class ManifestWorkload(msgspec.Struct, frozen=True):
-    """A workload or a pod of a manifest."""
-
-    item: Item  #: the object with its place in the file
-    #: group, resource: of its kind, such as ``apps`` and ``deployments``
-    group: str
-    resource: str
-    namespace: str
-    name: str
-    template: Object  #: the pod template as it is written, ``metadata`` and ``spec``; for a pod the whole pod
-    sample: Pod  #: a pod of the template without what a controller adds, with the fields that scheduling reads
-    created: Pod  #: the first pod that the controller creates; where it creates none, what it would create
-
-    @property
-    def kind(self) -> str:
-        """The kind of the object."""
-        return self.item.kind
-
-    @property
-    def key(self) -> str:
-        """KIND/NAMESPACE/NAME."""
-        return object_name(self.kind, self.namespace, self.name)
-
-    @property
-    def template_path(self) -> str:
-        """JSON path of the pod or the pod template below the object, such as ``.spec.template``."""
-        return _TEMPLATE_PATH.get(self.kind, ".spec.template")
-
-    def locate(self, error: FieldError) -> Problem:
-        """Return a validation error of a pod as a problem in the template."""
-        below = self.template_path.removeprefix(".")
-        return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
-
-    def uncountable(self) -> Iterator[Problem]:
-        """Yield a problem for each resource amount that overflows int64."""
-        yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${self.template_path}.spec"))
-
-
-class ManifestPod(msgspec.Struct, frozen=True):
-    """A pod of a manifest, as its controller sends it to the API server."""
-
-    pod: Pod
-    workload: ManifestWorkload
-    more: int = 0  #: further replicas like it, which are only counted: they have the same outcome
-
-    @property
-    def kind(self) -> str:
-        """The kind of the workload, or Pod."""
-        return self.workload.kind
-
-    @property
-    def name(self) -> str:
-        """The name of the workload, or of the pod itself."""
-        return self.workload.name
-
-
-class Manifests(msgspec.Struct, frozen=True):
-    """The content of manifests, with workloads expanded into pods."""
-
-    pods: tuple[ManifestPod, ...]  #: in reading order
-    workloads: tuple[ManifestWorkload, ...] = ()  #: the objects of these pods, and workloads without a pod
-    objects: tuple[msgspec.Struct, ...] = ()  #: other objects that scheduling reads
-    warnings: tuple[InputWarning, ...] = ()
-    skipped: dict[str, int] = {}  #: kind that scheduling does not read -> number of objects
-    passed_over: tuple[PassedOver, ...] = ()  #: files of directories that hold no manifests
-    items: tuple[Item, ...] = ()  #: all objects, also those that are skipped, with their places
 
 
 def load_manifests(
@@ -360,8 +290,6 @@ class _Reader:
 
 _GROUPS = ("", "apps", "batch", "extensions")
 """API groups with kinds that create pods."""
-
-_TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
 
 def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kplan.admission.decoding import Fault
 from kplan.admission.fields import kinds_in, nearest_kind
@@ -18,9 +18,6 @@ from kplan.reading.items import Item
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS
 from kplan.workloads.sources import PassedOver, Source, Text
-
-if TYPE_CHECKING:
-    from kplan.workloads.manifests import ManifestPod
 
 _GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
 """Kubernetes' API groups without a dot, and the removed group ``extensions``."""
@@ -149,26 +146,3 @@ def not_judged(kinds: Mapping[str, int]) -> Iterator[InputWarning]:
     message = "only the names and types of its fields are checked, so the API server may still refuse it"
     for kind, n in sorted(kinds.items()):
         yield InputWarning("NotJudged", kind if n == 1 else f"{kind} ({n})", message)
-
-
-def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
-    """Yield a problem for pods with the name of an earlier pod, one per workload."""
-    first: dict[tuple[str, str], ManifestPod] = {}
-    reported: set[int] = set()
-    for pod in pods:
-        metadata = pod.pod.metadata
-        if not metadata.name:
-            continue
-        earlier = first.setdefault((metadata.namespace, metadata.name), pod)
-        if earlier is pod or id(pod.workload) in reported:
-            continue
-        reported.add(id(pod.workload))
-        place = earlier.workload.item.locate(Problem("")).path
-        number = f" (document {earlier.workload.item.document})"
-        yield pod.workload.item.locate(
-            Problem(
-                f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
-                json_path=f"${pod.workload.template_path}",
-                hint="give one of them another name or namespace",
-            )
-        )

@@ -10,7 +10,8 @@ from kplan.api.batch import CronJob, Job
 from kplan.api.references import object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.applied import WrittenWorkload
-from kplan.workloads.manifests import Manifests, job_of_run
+from kplan.workloads.contents import Manifests
+from kplan.workloads.manifests import job_of_run
 
 MAKES_PODS_LATER: Mapping[str, str] = {
     "CronJob": "creates its pods on schedule, so none is placed here; --run-cronjobs places those of one run",

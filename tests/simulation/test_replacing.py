@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
-from kplan.effects.change import begin
+from kplan.effects.watching import begin
 from kplan.simulation.replacing import is_replaced, replacement
 from tests.simulation.clusters import deployment, node, running
 from tests.simulation.test_jobs import job, pods_of

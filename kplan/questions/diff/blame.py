@@ -13,7 +13,7 @@ from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, Workload
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.subjects.incoming import IncomingPod
-from kplan.workloads.manifests import Manifests, ManifestWorkload
+from kplan.workloads.contents import Manifests, ManifestWorkload
 
 MOST_PARTS = 12
 """So many parts of a change are taken away, the first ones: each is the whole question once more."""

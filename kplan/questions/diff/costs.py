@@ -13,7 +13,7 @@ from kplan.documents.plan import Largest, PlanReport
 from kplan.questions.diff.compared import ComparedAnswer
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text
-from kplan.workloads.manifests import Manifests
+from kplan.workloads.contents import Manifests
 
 
 def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> tuple[Cost, ...]:

@@ -17,7 +17,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.admitting import Admitting
 from kplan.subjects.incoming import accepted_objects, with_objects, with_uid
-from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
+from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
 
 
 class StoredPod(msgspec.Struct, frozen=True):

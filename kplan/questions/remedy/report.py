@@ -16,8 +16,8 @@ from kplan.cluster.growth import node_changes
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted, InputWarning
-from kplan.effects.change import begin
 from kplan.effects.missing import missing_replicas
+from kplan.effects.watching import begin
 from kplan.framework.session import Session
 from kplan.questions.remedy.described import action_of, grouped, with_effects
 from kplan.questions.remedy.search import Search, Solution, budget

@@ -26,12 +26,13 @@ from kplan.documents.base import Counted
 from kplan.documents.change import StepEvent
 from kplan.documents.remedies import Place
 from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
-from kplan.effects.change import ChangePlan, begin
+from kplan.effects.change import ChangePlan
 from kplan.effects.clock import Clock
 from kplan.effects.drains import check_nodes, drain
-from kplan.effects.settle import snapshot_of
+from kplan.effects.snapshots import snapshot_of
 from kplan.effects.timeline import Drained, carry_out_in_time
 from kplan.effects.unblocking import ways
+from kplan.effects.watching import begin
 from kplan.effects.what_if import changed
 from kplan.simulation.draining import DrainOptions
 from kplan.whatif.edits import AddNodes, cordoned

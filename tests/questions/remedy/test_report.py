@@ -11,7 +11,7 @@ import kplan
 from kplan.actions.actions import KINDS, Fewer, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
 from kplan.actions.carry_out import Goal, Playing, movable, waiting_of
 from kplan.documents import remedies as d
-from kplan.effects.change import begin
+from kplan.effects.watching import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.report import remedy_report
 from kplan.questions.remedy.search import Search

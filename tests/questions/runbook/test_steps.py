@@ -7,7 +7,7 @@ import msgspec
 
 from kplan.documents.runbook import RunbookReport
 from kplan.effects.drains import drain
-from kplan.effects.settle import snapshot_of
+from kplan.effects.snapshots import snapshot_of
 from kplan.effects.what_if import changed
 from kplan.planner.planner import Planner
 from kplan.questions.runbook.steps import runbook_report

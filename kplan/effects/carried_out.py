@@ -1,0 +1,147 @@
+"""A change that was carried out: what became of everything, and how to carry it out once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kplan.answers.placement import Placement
+from kplan.api.readable import listing
+from kplan.cluster.base import Base
+from kplan.cluster.growth import Growth
+from kplan.diagnosis.replicas import owned_replicas
+from kplan.documents.base import Condition, InputWarning
+from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
+from kplan.effects.decisions import Decisions
+from kplan.effects.nodes_in_time import NodesInTime
+from kplan.effects.pod_groups import pending_placement
+from kplan.effects.provisioning import Growing
+from kplan.engine.cluster import Cluster
+from kplan.errors import NotFoundError
+from kplan.simulation.applying import Applied
+from kplan.simulation.draining import DrainOptions
+from kplan.simulation.loop import Simulation
+from kplan.simulation.outcome import pods_at_rest, workload_changes
+from kplan.simulation.updates import Update
+from kplan.subjects.not_found import did_you_mean
+
+if TYPE_CHECKING:
+    from kplan.documents.luck import Luck
+    from kplan.documents.plan import PodChange
+    from kplan.documents.timeline import Timeline
+
+
+class Again(Protocol):
+    """Carries a change out once more."""
+
+    def __call__(
+        self, other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None
+    ) -> CarriedOut:
+        """Return the change of a cluster.
+
+        Parameters
+        ----------
+        options : of the drain; None for its own
+        decisions : collects the decisions
+        """
+
+
+class Updates(msgspec.Struct, frozen=True):
+    """Manifests compared with the cluster."""
+
+    all: tuple[Update, ...]
+    left_out: tuple[InputWarning, ...]  #: warnings about manifests that create no pods
+
+
+LuckOf = Callable[["Base", "CarriedOut", "Sequence[PodChange]", Sequence[Condition]], "Luck | UnsetType"]
+"""Called with the cluster of a question, the change, what becomes of pods, and what makes its verdict a failure."""
+
+
+@dataclass(frozen=True)
+class CarriedOut:
+    """A change, carried out until nothing moves."""
+
+    simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
+    origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
+    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
+    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod cannot be evicted
+    obstacles: tuple[Obstacle, ...] = ()  #: the same pods, with the disruption budgets that cover them
+    left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
+    refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
+    options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
+    #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
+    again: Again | None = field(default=None, repr=False, compare=False)
+    #: tells what differs between draws of the same change; None if nobody asks
+    luck: LuckOf | None = field(default=None, repr=False, compare=False)
+    tried: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods in the queue that was worked off before
+    command: str = "plan"  #: the command that asks this question
+    question_base: Base | None = field(default=None, repr=False, compare=False)  #: the cluster of the question
+    #: carries the same change out once more, and notes its decisions
+    decide: Callable[[Decisions], CarriedOut] | None = field(default=None, repr=False, compare=False)
+    #: applies other manifests in the same cluster
+    retry: Callable[[Updates], CarriedOut] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def started_from(self) -> Cluster:
+        """The cluster before the change, without lost nodes; not to be changed."""
+        return self.origin.session.cluster
+
+    @property
+    def growth(self) -> Growth | None:
+        """The nodes that an autoscaler adds in the course of the change; None where none is followed."""
+        provisioner = self.simulation.provisioner
+        return provisioner.growth if isinstance(provisioner, Growing | NodesInTime) else None
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Warnings about the manifests and the course of the change."""
+        own = (warning for applied in self.applied for warning in applied.update.warnings)
+        return (*self.simulation.warnings, *own, *self.left_out, *being_deleted(self.simulation.already_leaving))
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """All steps, in order."""
+        return self.simulation.steps
+
+    @cached_property
+    def after(self) -> tuple[PodAtRest, ...]:
+        """All pods at the end, by namespace and name."""
+        return pods_at_rest(self.simulation)
+
+    @cached_property
+    def workloads(self) -> tuple[WorkloadChange, ...]:
+        """The workloads of the manifests, in their order, then other workloads whose pods moved."""
+        return workload_changes(self.simulation, self.applied)
+
+    def placement(self, pod: str) -> Placement:
+        """Return the decision about a pod that stays pending, in the cluster at the end.
+
+        Raises NotFoundError if no such pod is pending.
+        """
+        waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
+        if pod not in waiting:
+            hint = did_you_mean([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
+            raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
+        replicas = owned_replicas(self.simulation.session, waiting[pod])
+        return pending_placement(self.simulation, waiting[pod], replicas)
+
+    @property
+    def timeline(self) -> Timeline | UnsetType:
+        """When everything happens; unset without a clock."""
+        return UNSET
+
+    @property
+    def unavailable(self) -> Sequence[str]:
+        """The workloads of which too few pods are ready for a while: KIND/NAMESPACE/NAME; none without a clock."""
+        return ()
+
+
+def being_deleted(names: Sequence[str]) -> Iterator[InputWarning]:
+    """Yield a warning about pods that were being deleted already."""
+    if names:
+        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {listing(names)}")
