@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -63,6 +63,14 @@ def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     except (msgspec.ValidationError, RecursionError):
         return convert(builtins(data), target)
     return decoded
+
+
+def decode_sound(texts: Iterable[bytes | msgspec.Raw], target: type[S]) -> list[S] | None:
+    """Decode objects of one kind from JSON; None where one of them does not match it."""
+    try:
+        return list(map(_decoder(target).decode, texts))
+    except (msgspec.ValidationError, RecursionError):
+        return None
 
 
 def builtins(data: bytes | msgspec.Raw) -> Any:

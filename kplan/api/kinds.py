@@ -53,9 +53,9 @@ class Kind(NamedTuple):
         """Tell whether an object of the kind is read."""
         return not self.names or name in self.names
 
-    def reads(self, version: str) -> bool:
-        """Tell whether the struct can decode objects of a version."""
-        return version in self.versions
+    def reads(self, api_version: str) -> bool:
+        """Tell whether the struct can decode objects of a version, of the kind's group or not."""
+        return (split_api_version(api_version)[1] or "v1") in self.versions
 
 
 def _read(

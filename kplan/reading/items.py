@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -14,7 +14,9 @@ from kplan.api import decode
 from kplan.errors import Problem
 from kplan.reading.content import Document, as_builtins
 from kplan.reading.documents import read_documents
+from kplan.reading.files import STANDARD_INPUT
 from kplan.reading.limits import MAX_OBJECT, SNAPSHOTS, Limits, Progress
+from kplan.reading.pieces import NotInPieces, Piece, list_pieces
 from kplan.reading.positions import Duplicate, Source
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -77,6 +79,26 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.locate(problem.below(self.json_path))
 
 
+class Run(msgspec.Struct, frozen=True):
+    """Objects of one kind that follow one another in a list, not yet decoded."""
+
+    origin: Document  #: the document that they are in
+    json_path: str  #: the list's path there
+    first: int  #: the index of the first object
+    api_version: str
+    kind: str
+    contents: list[msgspec.Raw]
+
+    def path(self, index: int) -> str:
+        """Return the path of an object in the document, by its index in `contents`."""
+        return f"{self.json_path}[{self.first + index}]"
+
+    def items(self) -> Iterator[Item]:
+        """Yield the objects one by one."""
+        for index, content in enumerate(self.contents):
+            yield Item(self.origin, self.path(index), self.api_version, self.kind, content)
+
+
 class _Envelope(msgspec.Struct, rename="camel"):
     """The fields that distinguish a list from an object, in any order of keys."""
 
@@ -101,7 +123,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 class _ElementType(NamedTuple):
     """API version and kind of an element of a list."""
 
-    prefix: bytes  #: its first bytes, where these hold its kind; most next elements begin with the same
+    prefix: bytes  #: its first bytes, where these hold both; most next elements begin with the same
     api_version: Any
     kind: Any
 
@@ -134,6 +156,34 @@ def read_items(
         yield from items_of(document, problems)
 
 
+def read_runs(
+    source: str | Path,
+    problems: list[Problem],
+    *,
+    limits: Limits = SNAPSHOTS,
+    stdin: IO[bytes] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Item | Run]:
+    """Yield the same objects as `read_items`, those of one kind together where they follow one another in a list."""
+    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress):
+        yield from _parts_of(document, problems)
+
+
+def read_pieces(
+    source: str | Path, problems: list[Problem], *, limits: Limits = SNAPSHOTS, progress: Progress | None = None
+) -> Iterator[Item | Run]:
+    """Yield the objects of a large list piece by piece, as `read_runs` does.
+
+    Raises NotInPieces, at once or after some objects, where the file has to be read as a whole; also where an object
+    has a problem, since only the whole file shows its place.
+    """
+    if str(source) == STANDARD_INPUT:
+        raise NotInPieces("standard input cannot be read twice")
+    place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
+    for elements in list_pieces(Path(source), limits, progress):
+        yield from _sized(_raw_list(elements, place, problems), problems)
+
+
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:
     """Tell whether an object has more than MAX_OBJECT bytes as text, or as many characters in its names and values."""
     if isinstance(content, msgspec.Raw):
@@ -157,20 +207,37 @@ def too_large(json_path: str = "$") -> Problem:
 
 def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
     """Yield the objects of one document, with lists, also nested ones, split into their items."""
+    for part in _parts_of(document, problems):
+        if isinstance(part, Run):
+            yield from part.items()
+        else:
+            yield part
+
+
+def _parts_of(document: Document, problems: list[Problem]) -> Iterator[Item | Run]:
     content = document.content
     if isinstance(content, msgspec.Raw):
-        items = _raw_items(content, Item(document, "$", "", "", content), problems)
+        parts = _raw_items(content, Item(document, "$", "", "", content), problems)
     else:
-        items = _builtin_items(content, Item(document, "$", "", "", {}), problems)
-    for item in items:
-        # kplan's own documents hold a whole cluster.
-        if not item.api_version.startswith(_OWN) and is_too_large(item.content):
-            problems.append(item.locate(too_large()))
-        else:
-            yield item
+        parts = _builtin_items(content, Item(document, "$", "", "", {}), problems)
+    return _sized(parts, problems)
 
 
-def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
+def _sized(parts: Iterable[Item | Run], problems: list[Problem]) -> Iterator[Item | Run]:
+    """Yield the parts without objects that are too large."""
+    for part in parts:
+        if isinstance(part, Run) and not any(map(is_too_large, part.contents)):
+            yield part
+            continue
+        for item in part.items() if isinstance(part, Run) else (part,):
+            # kplan's own documents hold a whole cluster.
+            if not item.api_version.startswith(_OWN) and is_too_large(item.content):
+                problems.append(item.locate(too_large()))
+            else:
+                yield item
+
+
+def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
     if bytes(memoryview(content)[:1]) == b"[":
         yield from _raw_list(_RAW_LIST.decode(content), place, problems)
         return
@@ -203,15 +270,14 @@ def _envelope(content: msgspec.Raw) -> _Envelope | _OddEnvelope:
         return _ODD_ENVELOPE.decode(content)
 
 
-def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item]:
+def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
     if _is_too_deep(place, problems):
         return
-    known = _ElementType(b"", "", "")
+    end = 0
     for index, element in enumerate(elements):
-        path = f"{place.json_path}[{index}]"
-        if known.prefix and memoryview(element)[: len(known.prefix)] == known.prefix:
-            yield Item(place.origin, path, known.api_version, known.kind, element)
+        if index < end:
             continue
+        path = f"{place.json_path}[{index}]"
         where = Item(place.origin, path, place.api_version, place.kind, element)
         try:
             type_meta = _type_meta(element)
@@ -223,8 +289,19 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
         elif place.kind and not type_meta.kind:
             yield where
         elif _has_kind(type_meta.api_version, type_meta.kind, where, problems):
-            yield Item(place.origin, path, type_meta.api_version, type_meta.kind, element)
-            known = type_meta
+            end = _end_of_alike(elements, index, type_meta.prefix)
+            run = elements[index:end]
+            yield Run(place.origin, place.json_path, index, type_meta.api_version, type_meta.kind, run)
+
+
+def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:
+    """Return the index behind the elements from `start` on that begin alike; with no prefix only that one does."""
+    if prefix:
+        for index in range(start + 1, len(elements)):
+            if not bytes(elements[index]).startswith(prefix):
+                return index
+        return len(elements)
+    return start + 1
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:

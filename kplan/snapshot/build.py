@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as with_changes
 from typing import Any
 
@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from kplan.api import core
 from kplan.api.apps import ControllerRevision
+from kplan.api.karpenter import NodeOverlay, NodePool
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.references import object_name
 from kplan.documents.base import MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.reading.content import Document
-from kplan.snapshot.checks import QuantityCheck, reference_warnings, time_problems
+from kplan.snapshot.checks import QuantityCheck, have_times, reference_warnings, time_problems
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
@@ -106,12 +107,35 @@ class SnapshotBuilder:
             name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
             self.problems += [place.locate(problem, name) for problem in wrong]
             return
-        obj = complete(obj, kind) if completes else obj
+        self._keep([obj], kind, lambda _: place, completes=completes)
+
+    def add_sound(
+        self, objects: Sequence[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool = True
+    ) -> bool:
+        """Add objects of one kind as `add` does, but quicker; where one has a problem, none, and return False.
+
+        Parameters
+        ----------
+        place_of : returns the position of the object with an index
+        """
+        is_sound = (
+            all(obj.metadata.name for obj in objects)
+            and self._quantities.are_good(objects)
+            and have_times(objects)
+            and not (isinstance(objects[0], NodePool | NodeOverlay) and any(map(node_pool_problems, objects)))
+        )
+        if is_sound:
+            self._keep(objects, kind, place_of, completes=completes)
+        return is_sound
+
+    def _keep(self, objects: Iterable[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool) -> None:
         same_kind = self._objects[kind.attribute]
-        key = (obj.metadata.namespace, obj.metadata.name)
-        earlier = same_kind.setdefault(key, obj)
-        if earlier is not obj:
-            self._note_duplicate(earlier, obj, object_name(kind.name, *key), place)
+        for index, written in enumerate(objects):
+            obj = complete(written, kind) if completes else written
+            key = (obj.metadata.namespace, obj.metadata.name)
+            earlier = same_kind.setdefault(key, obj)
+            if earlier is not obj:
+                self._note_duplicate(earlier, obj, object_name(kind.name, *key), place_of(index))
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return the collected objects, kind by kind, without contents that do not affect scheduling.

@@ -8,20 +8,21 @@ snapshot files are complete already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.decode import DecodeError, convert, decode
-from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, split_api_version, type_of
+from kplan.api.decode import DecodeError, convert, decode, decode_sound
+from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, type_of
 from kplan.api.references import object_name
 from kplan.errors import Problem
 from kplan.reading.files import STANDARD_INPUT
-from kplan.reading.items import Item, is_too_large, read_items, too_large
+from kplan.reading.items import Item, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.reading.limits import SNAPSHOTS, Progress
+from kplan.reading.pieces import NotInPieces
 from kplan.reading.several import listed
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.checks import TIME_HINT, is_time
@@ -105,12 +106,13 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
 
 def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress: Progress | None) -> Snapshot:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
+    try:
+        loader.take_all(read_pieces(source, loader.builder.problems, progress=progress))
+    except NotInPieces:
+        loader = _Loader(SnapshotBuilder(refuses_odd=True))
+        parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress)
+        loader.take_all(parts, progress)
     problems = loader.builder.problems
-    items = read_items(source, problems, limits=SNAPSHOTS, stdin=stdin, progress=progress)
-    for number, item in enumerate(items):
-        loader.take(item)
-        if progress and number % _OBJECTS_A_STEP == 0:
-            progress("objects", number, None)
     if not problems and not loader.has_nodes:
         problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
     return loader.finish(name)
@@ -168,6 +170,18 @@ class _Loader:
         self._likes: dict[str, str] = {}
         self._read: dict[tuple[str, str], Kind] = {}
 
+    def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
+        n_taken = 0
+        for part in parts:
+            if isinstance(part, Run):
+                self._take_run(part)
+                n_taken += len(part.contents)
+            else:
+                self.take(part)
+                n_taken += 1
+            if progress and n_taken % _OBJECTS_A_STEP == 0:
+                progress("objects", n_taken, None)
+
     def take(self, item: Item) -> None:
         if self.builder.has_enough_problems():
             return
@@ -187,6 +201,29 @@ class _Loader:
             self._add(obj, kind, place)
             if kind.name in _WHOLE:
                 self._keep_whole(obj, kind, item.content)
+
+    def _take_run(self, run: Run) -> None:
+        """Take objects of one kind: all at once where they have no problem, else one by one."""
+        kind = kind_of(run.api_version, run.kind)
+        if kind is not None and kind.reads(run.api_version):
+            objects = decode_sound(run.contents, kind.type)
+            if objects and self._adds_at_once(objects, kind, lambda index: Place(run.origin, run.path(index))):
+                if kind.name in _WHOLE:
+                    for obj, content in zip(objects, run.contents, strict=True):
+                        self._keep_whole(obj, kind, content)
+                return
+        for item in run.items():
+            self.take(item)
+
+    def _adds_at_once(
+        self, objects: list[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool = True
+    ) -> bool:
+        """Add objects of one kind, and return True, if no objects have had problems and each of these is read."""
+        if self.builder.problems or kind.names or kind.is_open:
+            return False
+        is_added = self.builder.add_sound(objects, kind, place_of, completes=completes)
+        self.has_nodes = self.has_nodes or (is_added and kind.name in _GIVES_NODES)
+        return is_added
 
     def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
         if self.builder.has_enough_problems():
@@ -262,7 +299,7 @@ class _Loader:
         if kind is None:
             self._skipped[name] += 1
             return None
-        if not kind.reads(split_api_version(api_version)[1] or "v1"):
+        if not kind.reads(api_version):
             self._unread[api_version, name] += 1
             return None
         self._read[api_version, name] = kind
@@ -293,9 +330,16 @@ class _Loader:
             if kind is None:
                 self._skipped[field] += 1
                 continue
-            for index, obj in enumerate(self._decode_list(raw, kind, replace(place, json_path=f"$.objects.{field}"))):
-                where = Place(place.origin, f"$.objects.{field}[{index}]")
-                self._add(obj, kind, where, completes=False)
+            list_place = replace(place, json_path=f"$.objects.{field}")
+            self._add_list(self._decode_list(raw, kind, list_place), kind, list_place)
+
+    def _add_list(self, objects: list[msgspec.Struct], kind: Kind, place: Place) -> None:
+        def place_of(index: int) -> Place:
+            return Place(place.origin, f"{place.json_path}[{index}]")
+
+        if not objects or not self._adds_at_once(objects, kind, place_of, completes=False):
+            for index, obj in enumerate(objects):
+                self._add(obj, kind, place_of(index), completes=False)
 
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
         if is_too_large(raw) and bytes(memoryview(raw)[:1]) == b"[":

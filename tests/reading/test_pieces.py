@@ -1,0 +1,137 @@
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kplan.errors import Problem, SnapshotError
+from kplan.reading import pieces
+from kplan.reading.items import Item, Run, read_items, read_pieces
+from kplan.reading.pieces import NotInPieces
+from kplan.snapshot import load_snapshot
+
+Obj = dict[str, Any]
+
+MANAGED = [{"apiVersion": "v1", "fieldsType": "FieldsV1"}, {"apiVersion": "v1", "fieldsType": "FieldsV1"}]
+"""In compact text they are separated as items of the list are."""
+
+
+def pod(number: int) -> Obj:
+    metadata = {"name": f"p{number}", "uid": "ü" * (number % 7), "managedFields": MANAGED}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+def node(number: int) -> Obj:
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}, "status": status}
+
+
+def event(number: int) -> Obj:
+    return {"apiVersion": "v1", "count": number, "involvedObject": {"apiVersion": "v1"}, "kind": "Event"}
+
+
+OBJECTS = [*map(node, range(20)), *map(pod, range(60)), *map(event, range(20)), node(20)]
+
+FORMS: dict[str, Callable[[Any], str]] = {
+    "kubectl": lambda value: json.dumps(value, indent=4),
+    "compact": lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False),
+    "python": json.dumps,
+}
+
+
+def a_list(objects: list[Obj] = OBJECTS, **fields: Any) -> Obj:
+    return {"apiVersion": "v1", "items": objects, "kind": "List", "metadata": {"resourceVersion": ""}} | fields
+
+
+@pytest.fixture(autouse=True, params=[700, 1500])
+def small_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_PIECE", request.param)
+
+
+def in_pieces(path: Path) -> list[tuple[str, str, bytes]]:
+    problems: list[Problem] = []
+    read: list[tuple[str, str, bytes]] = []
+    for part in read_pieces(path, problems):
+        items = part.items() if isinstance(part, Run) else (part,)
+        read += [(item.api_version, item.kind, text(item)) for item in items]
+    assert problems == []
+    return read
+
+
+def text(item: Item) -> bytes:
+    assert not isinstance(item.content, dict)
+    return bytes(item.content)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first", ["items", "kind"])
+def test_pieces_hold_the_same_objects_as_the_whole(tmp_path: Path, form: str, first: str) -> None:
+    path = tmp_path / "cluster.json"
+    fields = a_list()
+    path.write_text(FORMS[form]({first: fields[first]} | fields))
+    whole = [(item.api_version, item.kind, text(item)) for item in read_items(path, [])]
+    assert len(whole) == len(OBJECTS)
+    assert in_pieces(path) == whole
+
+
+SOUND = json.dumps(a_list(), indent=4)
+
+ODD: dict[str, str] = {
+    "a typed list": json.dumps(a_list(kind="PodList"), indent=4),
+    "no list at all": json.dumps(a_list(kind="ConfigMap"), indent=4),
+    "no kind": json.dumps({"apiVersion": "v1", "items": OBJECTS}, indent=4),
+    "items twice": SOUND[:-1] + ', "items": []}',
+    "a second document": SOUND + json.dumps(node(21)),
+    "cut off": SOUND[:-200],
+    "a comma too much": SOUND.replace("},\n        {", "},,\n        {", 40),
+    "an object without kind": json.dumps(a_list([*OBJECTS, {"apiVersion": "v1"}]), indent=4),
+    "half a character": json.dumps(a_list([*OBJECTS, {**pod(61), "x": "\ud800"}]), indent=4),
+    "something else": json.dumps(a_list(status={"items": []}) | {"apiVersion": "v2"}, indent=4),
+    "an array": json.dumps(OBJECTS),
+    "YAML": "apiVersion: v1\nkind: List\nitems:\n" + "- kind: Node\n  apiVersion: v1\n" * 200,
+    "one large object": json.dumps(a_list([{**pod(1), "x": "y" * 4000}, *OBJECTS]), indent=4),
+    "a small file": "{}",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_no_plain_list_is_read_as_a_whole(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(ODD[name], errors="surrogatepass")
+    with pytest.raises(NotInPieces):
+        for _ in read_pieces(path, []):
+            pass
+
+
+def test_files_that_cannot_be_read_twice_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(os.urandom(9000)))
+    (tmp_path / "invalid").write_bytes(SOUND.replace("p59", "p\x80").encode("latin-1"))
+    for path in ("-", tmp_path, *(tmp_path / name for name in ("pipe", "packed.gz", "invalid", "missing", "a\0b"))):
+        with pytest.raises(NotInPieces):
+            list(read_pieces(path, []))
+
+
+def test_a_problem_has_the_line_that_it_has_in_the_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    wrong = {**node(21), "status": {"allocatable": {"cpu": "many"}}}
+    path.write_text(json.dumps(a_list([*OBJECTS, wrong]), indent=4))
+    with pytest.raises(SnapshotError) as caught:
+        load_snapshot(path)
+    (problem,) = caught.value.problems
+    lines = path.read_text().splitlines()
+    assert problem.line is not None
+    assert '"many"' in lines[problem.line - 1]
+    assert problem.json_path == "$.items[101].status.allocatable.cpu"
+
+
+def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(SOUND)
+    told: list[tuple[str, int, int | None]] = []
+    snapshot = load_snapshot(path, progress=lambda *amounts: told.append(amounts))
+    assert len(snapshot.nodes) == 21
+    assert told[-1] == (f"{path} (bytes)", len(SOUND), len(SOUND))
