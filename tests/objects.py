@@ -4,7 +4,7 @@ from typing import Any
 
 from kplan.api.kinds import KINDS
 
-_VERSIONS = {kind.name: kind.type.api_version for kind in KINDS}
+_VERSIONS = {kind.name: kind.api_version for kind in KINDS}
 
 
 def head(kind: str, api_version: str = "", /, **metadata: Any) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
-from kplan.api.base import ApiObject, Int32, Int64, KubeStruct
+from kplan.api.base import Int32, Int64, KubeStruct
 from kplan.api.core import PodTemplateSpec, ReplicasStatus
-from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta, controller_of
+from kplan.api.meta import ApiObject, IntOrString, LabelSelector, ObjectMeta, PlainMeta, controller_of
 from kplan.api.volumes import PersistentVolumeClaimSpec
 
 
@@ -41,9 +39,6 @@ class DeploymentSpec(KubeStruct, frozen=True):
 class Deployment(ApiObject, frozen=True):
     """A deployment."""
 
-    api_version: ClassVar[str] = "apps/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: ReplicasStatus = ReplicasStatus()
 
@@ -77,8 +72,6 @@ class ReplicaSetSpec(KubeStruct, frozen=True):
 
 class ReplicaSet(ApiObject, frozen=True):
     """A replica set; default topology spreading uses its selector."""
-
-    api_version: ClassVar[str] = "apps/v1"
 
     metadata: ReplicaSetMeta = ReplicaSetMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
@@ -147,9 +140,6 @@ class StatefulSetStatus(ReplicasStatus, frozen=True):
 class StatefulSet(ApiObject, frozen=True):
     """A stateful set; default topology spreading uses its selector."""
 
-    api_version: ClassVar[str] = "apps/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
@@ -177,9 +167,6 @@ class DaemonSetStatus(KubeStruct, frozen=True):
 class DaemonSet(ApiObject, frozen=True):
     """A daemon set."""
 
-    api_version: ClassVar[str] = "apps/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
 
@@ -202,9 +189,6 @@ class ControllerRevision(ApiObject, frozen=True):
     Other programs store data of their own in such objects.
     """
 
-    api_version: ClassVar[str] = "apps/v1"
-
-    metadata: PlainMeta = PlainMeta()
     data: RevisionData = RevisionData()
     revision: Int64 = 0
 

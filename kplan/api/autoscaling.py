@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from kplan.api.base import ApiObject, Int32, KubeStruct, ResourceList
-from kplan.api.meta import PlainMeta
+from kplan.api.base import Int32, KubeStruct, ResourceList
+from kplan.api.meta import ApiObject
 
 
 class CrossVersionObjectReference(KubeStruct, frozen=True):
@@ -27,9 +25,6 @@ class HorizontalPodAutoscalerSpec(KubeStruct, frozen=True):
 class HorizontalPodAutoscaler(ApiObject, frozen=True):
     """An autoscaler of replicas."""
 
-    api_version: ClassVar[str] = "autoscaling/v2"
-
-    metadata: PlainMeta = PlainMeta()
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
 
 
@@ -76,8 +71,5 @@ class VerticalPodAutoscalerStatus(KubeStruct, frozen=True):
 class VerticalPodAutoscaler(ApiObject, frozen=True):
     """An autoscaler of requests."""
 
-    api_version: ClassVar[str] = "autoscaling.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
     status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()

@@ -6,7 +6,7 @@ skipped while decoding, and defaults are omitted while encoding.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -23,17 +23,3 @@ ResourceList = dict[str, QuantityLike]
 
 class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """Base of all structs: immutable, by keyword, camelCase in JSON, defaults omitted, unknown fields ignored."""
-
-
-class ApiObject(KubeStruct, frozen=True):
-    """Base of the kinds that an API server serves; the name of a class is that of its kind.
-
-    ``api_version`` (that of the core group unless stated) and ``kind`` are attributes of the class, not fields of
-    the object.
-    """
-
-    api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = ""
-
-    def __init_subclass__(cls) -> None:
-        cls.kind = cls.__name__

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from kplan.api.base import ApiObject, Int32, Int64, KubeStruct
+from kplan.api.base import Int32, Int64, KubeStruct
 from kplan.api.core import PodTemplateSpec
-from kplan.api.meta import LabelSelector, PlainMeta
+from kplan.api.meta import ApiObject, LabelSelector, PlainMeta
 
 
 class OnExitCodes(KubeStruct, frozen=True):
@@ -93,9 +91,6 @@ class JobStatus(KubeStruct, frozen=True):
 class Job(ApiObject, frozen=True):
     """A job."""
 
-    api_version: ClassVar[str] = "batch/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
@@ -121,7 +116,4 @@ class CronJobSpec(KubeStruct, frozen=True):
 class CronJob(ApiObject, frozen=True):
     """A cron job."""
 
-    api_version: ClassVar[str] = "batch/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: CronJobSpec = CronJobSpec()

@@ -5,12 +5,10 @@ Upstream: sigs.k8s.io/cluster-api api/core/v1beta1 and v1beta2; cluster-autoscal
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
-from kplan.api.base import ApiObject, Int32, KubeStruct
-from kplan.api.meta import PlainMeta
+from kplan.api.base import Int32, KubeStruct
+from kplan.api.meta import ApiObject, PlainMeta
 
 GROUP = "cluster.x-k8s.io"
 _CAPACITY = "capacity.cluster-autoscaler.kubernetes.io"
@@ -64,19 +62,13 @@ class Scalable(ApiObject, frozen=True):
 class MachineDeployment(Scalable, frozen=True):
     """Machines of one template, replaced when it changes."""
 
-    api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-
 
 class MachineSet(Scalable, frozen=True):
     """Machines of one template."""
 
-    api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-
 
 class MachinePool(Scalable, frozen=True):
     """Machines that the cloud scales itself."""
-
-    api_version: ClassVar[str] = f"{GROUP}/v1beta1"
 
 
 class NodeReference(KubeStruct, frozen=True):
@@ -94,7 +86,4 @@ class MachineStatus(KubeStruct, frozen=True):
 class Machine(ApiObject, frozen=True):
     """A machine that is a node, or will be one."""
 
-    api_version: ClassVar[str] = f"{GROUP}/v1beta1"
-
-    metadata: PlainMeta = PlainMeta()
     status: MachineStatus = MachineStatus()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import field
 
 from kplan.api.affinity import VolumeNodeAffinity
-from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, QuantityLike, ResourceList
-from kplan.api.meta import ObjectMeta, PlainMeta, TypedObjectReference
+from kplan.api.base import Int32, Int64, KubeStruct, QuantityLike, ResourceList
+from kplan.api.meta import ApiObject, ObjectMeta, PlainMeta, TypedObjectReference
 from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from kplan.api.tolerations import Taint
 from kplan.api.volumes import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
@@ -91,7 +91,6 @@ class ConfigMapData(KubeStruct, frozen=True):
 class ConfigMap(ApiObject, frozen=True):
     """A config map of the cluster-autoscaler."""
 
-    metadata: PlainMeta = PlainMeta()
     data: ConfigMapData = ConfigMapData()
 
 
@@ -104,7 +103,6 @@ class NamespaceStatus(KubeStruct, frozen=True):
 class Namespace(ApiObject, frozen=True):
     """A namespace; namespace selectors read its labels."""
 
-    metadata: PlainMeta = PlainMeta()
     status: NamespaceStatus = NamespaceStatus()
 
 
@@ -126,7 +124,6 @@ class ReplicasStatus(KubeStruct, frozen=True):
 class ReplicationController(ApiObject, frozen=True):
     """A replication controller."""
 
-    metadata: PlainMeta = PlainMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicasStatus = ReplicasStatus()
 
@@ -196,14 +193,11 @@ class LimitRangeSpec(KubeStruct, frozen=True):
 class LimitRange(ApiObject, frozen=True):
     """Defaults and bounds that admission applies to new pods of a namespace."""
 
-    metadata: PlainMeta = PlainMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class ServiceAccount(ApiObject, frozen=True):
     """The identity of a pod; admission refuses pods whose account is not there."""
-
-    metadata: PlainMeta = PlainMeta()
 
 
 class ScopedResourceSelectorRequirement(KubeStruct, frozen=True):
@@ -238,6 +232,5 @@ class ResourceQuotaStatus(KubeStruct, frozen=True):
 class ResourceQuota(ApiObject, frozen=True):
     """A limit of the resources that a namespace may use."""
 
-    metadata: PlainMeta = PlainMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()

@@ -5,14 +5,12 @@ Upstream: sigs.k8s.io/karpenter pkg/apis/v1 (nodepool.go, nodeclaim.go, labels.g
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, ResourceList
+from kplan.api.base import Int32, Int64, KubeStruct, ResourceList
 from kplan.api.core import NodeCondition
-from kplan.api.meta import ObjectMeta, PlainMeta
+from kplan.api.meta import ApiObject, ObjectMeta
 from kplan.api.tolerations import Taint
 
 GROUP = "karpenter.sh"
@@ -100,8 +98,6 @@ class NodePoolStatus(KubeStruct, frozen=True):
 class NodePool(ApiObject, frozen=True):
     """A node pool."""
 
-    api_version: ClassVar[str] = "karpenter.sh/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
@@ -133,8 +129,6 @@ class NodeClaimStatus(KubeStruct, frozen=True):
 class NodeClaim(ApiObject, frozen=True):
     """A node claim."""
 
-    api_version: ClassVar[str] = "karpenter.sh/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeClaimSpec = NodeClaimSpec()
     status: NodeClaimStatus = NodeClaimStatus()
@@ -153,32 +147,22 @@ class NodeOverlaySpec(KubeStruct, frozen=True):
 class NodeOverlay(ApiObject, frozen=True):
     """A node overlay."""
 
-    api_version: ClassVar[str] = "karpenter.sh/v1alpha1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: NodeOverlaySpec = NodeOverlaySpec()
 
 
 class NodeClass(ApiObject, frozen=True):
     """The settings of nodes of a provider."""
 
-    metadata: PlainMeta = PlainMeta()
     status: NodePoolStatus = NodePoolStatus()
 
 
 class EC2NodeClass(NodeClass, frozen=True):
     """The settings of nodes on AWS."""
 
-    api_version: ClassVar[str] = "karpenter.k8s.aws/v1"
-
 
 class AKSNodeClass(NodeClass, frozen=True):
     """The settings of nodes on Azure."""
 
-    api_version: ClassVar[str] = "karpenter.azure.com/v1beta1"
-
 
 class KWOKNodeClass(NodeClass, frozen=True):
     """The settings of simulated nodes."""
-
-    api_version: ClassVar[str] = "karpenter.kwok.sh/v1alpha1"

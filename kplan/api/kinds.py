@@ -27,8 +27,7 @@ from kplan.api import (
     service,
     storage,
 )
-from kplan.api.base import ApiObject
-from kplan.api.meta import PlainMeta
+from kplan.api.meta import ApiObject, PlainMeta
 
 
 class Kind(NamedTuple):
@@ -59,6 +58,7 @@ class Kind(NamedTuple):
 
 
 def _read(
+    api_version: str,
     struct: type[ApiObject],
     *,
     is_namespaced: bool = True,
@@ -66,8 +66,8 @@ def _read(
     names: tuple[str, ...] = (),
     is_open: bool = False,
 ) -> Kind:
-    """Return the kind of a struct; `others` are the versions that it decodes besides its own."""
-    group, version = split_api_version(struct.api_version)
+    """Return the kind of a struct, which decodes the versions `others`, too."""
+    group, version = split_api_version(api_version)
     words = re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", struct.kind).lower()
     attribute = f"{words[:-1]}ies" if words.endswith("ty") else f"{words}es" if words.endswith("ss") else f"{words}s"
     resource = attribute.replace("_", "")
@@ -81,50 +81,50 @@ def split_api_version(api_version: str) -> tuple[str, str]:
 
 
 KINDS: tuple[Kind, ...] = (
-    _read(core.Node, is_namespaced=False),
-    _read(core.Pod),
-    _read(core.Namespace, is_namespaced=False),
-    _read(core.ConfigMap, names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")),
-    _read(service.Service),
-    _read(core.ReplicationController),
-    _read(apps.ReplicaSet),
-    _read(apps.StatefulSet),
-    _read(apps.Deployment),
-    _read(apps.DaemonSet),
-    _read(apps.ControllerRevision, is_open=True),
-    _read(batch.Job),
-    _read(batch.CronJob),
-    _read(autoscaling.HorizontalPodAutoscaler, others=("v1",)),
-    _read(autoscaling.VerticalPodAutoscaler),
-    _read(policy.PodDisruptionBudget),
-    _read(scheduling.PriorityClass, is_namespaced=False),
-    _read(scheduling.PodGroup, others=("v1beta1", "v1alpha3")),
-    _read(core.PersistentVolume, is_namespaced=False),
-    _read(core.PersistentVolumeClaim),
-    _read(storage.StorageClass, is_namespaced=False),
-    _read(storage.CSINode, is_namespaced=False),
-    _read(storage.CSIDriver, is_namespaced=False),
-    _read(storage.CSIStorageCapacity, others=("v1beta1",)),
-    _read(storage.VolumeAttachment, is_namespaced=False),
-    _read(core.ResourceQuota),
-    _read(core.ServiceAccount),
-    _read(core.LimitRange),
-    _read(node.RuntimeClass, is_namespaced=False),
-    _read(resource.ResourceClaim, others=("v1beta2", "v1beta1")),
-    _read(resource.ResourceClaimTemplate, others=("v1beta2", "v1beta1")),
-    _read(resource.DeviceClass, is_namespaced=False, others=("v1beta2", "v1beta1")),
-    _read(resource_slice.ResourceSlice, is_namespaced=False, others=("v1beta2", "v1beta1")),
-    _read(resource_slice.DeviceTaintRule, is_namespaced=False, others=("v1", "v1alpha3")),
-    _read(cluster_api.MachineDeployment, others=("v1beta2",)),
-    _read(cluster_api.MachineSet, others=("v1beta2",)),
-    _read(cluster_api.MachinePool, others=("v1beta2",)),
-    _read(cluster_api.Machine, others=("v1beta2",)),
-    _read(karpenter.NodePool, is_namespaced=False),
-    _read(karpenter.NodeClaim, is_namespaced=False),
-    _read(karpenter.NodeOverlay, is_namespaced=False),
-    _read(karpenter.EC2NodeClass, is_namespaced=False),
-    _read(karpenter.AKSNodeClass, is_namespaced=False, others=("v1alpha2",)),
-    _read(karpenter.KWOKNodeClass, is_namespaced=False),
+    _read("v1", core.Node, is_namespaced=False),
+    _read("v1", core.Pod),
+    _read("v1", core.Namespace, is_namespaced=False),
+    _read("v1", core.ConfigMap, names=("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")),
+    _read("v1", service.Service),
+    _read("v1", core.ReplicationController),
+    _read("apps/v1", apps.ReplicaSet),
+    _read("apps/v1", apps.StatefulSet),
+    _read("apps/v1", apps.Deployment),
+    _read("apps/v1", apps.DaemonSet),
+    _read("apps/v1", apps.ControllerRevision, is_open=True),
+    _read("batch/v1", batch.Job),
+    _read("batch/v1", batch.CronJob),
+    _read("autoscaling/v2", autoscaling.HorizontalPodAutoscaler, others=("v1",)),
+    _read("autoscaling.k8s.io/v1", autoscaling.VerticalPodAutoscaler),
+    _read("policy/v1", policy.PodDisruptionBudget),
+    _read("scheduling.k8s.io/v1", scheduling.PriorityClass, is_namespaced=False),
+    _read("scheduling.k8s.io/v1alpha2", scheduling.PodGroup, others=("v1beta1", "v1alpha3")),
+    _read("v1", core.PersistentVolume, is_namespaced=False),
+    _read("v1", core.PersistentVolumeClaim),
+    _read("storage.k8s.io/v1", storage.StorageClass, is_namespaced=False),
+    _read("storage.k8s.io/v1", storage.CSINode, is_namespaced=False),
+    _read("storage.k8s.io/v1", storage.CSIDriver, is_namespaced=False),
+    _read("storage.k8s.io/v1", storage.CSIStorageCapacity, others=("v1beta1",)),
+    _read("storage.k8s.io/v1", storage.VolumeAttachment, is_namespaced=False),
+    _read("v1", core.ResourceQuota),
+    _read("v1", core.ServiceAccount),
+    _read("v1", core.LimitRange),
+    _read("node.k8s.io/v1", node.RuntimeClass, is_namespaced=False),
+    _read("resource.k8s.io/v1", resource.ResourceClaim, others=("v1beta2", "v1beta1")),
+    _read("resource.k8s.io/v1", resource.ResourceClaimTemplate, others=("v1beta2", "v1beta1")),
+    _read("resource.k8s.io/v1", resource.DeviceClass, is_namespaced=False, others=("v1beta2", "v1beta1")),
+    _read("resource.k8s.io/v1", resource_slice.ResourceSlice, is_namespaced=False, others=("v1beta2", "v1beta1")),
+    _read("resource.k8s.io/v1beta2", resource_slice.DeviceTaintRule, is_namespaced=False, others=("v1", "v1alpha3")),
+    _read("cluster.x-k8s.io/v1beta1", cluster_api.MachineDeployment, others=("v1beta2",)),
+    _read("cluster.x-k8s.io/v1beta1", cluster_api.MachineSet, others=("v1beta2",)),
+    _read("cluster.x-k8s.io/v1beta1", cluster_api.MachinePool, others=("v1beta2",)),
+    _read("cluster.x-k8s.io/v1beta1", cluster_api.Machine, others=("v1beta2",)),
+    _read("karpenter.sh/v1", karpenter.NodePool, is_namespaced=False),
+    _read("karpenter.sh/v1", karpenter.NodeClaim, is_namespaced=False),
+    _read("karpenter.sh/v1alpha1", karpenter.NodeOverlay, is_namespaced=False),
+    _read("karpenter.k8s.aws/v1", karpenter.EC2NodeClass, is_namespaced=False),
+    _read("karpenter.azure.com/v1beta1", karpenter.AKSNodeClass, is_namespaced=False, others=("v1alpha2",)),
+    _read("karpenter.kwok.sh/v1alpha1", karpenter.KWOKNodeClass, is_namespaced=False),
 )
 
 KINDS_BY_ATTRIBUTE = {kind.attribute: kind for kind in KINDS}

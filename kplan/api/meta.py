@@ -1,6 +1,8 @@
-"""Object metadata and label selectors as in objects (k8s.io/apimachinery meta/v1)."""
+"""Objects, their metadata and label selectors (k8s.io/apimachinery meta/v1)."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from kplan.api.base import KubeStruct
 
@@ -45,6 +47,17 @@ class ObjectMeta(PlainMeta, frozen=True):
     """Metadata of kinds of which scheduling reads some annotations: volumes, claims, storage classes, CSI nodes."""
 
     annotations: dict[str, str] = {}
+
+
+class ApiObject(KubeStruct, frozen=True):
+    """Base of the kinds that an API server serves; `kind` is the name of the class, not a field of the object."""
+
+    kind: ClassVar[str] = ""
+
+    metadata: PlainMeta = PlainMeta()
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__
 
 
 class LabelSelectorRequirement(KubeStruct, frozen=True):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from kplan.api.base import ApiObject, KubeStruct, ResourceList
-from kplan.api.meta import PlainMeta
+from kplan.api.base import KubeStruct, ResourceList
+from kplan.api.meta import ApiObject
 from kplan.api.tolerations import Toleration
 
 
@@ -25,9 +23,6 @@ class Scheduling(KubeStruct, frozen=True):
 class RuntimeClass(ApiObject, frozen=True):
     """A container runtime, with its overhead and the nodes that have it."""
 
-    api_version: ClassVar[str] = "node.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     handler: str = ""  #: of the container runtime; it may not change
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import field
 
 from kplan.api.affinity import Affinity, TopologySpreadConstraint
-from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, ResourceList
-from kplan.api.meta import PlainMeta
+from kplan.api.base import Int32, Int64, KubeStruct, ResourceList
+from kplan.api.meta import ApiObject, PlainMeta
 from kplan.api.tolerations import Toleration
 from kplan.api.volumes import Volume
 
@@ -231,5 +231,4 @@ class PodTemplateSpec(KubeStruct, frozen=True):
 class PodTemplate(ApiObject, frozen=True):
     """A pod template as an object of its own."""
 
-    metadata: PlainMeta = PlainMeta()
     template: PodTemplateSpec = PodTemplateSpec()

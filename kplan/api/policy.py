@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from kplan.api.base import ApiObject, Int32, KubeStruct
-from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
+from kplan.api.base import Int32, KubeStruct
+from kplan.api.meta import ApiObject, IntOrString, LabelSelector
 
 
 class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
@@ -40,8 +38,5 @@ class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
 class PodDisruptionBudget(ApiObject, frozen=True):
     """A pod disruption budget."""
 
-    api_version: ClassVar[str] = "policy/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

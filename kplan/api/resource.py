@@ -7,14 +7,12 @@ omitted, as it does not affect scheduling.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
 from kplan.api.affinity import NodeSelector
-from kplan.api.base import ApiObject, KubeStruct, ResourceList
-from kplan.api.meta import ObjectMeta
+from kplan.api.base import KubeStruct, ResourceList
+from kplan.api.meta import ApiObject, ObjectMeta
 
 #: The most devices that one claim can be allocated.
 ALLOCATION_RESULTS_MAX_SIZE = 32
@@ -192,8 +190,6 @@ class ResourceClaimStatus(KubeStruct, frozen=True):
 class ResourceClaim(ApiObject, frozen=True):
     """A claim for devices."""
 
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
@@ -209,8 +205,6 @@ class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
 class ResourceClaimTemplate(ApiObject, frozen=True):
     """A template from which a controller creates one claim for each pod."""
 
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
@@ -224,8 +218,6 @@ class DeviceClassSpec(KubeStruct, frozen=True):
 
 class DeviceClass(ApiObject, frozen=True):
     """A named kind of device."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

@@ -6,14 +6,12 @@ converted to v1 while decoding, as in an API server; v1beta2 has the fields of v
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
 from kplan.api.affinity import NodeSelector
-from kplan.api.base import ApiObject, KubeStruct, QuantityLike
-from kplan.api.meta import ObjectMeta, PlainMeta
+from kplan.api.base import KubeStruct, QuantityLike
+from kplan.api.meta import ApiObject, ObjectMeta
 
 
 class DeviceTaint(KubeStruct, frozen=True):
@@ -158,8 +156,6 @@ class ResourceSliceSpec(KubeStruct, frozen=True):
 class ResourceSlice(ApiObject, frozen=True):
     """One part of a pool of devices."""
 
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
@@ -182,7 +178,4 @@ class DeviceTaintRuleSpec(KubeStruct, frozen=True):
 class DeviceTaintRule(ApiObject, frozen=True):
     """A taint that an administrator gives to devices (gate DRADeviceTaintRules)."""
 
-    api_version: ClassVar[str] = "resource.k8s.io/v1beta2"
-
-    metadata: PlainMeta = PlainMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from kplan.api.base import ApiObject, Int32, KubeStruct
-from kplan.api.meta import PlainMeta
+from kplan.api.base import Int32, KubeStruct
+from kplan.api.meta import ApiObject
 
 
 class PriorityClass(ApiObject, frozen=True):
     """A name for a priority, and whether pods of it may preempt."""
 
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
@@ -104,8 +99,5 @@ class PodGroupStatus(KubeStruct, frozen=True):
 class PodGroup(ApiObject, frozen=True):
     """Pods that are scheduled together (gate GenericWorkload)."""
 
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
-
-    metadata: PlainMeta = PlainMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kplan.api.base import ApiObject, Int32, KubeStruct
-from kplan.api.meta import PlainMeta
+from kplan.api.base import Int32, KubeStruct
+from kplan.api.meta import ApiObject
 
 HEADLESS = "None"
 """The address of a service without one."""
@@ -57,5 +57,4 @@ class ServiceSpec(KubeStruct, frozen=True):
 class Service(ApiObject, frozen=True):
     """A service; default topology spreading uses its selector."""
 
-    metadata: PlainMeta = PlainMeta()
     spec: ServiceSpec = ServiceSpec()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kplan.api.affinity import TopologySelectorTerm
-from kplan.api.base import ApiObject, Int32, KubeStruct, QuantityLike
-from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
+from kplan.api.base import Int32, KubeStruct, QuantityLike
+from kplan.api.meta import ApiObject, LabelSelector, ObjectMeta
 
 
 class StorageClass(ApiObject, frozen=True):
     """How volumes of a class are provisioned, and when they are bound."""
-
-    api_version: ClassVar[str] = "storage.k8s.io/v1"
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -44,8 +40,6 @@ class CSINodeSpec(KubeStruct, frozen=True):
 class CSINode(ApiObject, frozen=True):
     """The CSI drivers of a node; it has the name of the node."""
 
-    api_version: ClassVar[str] = "storage.k8s.io/v1"
-
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
@@ -61,18 +55,12 @@ class CSIDriverSpec(KubeStruct, frozen=True):
 class CSIDriver(ApiObject, frozen=True):
     """A CSI driver."""
 
-    api_version: ClassVar[str] = "storage.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
 class CSIStorageCapacity(ApiObject, frozen=True):
     """The available capacity of a class in one segment of the topology."""
 
-    api_version: ClassVar[str] = "storage.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
     capacity: QuantityLike | None = None
@@ -102,8 +90,5 @@ class VolumeAttachmentStatus(KubeStruct, frozen=True):
 class VolumeAttachment(ApiObject, frozen=True):
     """A volume that is, or should be, attached to a node."""
 
-    api_version: ClassVar[str] = "storage.k8s.io/v1"
-
-    metadata: PlainMeta = PlainMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()

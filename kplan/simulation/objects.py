@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import type_of
 from kplan.api.labels import Selector, parse_int64
 from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.api.references import WorkloadRef, object_name
@@ -110,7 +111,7 @@ class Workloads:
     def _begin(self, obj: Any) -> tuple[WorkloadRef, PodTemplateSpec]:
         """Note the template of a workload that is added; return the workload's name, and the template."""
         metadata, template = obj.metadata, obj.spec.template or PodTemplateSpec()
-        ref = WorkloadRef(obj.kind, metadata.namespace, metadata.name, metadata.uid, obj.api_version)
+        ref = WorkloadRef(obj.kind, metadata.namespace, metadata.name, metadata.uid, type_of(obj).api_version)
         self.templates.note(ref.key, template)
         return ref, template
 

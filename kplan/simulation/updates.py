@@ -83,7 +83,7 @@ def update_of(
     wanted = content.get("spec") or {}
     names_replicas = wanted.get("replicas") is not None
     scalers = Autoscalers(snapshot.horizontal_pod_autoscalers) if autoscalers is None else autoscalers
-    scaled_by = scalers.of(target.api_version, kind, namespace, name)
+    scaled_by = scalers.of(CHANGED_IN_PLACE[target].api_version, kind, namespace, name)
     live = _find(snapshot, target, namespace, name)
     if live is None:
         obj = convert(dict(content), target)
@@ -208,7 +208,7 @@ def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:
     kind = target.__name__
-    api_kind = kind_named(target.api_version, kind)
+    api_kind = kind_named(CHANGED_IN_PLACE[target].api_version, kind)
     return None if api_kind is None else judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE)
 
 

@@ -51,7 +51,7 @@ def test_there_are_quantities_in_many_kinds() -> None:
 
 def test_each_is_refused_with_its_path_wherever_it_stands() -> None:
     for kind, sample in OBJECTS:
-        obj = {"apiVersion": kind.type.api_version, "kind": kind.name} | sample
+        obj = {"apiVersion": kind.api_version, "kind": kind.name} | sample
         with pytest.raises(SnapshotError, match="is not a quantity") as caught:
             load_snapshot([obj])
         (problem,) = caught.value.problems

@@ -70,7 +70,7 @@ class Maker:
             except KplanError:
                 continue
             return obj
-        return {"apiVersion": kind.type.api_version, "kind": kind.name, "metadata": obj["metadata"]}
+        return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": obj["metadata"]}
 
     def object(self, kind: Any) -> dict[str, Any]:
         """Return an object of a kind."""
@@ -82,7 +82,7 @@ class Maker:
         if self.random.random() < 0.8:
             # An object with everything at random is refused at once; one that is right but for a few fields is not.
             content["metadata"] = {"name": content["metadata"]["name"], "namespace": "default"}
-        return {**content, "apiVersion": kind.type.api_version, "kind": kind.name}
+        return {**content, "apiVersion": kind.api_version, "kind": kind.name}
 
     def value(self, info: inspect.Type, name: str) -> Any:
         """Return a value of a type, such as that of the field of this name."""
