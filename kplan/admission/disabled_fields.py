@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import re
-import sys
-import types
-import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -19,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from kplan.api import affinity, core, pod, resource, resource_slice, volumes
+from kplan.api.base import structs_of
 from kplan.api.kinds import KINDS
 from kplan.snapshot.model import Snapshot
 
@@ -152,23 +149,3 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step
         *(_Step(field.name, field.default, is_emptied=True) for field in emptied),
         *(_Step(name, None, is_emptied=False) for name in looked_into),
     )
-
-
-def structs_of(cls: type[msgspec.Struct], field: str) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that a field may hold: those that its annotation names.
-
-    Evaluating the annotations of all structs takes longer than all decisions about a small cluster.
-    """
-    owner = next(base for base in cls.__mro__ if field in vars(base).get("__annotations__", ()))
-    names = vars(sys.modules[owner.__module__])
-    for word in re.findall(r"\w+", owner.__annotations__[field]):
-        yield from structs_in(names.get(word))
-
-
-def structs_in(kind: Any) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that values of a type may be or hold at once."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield kind
-    elif typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, dict, typing.Annotated):
-        for arg in typing.get_args(kind):
-            yield from structs_in(arg)
