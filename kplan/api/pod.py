@@ -68,7 +68,7 @@ class PodSchedulingGate(KubeStruct, frozen=True):
 
 
 class PodResourceClaim(KubeStruct, frozen=True):
-    """A resource claim of a pod: an existing claim, or a template of one."""
+    """A resource claim of a pod or of a pod group: an existing claim, or a template of one."""
 
     name: str = ""
     resource_claim_name: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kplan.api.base import Int32, KubeStruct
 from kplan.api.meta import ApiObject
+from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus
 
 
 class PriorityClass(ApiObject, frozen=True):
@@ -43,21 +44,6 @@ class PodGroupSchedulingConstraints(KubeStruct, frozen=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-class PodGroupResourceClaim(KubeStruct, frozen=True):
-    """A claim that the pods of a group share, by its name or by the template from which it is created."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class PodGroupResourceClaimStatus(KubeStruct, frozen=True):
-    """The claim that was created for an entry of a group; None where none is needed."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-
-
 class Together(KubeStruct, frozen=True):
     """An object without fields: that it is there says all."""
 
@@ -78,7 +64,7 @@ class PodGroupSpec(KubeStruct, frozen=True):
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     disruption_mode: str | DisruptionMode | None = None
     priority_class_name: str = ""
     priority: Int32 | None = None
@@ -93,7 +79,7 @@ class PodGroupSpec(KubeStruct, frozen=True):
 class PodGroupStatus(KubeStruct, frozen=True):
     """The claims that were created for a group."""
 
-    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class PodGroup(ApiObject, frozen=True):

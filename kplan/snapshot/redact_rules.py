@@ -255,8 +255,6 @@ RULES: dict[tuple[type, str], Rule] = {
     (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
     # Pod groups
     (scheduling.PodGroupSpec, "disruption_mode"): _keep,
-    (scheduling.PodGroupResourceClaim, "name"): _named("podclaim"),
-    (scheduling.PodGroupResourceClaimStatus, "name"): _named("podclaim"),
     # Runtime classes
     (node_api.Scheduling, "node_selector"): Words.labels,
     (node_api.RuntimeClass, "handler"): _named("handler"),
