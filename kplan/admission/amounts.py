@@ -28,5 +28,5 @@ def _aggregate(spec: dict[str, Any], side: str) -> Amounts:
 
     return peak_totals(
         map(of, spec.get("containers", [])),
-        ((of(container), container.get("restartPolicy") == "Always") for container in spec.get("initContainers", [])),
+        [(of(container), container.get("restartPolicy") == "Always") for container in spec.get("initContainers", [])],
     )

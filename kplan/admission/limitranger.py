@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.admission.rejection import Rejection
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
-from kplan.api.pod_totals import container_totals, parsed
+from kplan.api.pod_totals import LIMITS, REQUESTS, container_totals, parsed
 from kplan.api.quantity import MAX_INT64, Quantity
 
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
@@ -101,8 +101,8 @@ def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
         for container in (*spec.containers, *spec.init_containers):
             yield from _violations(item, parsed(container.resources.requests), parsed(container.resources.limits))
     elif item.type == "Pod":
-        requests = container_totals(spec, lambda container: container.resources.requests)
-        limits = container_totals(spec, lambda container: container.resources.limits)
+        requests = container_totals(spec, REQUESTS)
+        limits = container_totals(spec, LIMITS)
         if spec.resources is not None:
             requests |= {k: v for k, v in parsed(spec.resources.requests).items() if k in _POD_LEVEL}
             limits |= {k: v for k, v in parsed(spec.resources.limits).items() if k in _POD_LEVEL}

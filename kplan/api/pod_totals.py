@@ -6,7 +6,8 @@ Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodR
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
@@ -24,15 +25,11 @@ AmountsOf = Callable[[Container], ResourceList]
 """Returns the requests or limits of a container."""
 
 
-def _requests(container: Container) -> ResourceList:
-    return container.resources.requests
+REQUESTS: AmountsOf = attrgetter("resources.requests")
+LIMITS: AmountsOf = attrgetter("resources.limits")
 
 
-def _limits(container: Container) -> ResourceList:
-    return container.resources.limits
-
-
-def requests_of(spec: PodSpec, amounts_of: AmountsOf = _requests) -> dict[str, Quantity]:
+def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> dict[str, Quantity]:
     """Return the requests of the whole pod with its overhead (upstream PodRequests)."""
     total = container_totals(spec, amounts_of)
     if spec.resources is not None:
@@ -43,7 +40,7 @@ def requests_of(spec: PodSpec, amounts_of: AmountsOf = _requests) -> dict[str, Q
     return total
 
 
-def limits_of(spec: PodSpec, amounts_of: AmountsOf = _limits) -> dict[str, Quantity]:
+def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> dict[str, Quantity]:
     """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits)."""
     total = container_totals(spec, amounts_of)
     if spec.resources is not None:
@@ -60,15 +57,12 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
     """Return the total amounts of the containers, see `peak_totals`."""
     return peak_totals(
         map(amounts_of, spec.containers),
-        (
-            (amounts_of(init_container), init_container.restart_policy == "Always")
-            for init_container in spec.init_containers
-        ),
+        [(amounts_of(container), container.restart_policy == "Always") for container in spec.init_containers],
     )
 
 
 def peak_totals(
-    containers: Iterable[ResourceList], init_containers: Iterable[tuple[ResourceList, bool]]
+    containers: Iterable[ResourceList], init_containers: Sequence[tuple[ResourceList, bool]]
 ) -> dict[str, Quantity]:
     """Return the total amounts of containers: their sum, or the peak during start-up where that is more.
 
@@ -78,6 +72,8 @@ def peak_totals(
     total: dict[str, Quantity] = {}
     for amounts in containers:
         add_resources(total, amounts)
+    if not init_containers:
+        return total
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for amounts, is_sidecar in init_containers:
@@ -95,8 +91,8 @@ def peak_totals(
 
 def add_resources(total: dict[str, Quantity], amounts: ResourceList) -> None:
     """Add amounts to a running total, in place."""
-    for name, amount in parsed(amounts).items():
-        total[name] = total[name].plus(amount) if name in total else amount
+    for name, amount in amounts.items():
+        total[name] = total[name].plus(parse(amount)) if name in total else parse(amount)
 
 
 def parsed(amounts: ResourceList) -> dict[str, Quantity]:

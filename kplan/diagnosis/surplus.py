@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kplan.api.core import Pod
-from kplan.api.pod_totals import add_resources, container_totals, parsed
+from kplan.api.pod_totals import REQUESTS, add_resources, container_totals, parsed
 from kplan.api.quantity import Quantity
 from kplan.diagnosis.causes import Surplus
 
@@ -29,7 +29,7 @@ def _surplus(pod: Pod) -> Iterator[tuple[str, Surplus]]:
         for resource, amount in parsed(container.resources.requests).items():
             if resource not in most or amount.nanos > most[resource][0].nanos:
                 most[resource] = amount, container.name
-    peaks = container_totals(spec, lambda container: container.resources.requests)
+    peaks = container_totals(spec, REQUESTS)
     for resource in dict.fromkeys((*spec.overhead, *most)):
         is_peak = resource in peaks and (resource not in running or peaks[resource].nanos > running[resource].nanos)
         name = most[resource][1] if is_peak and resource in most else ""

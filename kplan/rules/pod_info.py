@@ -14,8 +14,7 @@ from kplan.api.meta import controller_of
 from kplan.rules.affinity import PodAffinityTerms, affinity_terms
 from kplan.rules.resources import (
     CPU,
-    DEFAULT_CPU_REQUEST_NANO,
-    DEFAULT_MEMORY_REQUEST_NANO,
+    DEFAULT_REQUESTS,
     MEMORY,
     PodResources,
     Requests,
@@ -131,9 +130,9 @@ class PodInfo:
         if has_no_status_resources(self.pod) and not has_pod_level_requests(self.pod):
             resources = self.resources
             return {**resources.requests, CPU: resources.nonzero_cpu, MEMORY: resources.nonzero_memory}
-        missing = {CPU: DEFAULT_CPU_REQUEST_NANO, MEMORY: DEFAULT_MEMORY_REQUEST_NANO}
-        exact = pod_requests(self.pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
-        return rounded_requests(exact)
+        return rounded_requests(
+            pod_requests(self.pod, use_status=False, missing_container_requests=DEFAULT_REQUESTS, use_pod_level=False)
+        )
 
     @_DerivedOnce
     def host_ports(self) -> tuple[HostPort, ...]:

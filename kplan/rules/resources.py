@@ -16,7 +16,17 @@ from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.core import Container, Pod
 from kplan.api.names import label_key_problems
 from kplan.api.pod import ContainerStatus
-from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, limits_of, requests_of
+from kplan.api.pod_totals import (
+    HUGE_PAGES,
+    REQUESTS,
+    AmountsOf,
+    add_resources,
+    container_totals,
+    is_pod_level_resource,
+    limits_of,
+    parsed,
+    requests_of,
+)
 from kplan.api.quantity import Quantity, parse
 
 CPU = "cpu"
@@ -29,10 +39,8 @@ QUOTA_PREFIX = "requests."
 
 NANO = 10**9
 _INT64_HALF = 2**63
-DEFAULT_CPU_REQUEST_NANO = NANO // 10
-"""100m: the CPU request that scores assume for a container without one (util/pod_resources.go)."""
-DEFAULT_MEMORY_REQUEST_NANO = 200 * 1024 * 1024 * NANO
-"""200 MiB: the memory request that scores assume for a container without one."""
+DEFAULT_REQUESTS: ResourceList = {CPU: "100m", MEMORY: "200Mi"}
+"""The requests that scores assume for a container without them (util/pod_resources.go)."""
 
 Requests = Mapping[str, int]
 """Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
@@ -106,7 +114,7 @@ def pod_requests(
     pod: Pod,
     *,
     use_status: bool,
-    missing_container_requests: Mapping[str, int] | None = None,
+    missing_container_requests: ResourceList | None = None,
     use_pod_level: bool = True,
 ) -> dict[str, int]:
     """Return a pod's requests, in exact 1e-9 units, overhead and what its claims take of its node included.
@@ -114,15 +122,32 @@ def pod_requests(
     Parameters
     ----------
     use_status : count the resources that the kubelet reports too, as for a pod that is being resized in place
-    missing_container_requests : amounts (1e-9 units) for containers without a request for that resource
+    missing_container_requests : amounts for containers without a request for that resource
     use_pod_level : count pod-level requests instead of the sum of the containers
     """
-    total = _container_requests(pod, _statuses(pod) if use_status else {}, missing_container_requests or {})
-    if use_pod_level and has_pod_level_requests(pod):
-        total.update(_pod_level_requests(pod, use_status=use_status))
-    for name, quantity in pod.spec.overhead.items():
-        total[name] = total.get(name, 0) + nano(quantity)
-    return total
+    stated, missing = _requests_now(pod) if use_status else REQUESTS, missing_container_requests
+    total = container_totals(pod.spec, (lambda container: missing | stated(container)) if missing else stated)
+    for claim in pod.status.node_allocatable_resource_claim_statuses:
+        add_resources(total, claim.resources)
+    if use_pod_level and pod.spec.resources is not None:
+        total |= parsed(_pod_level_requests(pod, pod.spec.resources.requests, use_status=use_status))
+    add_resources(total, pod.spec.overhead)
+    return {name: amount.nanos for name, amount in total.items()}
+
+
+def _requests_now(pod: Pod) -> AmountsOf:
+    """Return what tells the requests of a container while it may be resized: the largest of those that are known."""
+    statuses = _statuses(pod)
+    if not statuses:
+        return REQUESTS
+
+    def requests(container: Container) -> ResourceList:
+        status = statuses.get(container.name)
+        if status is None or status.resources is None or container in _starting(pod):
+            return container.resources.requests
+        return _largest(pod, container.resources.requests, status.resources.requests, status.allocated_resources)
+
+    return requests
 
 
 def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
@@ -133,32 +158,24 @@ def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
     """
     statuses = _statuses(pod)
 
-    def resources_now(container: Container) -> ContainerStatus | None:
-        if container in pod.spec.init_containers and container.restart_policy != "Always":
-            return None
-        status = statuses.get(container.name)
-        return status if status is not None and status.resources is not None else None
-
-    def requests(container: Container) -> ResourceList:
-        status = resources_now(container)
-        if status is None or status.resources is None:
-            return container.resources.requests
-        known = (status.resources.requests, status.allocated_resources)
-        return _largest(known if _is_resize_infeasible(pod) else (container.resources.requests, *known))
-
     def limits(container: Container) -> ResourceList:
-        status = resources_now(container)
-        if status is None or status.resources is None:
+        status = statuses.get(container.name)
+        if status is None or status.resources is None or container in _starting(pod):
             return container.resources.limits
-        running = status.resources.limits
-        return running if _is_resize_infeasible(pod) else _largest((container.resources.limits, running))
+        return _largest(pod, container.resources.limits, status.resources.limits)
 
-    return requests_of(pod.spec, requests), limits_of(pod.spec, limits)
+    return requests_of(pod.spec, _requests_now(pod)), limits_of(pod.spec, limits)
 
 
-def _largest(lists: Iterable[ResourceList]) -> ResourceList:
+def _starting(pod: Pod) -> list[Container]:
+    """Return the init containers that end before the others start, which are never resized."""
+    return [container for container in pod.spec.init_containers if container.restart_policy != "Always"]
+
+
+def _largest(pod: Pod, spec: ResourceList, *known: ResourceList) -> ResourceList:
+    """Return the largest of what the spec states and the node knows; without the spec's for an infeasible resize."""
     largest: dict[str, QuantityLike] = {}
-    for amounts in lists:
+    for amounts in known if _is_resize_infeasible(pod) else (spec, *known):
         for name, amount in amounts.items():
             if name not in largest or nano(amount) > nano(largest[name]):
                 largest[name] = amount
@@ -178,78 +195,15 @@ def has_no_status_resources(pod: Pod) -> bool:
     return not (reported or status.node_allocatable_resource_claim_statuses) and status.resources is None
 
 
-def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
-    assert pod.spec.resources is not None  # noqa: S101 - the caller checks
-    spec = pod.spec.resources.requests
-    effective = {name: nano(quantity) for name, quantity in spec.items()}
+def _pod_level_requests(pod: Pod, spec: ResourceList, *, use_status: bool) -> ResourceList:
+    now = spec
     if use_status and pod.status.resources is not None:
-        actuated = pod.status.resources.requests
-        effective = _effective_requests(pod, spec, actuated, pod.status.allocated_resources)
-    return {name: effective.get(name, 0) for name in spec if is_pod_level_resource(name)}
+        now = _largest(pod, spec, pod.status.resources.requests, pod.status.allocated_resources)
+    return {name: now.get(name, 0) for name in spec if is_pod_level_resource(name)}
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
     return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-
-
-def _container_requests(
-    pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]
-) -> dict[str, int]:
-    total = _running_requests(pod, statuses, missing)
-    for claim in pod.status.node_allocatable_resource_claim_statuses:
-        _add(total, {name: nano(quantity) for name, quantity in claim.resources.items()})
-    return total
-
-
-def _running_requests(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in pod.spec.containers:
-        _add(total, _requests_of_container(pod, container, statuses.get(container.name), missing))
-    if not pod.spec.init_containers:
-        return total
-
-    # A restartable init container (sidecar) keeps running: its requests add to those of all later containers. Any other
-    # init container runs alone beside the sidecars before it. The pod needs the largest sum of these moments.
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in pod.spec.init_containers:
-        if container.restart_policy == "Always":
-            requests = _requests_of_container(pod, container, statuses.get(container.name), missing)
-            _add(total, requests)
-            _add(sidecars, requests)
-            moment = sidecars
-        else:
-            moment = _requests_of_container(pod, container, None, missing)
-            _add(moment, sidecars)
-        _raise_to(peak, moment)
-    _raise_to(total, peak)
-    return total
-
-
-def _requests_of_container(
-    pod: Pod, container: Container, status: ContainerStatus | None, missing: Mapping[str, int]
-) -> dict[str, int]:
-    spec = container.resources.requests
-    if status is not None and status.resources is not None:
-        requests = _effective_requests(pod, spec, status.resources.requests, status.allocated_resources)
-    else:
-        requests = {name: nano(quantity) for name, quantity in spec.items()}
-    for name, amount in missing.items():
-        requests.setdefault(name, amount)
-    return requests
-
-
-def _effective_requests(
-    pod: Pod,
-    spec: Mapping[str, str | int | float],
-    actuated: Mapping[str, str | int | float],
-    allocated: Mapping[str, str | int | float],
-) -> dict[str, int]:
-    """Return the largest of spec, actuated and allocated requests; without the spec's when its resize is infeasible."""
-    largest: dict[str, int] = {}
-    for amounts in (actuated, allocated) if _is_resize_infeasible(pod) else (spec, actuated, allocated):
-        _raise_to(largest, {name: nano(quantity) for name, quantity in amounts.items()})
-    return largest
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:
@@ -257,17 +211,6 @@ def _is_resize_infeasible(pod: Pod) -> bool:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
     return False
-
-
-def _raise_to(largest: dict[str, int], others: Mapping[str, int]) -> None:
-    for name, amount in others.items():
-        if name not in largest or amount > largest[name]:
-            largest[name] = amount
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
 
 
 class PodResources(msgspec.Struct, frozen=True):
@@ -313,11 +256,7 @@ def pod_resources(pod: Pod) -> PodResources:
     """Return the resources that a pod takes from the node on which it runs."""
     exact = pod_requests(pod, use_status=True)
     pod_level = has_pod_level_requests(pod)
-    missing = {
-        name: amount
-        for name, amount in ((CPU, DEFAULT_CPU_REQUEST_NANO), (MEMORY, DEFAULT_MEMORY_REQUEST_NANO))
-        if not (pod_level and name in exact)
-    }
+    missing = {name: amount for name, amount in DEFAULT_REQUESTS.items() if not (pod_level and name in exact)}
     # With an infeasible resize the spec does not count, so that its requests do not show what is missing.
     complete = (
         not pod.spec.init_containers

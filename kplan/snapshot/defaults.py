@@ -24,7 +24,7 @@ from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.pod import ContainerPort, ResourceRequirements
-from kplan.api.pod_totals import HUGE_PAGES, container_totals, is_pod_level_resource
+from kplan.api.pod_totals import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
 from kplan.api.time import to_micros
@@ -128,7 +128,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements)
     limits = _round_up(resources.limits)
     requests = _round_up(resources.requests)
     if limits or requests:
-        totals = container_totals(spec, lambda container: container.resources.limits)
+        totals = container_totals(spec, LIMITS)
         limits = {
             **{
                 name: str(total)
@@ -138,7 +138,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements)
             **limits,
         }
     if limits:
-        totals = container_totals(spec, lambda container: container.resources.requests)
+        totals = container_totals(spec, REQUESTS)
         from_containers = {name: str(total) for name, total in totals.items() if name in {"cpu", "memory"}}
         from_limits = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
         requests = {**from_limits, **from_containers, **requests}

@@ -8,8 +8,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.rules.pod_info import PodInfo, distinct_resources
 from kplan.rules.resources import (
-    DEFAULT_CPU_REQUEST_NANO,
-    DEFAULT_MEMORY_REQUEST_NANO,
+    DEFAULT_REQUESTS,
     pod_requests,
     pod_resources,
     rounded_requests,
@@ -172,9 +171,8 @@ def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
 @settings(deadline=None, max_examples=150)
 @given(pods())
 def test_what_a_pod_asks_for_before_it_runs_is_read_off_where_its_status_is_silent(pod):
-    missing = {"cpu": DEFAULT_CPU_REQUEST_NANO, "memory": DEFAULT_MEMORY_REQUEST_NANO}
     scored = rounded_requests(
-        pod_requests(pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
+        pod_requests(pod, use_status=False, missing_container_requests=DEFAULT_REQUESTS, use_pod_level=False)
     )
     found = PodInfo(pod)
 
