@@ -2,17 +2,44 @@
 
 import numpy as np
 
-from kplan.api.core import Pod
+from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
+from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.config.releases import reference, with_gates
+from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.interface import CycleState
+from kplan.framework.interface import CycleState, Handle
+from kplan.framework.listers import Listers
+from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.model import Snapshot
 
 from .details import facts
 
 
 class Asked:
-    """What all these clusters can do, whatever is in their `cluster`."""
+    """A small cluster of JSON objects: pods by the node on which they run, others by the snapshot's attribute."""
+
+    def __init__(self, nodes, running=None, *, gates=(), taken_at=None, **objects):
+        self.nodes = sorted(nodes, key=lambda each: each["metadata"]["name"])
+        self.running = running or {}
+        infos = [
+            PodInfo(convert({**each, "spec": {**each["spec"], "nodeName": name}}, Pod))
+            for name, pods in self.running.items()
+            for each in pods
+        ]
+        self.cluster = Cluster.build(NodeTable([convert(each, Node) for each in self.nodes]), infos)
+        kinds = {
+            name: tuple(convert(each, KINDS_BY_ATTRIBUTE[name].type) for each in things)
+            for name, things in objects.items()
+        }
+        self.listers = Listers(Snapshot(taken_at=taken_at, **kinds))
+        release = with_gates(reference(), dict.fromkeys(gates, True))
+        self.handle = Handle(self.cluster, self.listers, Nominator(), release=release)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.nodes}, {self.running})"
 
     def coming(self, other):
         """Make a pod known that runs nowhere yet, and return its row."""
@@ -27,6 +54,11 @@ class Asked:
         """Look at some nodes; `changes` are (position, pod row, sign)."""
         delta = PodDelta.of(list(changes)) if changes else None
         return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
+
+    def ask(self, plugin, incoming):
+        """Ask a plugin, or a new one of a class, about a pod and all nodes; see `filtered`."""
+        made = plugin(None, self.handle) if isinstance(plugin, type) else plugin
+        return filtered(made, self.cycle(incoming), self.view())
 
 
 def filtered(plugin, cycle, view):

@@ -1,20 +1,10 @@
 """Small clusters in which it matters who runs where: labelled pods in namespaces, nodes in topology domains."""
 
-from dataclasses import dataclass, field
-
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kplan.api.apps import ReplicaSet, StatefulSet
-from kplan.api.core import Namespace, Node, ReplicationController
-from kplan.api.decode import convert
-from kplan.api.service import Service
-from kplan.engine.cluster import Cluster
-from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import Handle, PreScoreResult
-from kplan.framework.listers import Listers
-from kplan.framework.nominator import Nominator
-from kplan.snapshot.model import Snapshot
+from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.framework.interface import PreScoreResult
 from tests.oracle.scheduler_world import World as PlainWorld
 
 from .asking import Asked
@@ -59,39 +49,22 @@ def selector(**labels):
     return {"matchLabels": labels}
 
 
-_KINDS = {
-    "namespaces": Namespace,
-    "services": Service,
-    "replication_controllers": ReplicationController,
-    "replica_sets": ReplicaSet,
-    "stateful_sets": StatefulSet,
-}
-
-
-@dataclass
 class Neighbourhood(Asked):
     """Nodes, the pods on each (by node name), and objects that say what belongs together (by snapshot attribute)."""
 
-    nodes: list
-    running: dict = field(default_factory=dict)
-    objects: dict = field(default_factory=dict)
-
-    def __post_init__(self):
-        self.nodes = sorted(self.nodes, key=lambda each: each["metadata"]["name"])
-        self.cluster = Cluster(NodeTable([convert(each, Node) for each in self.nodes]))
+    def __init__(self, nodes, running=None, objects=None):
+        super().__init__(nodes, **(objects or {}))
+        self.running, self.objects = running or {}, objects or {}
         for row, each in enumerate(self.nodes):
             for other in self.running.get(each["metadata"]["name"], []):
                 self.cluster.bind(self.coming(other), row)
-        kinds = {name: tuple(convert(each, _KINDS[name]) for each in things) for name, things in self.objects.items()}
-        self.listers = Listers(Snapshot(**kinds))
-        self.handle = Handle(self.cluster, self.listers, Nominator())
 
     @property
     def plain(self):
         """The same cluster for the oracle, which reads objects."""
-        kinds = {name: kind.kind for name, kind in _KINDS.items()}
         objects = [{**each, "kind": "Node"} for each in self.nodes]
-        objects += [{**each, "kind": kinds[name]} for name, things in self.objects.items() for each in things]
+        for name, things in self.objects.items():
+            objects += [{**each, "kind": KINDS_BY_ATTRIBUTE[name].name} for each in things]
         for on, pods in self.running.items():
             objects += [{**each, "kind": "Pod", "spec": {**each["spec"], "nodeName": on}} for each in pods]
         return PlainWorld(objects, ())

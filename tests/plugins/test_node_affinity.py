@@ -209,7 +209,7 @@ def test_the_profile_s_affinity_is_asked_first():
     world = World([SSD, node("plain"), node("wrong-zone", labels={"disk": "ssd"})])
     plugin = make(world, required(label("disk", "In", "ssd")))
 
-    answers = filtered(plugin, world.cycle(pod(nodeSelector={"zone": "a"})), world.view())
+    answers = world.ask(plugin, pod(nodeSelector={"zone": "a"}))
 
     assert answers == [("UnschedulableAndUnresolvable", [ENFORCED]), None, REJECTED]
 

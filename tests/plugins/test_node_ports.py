@@ -33,7 +33,7 @@ def clusters(draw):
 def test_filter_equals_the_oracle(world, incoming):
     plugin, rows = make(world.handle), list(range(len(world.nodes)))[::-2]
 
-    answers = filtered(plugin, world.cycle(incoming), world.view())
+    answers = world.ask(plugin, incoming)
 
     assert answers == [oracle.filter_node(incoming, oracle.used_ports(world.pods_on(each))) for each in world.nodes]
     assert filtered(plugin, world.cycle(incoming), world.view(rows)) == [answers[row] for row in rows]

@@ -57,7 +57,7 @@ def test_filter_equals_the_oracle(world, incoming, ignores):
 def test_one_node_alone_is_judged_as_among_all(world, incoming):
     plugin = NodeResourcesFit(args(), world.handle)
 
-    among_all = filtered(plugin, world.cycle(incoming), world.view())
+    among_all = world.ask(plugin, incoming)
 
     alone = [filtered(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
     assert alone == [[answer] for answer in among_all]
@@ -69,7 +69,7 @@ def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
     plugin = NodeResourcesFit(args(), world.handle)
     incoming = pod(requests={"memory": "1"})
 
-    among_all = filtered(plugin, world.cycle(incoming), world.view())
+    among_all = world.ask(plugin, incoming)
 
     assert among_all
     assert filtered(plugin, world.cycle(incoming), world.view([0])) == among_all

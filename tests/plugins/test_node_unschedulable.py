@@ -40,7 +40,7 @@ def test_cordoned_nodes(toleration, expected):
     world = World([node(unschedulable=True)])
     plugin = NodeUnschedulable(None, world.handle)
 
-    assert filtered(plugin, world.cycle(pod(tolerations=toleration)), world.view()) == [expected]
+    assert world.ask(plugin, pod(tolerations=toleration)) == [expected]
 
 
 def test_details_name_what_a_pod_would_have_to_tolerate():

@@ -94,7 +94,7 @@ def expected(world, incoming, node_name, here):
 @few
 @given(worlds(), pods)
 def test_filter_equals_the_oracle(world, incoming):
-    found = filtered(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view())
+    found = world.ask(NodeVolumeLimits, incoming)
 
     assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
@@ -115,7 +115,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 @given(st.data(), worlds(), pods, st.lists(running_pods, max_size=5))
 def test_counts_follow_the_cluster(data, world, incoming, new):
     plugin = NodeVolumeLimits(None, world.handle)
-    filtered(plugin, world.cycle(incoming), world.view())
+    world.ask(plugin, incoming)
     for each in new:
         row = data.draw(st.integers(0, len(world.nodes) - 1))
         here = world.running[world.nodes[row]["metadata"]["name"]]
@@ -124,7 +124,7 @@ def test_counts_follow_the_cluster(data, world, incoming, new):
         else:
             world.bind({**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}, row)
 
-        found = filtered(plugin, world.cycle(incoming), world.view())
+        found = world.ask(plugin, incoming)
 
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
@@ -138,7 +138,7 @@ def limits_of(count, *running, incoming=("ebs-1",), attachments=()):
         attachments=[attachment(name, "n", name) for name in attachments],
     )
     world = VolumeWorld([node("n")], storage, {"n": [pod(f"r{i}", *each) for i, each in enumerate(running)]})
-    (answer,) = filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", *incoming)), world.view())
+    (answer,) = world.ask(NodeVolumeLimits, pod("p", *incoming))
     return answer is None
 
 
@@ -176,9 +176,7 @@ def test_the_claim_of_an_ephemeral_volume_counts_if_it_is_the_pods_own():
     world = VolumeWorld([node("n")], storage)
     plugin = NodeVolumeLimits(None, world.handle)
 
-    assert filtered(plugin, world.cycle(pod("p", volumes=[EPHEMERAL])), world.view()) == [
-        ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
-    ]
+    assert world.ask(plugin, pod("p", volumes=[EPHEMERAL])) == [("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])]
 
 
 @pytest.mark.parametrize("delta", [False, True], ids=["running", "in the node's own world"])
@@ -251,7 +249,7 @@ BAD_TEXT = "converting volume(volume-0) from inline to csi: kind(Dedicated) is n
 def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
 
-    assert filtered(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view()) == expected
+    assert world.ask(NodeVolumeLimits, incoming) == expected
 
 
 def test_a_volume_that_is_there_by_its_attachment_alone_counts_twice():
@@ -303,12 +301,12 @@ def test_a_driver_may_keep_pods_off_nodes_on_which_it_is_not_installed():
     world = VolumeWorld(nodes, storage, gates=["VolumeLimitScaling"])
     plugin = NodeVolumeLimits(None, world.handle)
 
-    assert filtered(plugin, world.cycle(pod("a", "ebs-0")), world.view()) == [None, missing, missing]
-    assert filtered(plugin, world.cycle(pod("b", "wanted")), world.view()) == [None, missing, missing]
+    assert world.ask(plugin, pod("a", "ebs-0")) == [None, missing, missing]
+    assert world.ask(plugin, pod("b", "wanted")) == [None, missing, missing]
     # A migrated in-tree volume is one of CSI only where there is a CSINode.
-    assert filtered(plugin, world.cycle(pod("c", "wanted-too")), world.view()) == [None, None, missing]
+    assert world.ask(plugin, pod("c", "wanted-too")) == [None, None, missing]
     two = ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
-    assert filtered(plugin, world.cycle(pod("d", "ebs-0", "ebs-1")), world.view()) == [two, missing, missing]
+    assert world.ask(plugin, pod("d", "ebs-0", "ebs-1")) == [two, missing, missing]
     assert details(plugin, world.cycle(pod("e", "ebs-0")), world.view(), 1) == [
         {"reason": missing[1][0], "driver": EBS}
     ]
@@ -319,4 +317,4 @@ def test_a_driver_keeps_pods_off_only_with_the_gate_and_where_it_asks_for_it(gat
     drivers = [{"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": prevents}}]
     world = VolumeWorld([node("none")], Storage(volumes=VOLUMES, claims=CLAIMS, drivers=drivers), gates=gates)
 
-    assert filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("a", "ebs-0")), world.view()) == [None]
+    assert world.ask(NodeVolumeLimits, pod("a", "ebs-0")) == [None]

@@ -143,7 +143,7 @@ def expected(world, incoming):
 def test_filter_equals_the_oracle(world, incoming):
     plugin = VolumeBinding(None, world.handle)
 
-    assert filtered(plugin, world.cycle(incoming), world.view()) == expected(world, incoming)[1]
+    assert world.ask(plugin, incoming) == expected(world, incoming)[1]
 
 
 @few
@@ -180,7 +180,7 @@ def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
 
 def binding_of(storage, *names, nodes=("m", "n")):
     world = VolumeWorld([node(name) for name in nodes], storage)
-    return filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
+    return world.ask(VolumeBinding, pod("p", *names))
 
 
 def test_claims_of_one_pod_get_a_volume_each():
@@ -264,14 +264,14 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
     filtered(plugin, cycle, world.view())
 
     plugin.reserve(cycle, 1)
-    reserved = filtered(plugin, world.cycle(pod("q", "c1")), world.view())
+    reserved = world.ask(plugin, pod("q", "c1"))
     taken = plugin.assumed.of_class("static").free.tolist()
     plugin.unreserve(cycle, 1)
 
     assert reserved == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
     assert taken == [False, True]
     assert plugin.assumed.of_class("static").free.tolist() == [True, True]
-    assert filtered(plugin, world.cycle(pod("q", "c1")), world.view()) == [None, None]
+    assert world.ask(plugin, pod("q", "c1")) == [None, None]
 
 
 def test_what_one_profile_reserves_is_promised_for_the_others():
@@ -287,7 +287,7 @@ def test_what_one_profile_reserves_is_promised_for_the_others():
 
     one.reserve(cycle, 0)
 
-    assert filtered(other, world.cycle(pod("q", "d")), world.view()) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
+    assert world.ask(other, pod("q", "d")) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
 
 
 def ephemeral(*owners):
@@ -335,13 +335,13 @@ def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
     classes = [*CLASSES, storage_class("immediate", mode="Immediate"), storage_class("modeless", mode=None)]
     world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=claims, classes=classes))
 
-    assert filtered(VolumeBinding(None, world.handle), world.cycle(incoming), world.view()) == [reason]
+    assert world.ask(VolumeBinding, incoming) == [reason]
 
 
 def test_the_claim_of_an_ephemeral_volume_serves_its_pod():
     world = VolumeWorld([node("m"), node("n")], Storage(volumes=[volume("v", hosts=["n"])], claims=[ephemeral("p")]))
 
-    assert filtered(VolumeBinding(None, world.handle), world.cycle(EPHEMERAL), world.view()) == [
+    assert world.ask(VolumeBinding, EPHEMERAL) == [
         (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
         None,
     ]
@@ -358,7 +358,7 @@ def test_an_invalid_selector_errs_where_it_is_looked_at():
     )
     world = VolumeWorld([node("m"), node("n")], storage)
 
-    first, second = filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "d", "c")), world.view())
+    first, second = world.ask(VolumeBinding, pod("p", "d", "c"))
 
     assert first == (UNRESOLVABLE, [REASON_BIND_CONFLICT])
     assert second[0] == "Error"
@@ -381,7 +381,7 @@ def test_a_migrated_volume_is_reached_by_the_drivers_zones():
     nodes = [node("migrated-in", **driver_zone), node("migrated-out", zone="a"), node("plain-in", zone="a")]
     world = VolumeWorld([*nodes, node("unknown-out", **driver_zone)], storage)
 
-    assert filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+    assert world.ask(VolumeBinding, pod("p", "c")) == [
         None,
         (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
         None,
@@ -398,7 +398,7 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
         " expected: {locale}-{region}-{zone}, got: eu"
     )
 
-    assert filtered(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+    assert world.ask(VolumeBinding, pod("p", "c")) == [
         ("Error", [problem]),
         None,
     ]

@@ -7,7 +7,6 @@ from kplan.plugins.volume_zone import REASON_CONFLICT, VolumeZone
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .asking import filtered
 from .volume_worlds import BETA_ZONE, REGION, ZONE, VolumeWorld, claim, details, node, pod, storage_class, volume
 from .worlds import few
 
@@ -33,7 +32,7 @@ def worlds(draw):
 def test_filter_equals_the_oracle(world, claims):
     incoming = pod("p", *claims)
 
-    found = filtered(VolumeZone(None, world.handle), world.cycle(incoming), world.view())
+    found = world.ask(VolumeZone, incoming)
 
     assert found == [oracle.zone(incoming, world.storage, each) for each in world.nodes]
 
@@ -65,7 +64,7 @@ UNBOUND = Storage(
 def test_claims_that_cannot_be_bound_reject_the_pod(name, reason):
     world = VolumeWorld([node("n")], UNBOUND)
 
-    assert filtered(VolumeZone(None, world.handle), world.cycle(pod("p", name)), world.view()) == [reason]
+    assert world.ask(VolumeZone, pod("p", name)) == [reason]
 
 
 def test_pods_without_claims_cost_nothing():

@@ -4,17 +4,6 @@ import copy
 
 from hypothesis import strategies as st
 
-from kplan.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.decode import convert
-from kplan.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from kplan.config.releases import reference, with_gates
-from kplan.engine.cluster import Cluster
-from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import Handle
-from kplan.framework.listers import Listers
-from kplan.framework.nominator import Nominator
-from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.model import Snapshot
 from tests.oracle.volumes import Storage
 
 from .asking import Asked
@@ -97,27 +86,19 @@ class VolumeWorld(Asked):
     """Nodes, the pods on each (by node name), and storage."""
 
     def __init__(self, nodes, storage=None, running=None, gates=()):
-        self.nodes = sorted(nodes, key=lambda each: each["metadata"]["name"])
-        self.storage = copy.deepcopy(storage or Storage())
-        self.running = {each["metadata"]["name"]: [] for each in self.nodes} | (running or {})
-        infos = [
-            PodInfo(convert({**each, "spec": {**each["spec"], "nodeName": name}}, Pod))
-            for name, pods in self.running.items()
-            for each in pods
-        ]
-        self.cluster = Cluster.build(NodeTable([convert(each, Node) for each in self.nodes]), infos)
-        held = self.storage
-        snapshot = Snapshot(
-            persistent_volumes=tuple(convert(each, PersistentVolume) for each in held.volumes),
-            persistent_volume_claims=tuple(convert(each, PersistentVolumeClaim) for each in held.claims),
-            storage_classes=tuple(convert(each, StorageClass) for each in held.classes),
-            csi_nodes=tuple(convert(each, CSINode) for each in held.csi_nodes),
-            csi_drivers=tuple(convert(each, CSIDriver) for each in held.drivers),
-            csi_storage_capacities=tuple(convert(each, CSIStorageCapacity) for each in held.capacities),
-            volume_attachments=tuple(convert(each, VolumeAttachment) for each in held.attachments),
+        self.storage = held = copy.deepcopy(storage or Storage())
+        super().__init__(
+            nodes,
+            {each["metadata"]["name"]: [] for each in nodes} | (running or {}),
+            gates=gates,
+            persistent_volumes=held.volumes,
+            persistent_volume_claims=held.claims,
+            storage_classes=held.classes,
+            csi_nodes=held.csi_nodes,
+            csi_drivers=held.drivers,
+            csi_storage_capacities=held.capacities,
+            volume_attachments=held.attachments,
         )
-        release = with_gates(reference(), dict.fromkeys(gates, True))
-        self.handle = Handle(self.cluster, Listers(snapshot), Nominator(), release=release)
 
     @property
     def all_running(self):

@@ -1,22 +1,17 @@
 """Small clusters made of JSON objects, a plugin asked about one, and random ones."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.resource import DeviceClass
-from kplan.engine.cluster import Cluster
-from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult
-from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.model import Snapshot
 from tests.oracle.scheduler_world import NodeInfo
 
 from .asking import Asked, filtered
@@ -46,26 +41,16 @@ def host_port(number, protocol="TCP", ip=""):
     return {"containerPort": number, "hostPort": number, "protocol": protocol, "hostIP": ip}
 
 
-@dataclass
 class World(Asked):
-    """Nodes, the pods on each (by node name), and pods that run nowhere."""
+    """Nodes, the pods on each (by node name), and device classes; pods are named after their node."""
 
-    nodes: list
-    running: dict = field(default_factory=dict)
-    device_classes: list = field(default_factory=list)
-
-    def __post_init__(self):
-        self.nodes = sorted(self.nodes, key=lambda each: each["metadata"]["name"])
-        infos = []
-        for name, pods in self.running.items():
-            for index, each in enumerate(pods):
-                placed = {**each, "metadata": {"name": f"{name}-{index}", "namespace": "default"}}
-                placed["spec"] = {**each["spec"], "nodeName": name}
-                infos.append(PodInfo(convert(placed, Pod)))
-        table = NodeTable([convert(each, Node) for each in self.nodes])
-        self.cluster = Cluster.build(table, infos)
-        classes = tuple(convert(each, DeviceClass) for each in self.device_classes)
-        self.handle = Handle(self.cluster, Listers(Snapshot(device_classes=classes)), Nominator())
+    def __init__(self, nodes, running=None, device_classes=()):
+        named = {
+            name: [{**each, "metadata": {"name": f"{name}-{i}", "namespace": "default"}} for i, each in enumerate(pods)]
+            for name, pods in (running or {}).items()
+        }
+        super().__init__(nodes, named, device_classes=device_classes)
+        self.running, self.device_classes = running or {}, device_classes
 
     def pods_on(self, each):
         """List the pods of a node."""

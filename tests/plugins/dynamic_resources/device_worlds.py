@@ -2,19 +2,10 @@
 
 from hypothesis import settings
 
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.resource import DeviceClass, ResourceClaim
-from kplan.api.resource_slice import DeviceTaintRule, ResourceSlice
-from kplan.config.releases import reference, with_gates
-from kplan.engine.cluster import Cluster
-from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import Handle
-from kplan.framework.listers import Listers
-from kplan.framework.nominator import Nominator
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.model import Snapshot
 from tests.plugins.asking import Asked
 
 DRIVER = "gpu.example.com"
@@ -155,17 +146,15 @@ class DeviceWorld(Asked):
     """A cluster, and the plugin at work in it."""
 
     def __init__(self, nodes, *slices, classes=None, claims=(), taken_at=None, args=None, rules=(), gates=()):
-        self.snapshot = Snapshot(
-            resource_slices=tuple(convert(each, ResourceSlice) for each in slices),
-            device_classes=tuple(convert(each, DeviceClass) for each in (classes or [device_class()])),
-            resource_claims=tuple(convert(each, ResourceClaim) for each in claims),
-            device_taint_rules=tuple(convert(each, DeviceTaintRule) for each in rules),
+        super().__init__(
+            nodes,
+            gates=gates,
             taken_at=taken_at,
+            resource_slices=slices,
+            device_classes=classes or [device_class()],
+            resource_claims=claims,
+            device_taint_rules=rules,
         )
-        self.cluster = Cluster(NodeTable([convert(each, Node) for each in nodes]))
-        self.listers = Listers(self.snapshot)
-        release = with_gates(reference(), dict.fromkeys(gates, True))
-        self.handle = Handle(self.cluster, self.listers, Nominator(), release=release)
         self.plugin = DynamicResources(args, self.handle)
 
     def info(self, incoming):
