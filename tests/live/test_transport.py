@@ -1,7 +1,8 @@
 import inspect
 import socket
-import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,12 +48,6 @@ def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
     assert b"v1.36.2" in response.body
 
 
-def test_statuses_are_answers_not_errors(start: Start) -> None:
-    _, options = start()
-
-    assert connect(options).get("/apis/nosuch.example.com/v1/things").status == 404
-
-
 def test_query_and_credentials_reach_the_server(start: Start) -> None:
     anything = Cluster(fault=lambda _request: Answer(200, b"{}"))
     api, options = start(anything, impersonate_user="jane", impersonate_groups=("devs", "ops & more"))
@@ -77,47 +72,65 @@ def test_chunked_and_compressed_bodies_arrive_whole(start: Start, monkeypatch: p
     assert response.body == body
 
 
-def test_a_client_certificate_signs_in(start: Start) -> None:
-    user = {"client-certificate": str(CERTIFICATES / "client.pem"), "client-key": str(CERTIFICATES / "client-key.pem")}
-    _, options = start(Cluster(accepts_client_certificates=True), user=user)
-
-    assert connect(options).get("/api/v1/nodes", {"limit": "1"}).status == 200
-
-
-def test_a_server_without_tls_can_be_asked(start: Start) -> None:
-    _, options = start(tls=False)
-
-    assert connect(options).get("/version").status == 200
+OWN_CERTIFICATE = {
+    "client-certificate": str(CERTIFICATES / "client.pem"),
+    "client-key": str(CERTIFICATES / "client-key.pem"),
+}
 
 
-def test_an_untrusted_certificate_stops_with_a_way_on(start: Start) -> None:
-    _, options = start(authority="stranger")
+@pytest.mark.parametrize(
+    ("cluster", "settings", "path", "code"),
+    [
+        pytest.param({}, {}, "/apis/nosuch.example.com/v1/things", 404, id="statuses are answers, not errors"),
+        pytest.param({"accepts_client_certificates": True}, {"user": OWN_CERTIFICATE}, "/api", 200, id="a certificate"),
+        pytest.param({}, {"tls": False}, "/version", 200, id="a server without TLS"),
+        pytest.param(
+            {}, {"authority": "stranger", "insecure_skip_tls_verify": True}, "/version", 200, id="nobody looks"
+        ),
+        pytest.param(
+            {},
+            {"certificate": "elsewhere", "cluster_entry": {"tls-server-name": "elsewhere.example.com"}},
+            "/version",
+            200,
+            id="tls-server-name makes the other host right",
+        ),
+    ],
+)
+def test_a_server_answers(start: Start, cluster: Any, settings: Any, path: str, code: int) -> None:
+    _, options = start(Cluster(**cluster), **settings)
 
-    with pytest.raises(UnreachableError, match="is not trusted: unable to get local issuer") as caught:
+    assert connect(options).get(path).status == code
+
+
+SILENT = {"fault": lambda _request: time.sleep(2)}
+SLOW = {"fault": lambda _request: Answer(200, b"x" * 1000, pause=0.05)}
+
+
+def cut_short(*, chunked: bool) -> dict[str, Any]:
+    return {"fault": lambda _request: Answer(200, b'{"items": []}' * 500, cut_after=100, chunked=chunked)}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "settings", "message", "hint"),
+    [
+        ({}, {"authority": "stranger"}, "is not trusted: unable to get local issuer", "certificate authority"),
+        ({}, {"certificate": "elsewhere"}, "IP address mismatch", "tls-server-name"),
+        (SILENT, {"request_timeout": 0.2}, r"no complete answer from .* within 0\.2 s", "--request-timeout"),
+        (SLOW, {"request_timeout": 0.3}, r"within 0\.3 s", "--request-timeout"),
+        (cut_short(chunked=False), {}, "broke off in the middle of an answer", "try again"),
+        (cut_short(chunked=True), {}, "broke off in the middle of an answer", "try again"),
+    ],
+    ids=["an untrusted certificate", "another host", "silence", "a trickle", "cut short", "cut short in chunks"],
+)
+def test_what_keeps_an_answer_away_is_told_with_a_way_on(
+    start: Start, cluster: Any, settings: Any, message: str, hint: str
+) -> None:
+    _, options = start(Cluster(**cluster), **settings)
+
+    with pytest.raises(UnreachableError, match=message) as caught:
         connect(options).get("/version")
 
-    assert "certificate authority" in caught.value.hint
-
-
-def test_an_untrusted_certificate_passes_when_nobody_looks(start: Start) -> None:
-    _, options = start(authority="stranger", insecure_skip_tls_verify=True)
-
-    assert connect(options).get("/version").status == 200
-
-
-def test_a_certificate_for_another_host_stops_and_names_the_setting(start: Start) -> None:
-    _, options = start(certificate="elsewhere")
-
-    with pytest.raises(UnreachableError, match="IP address mismatch") as caught:
-        connect(options).get("/version")
-
-    assert "tls-server-name" in caught.value.hint
-
-
-def test_tls_server_name_makes_the_other_host_right(start: Start) -> None:
-    _, options = start(certificate="elsewhere", cluster_entry={"tls-server-name": "elsewhere.example.com"})
-
-    assert connect(options).get("/version").status == 200
+    assert hint in caught.value.hint
 
 
 def test_asking_a_plain_server_over_tls_says_so(start: Start, tmp_path: Path) -> None:
@@ -157,38 +170,6 @@ def test_a_dead_proxy_is_named(start: Start) -> None:
             connect(options).get("/version")
 
     assert "proxy-url" in caught.value.hint
-
-
-def test_a_server_that_says_nothing_runs_into_the_timeout(start: Start) -> None:
-    released = threading.Event()
-
-    def wait(_request: object) -> None:
-        released.wait(5)
-
-    _, options = start(Cluster(fault=wait), request_timeout=0.2)
-
-    with pytest.raises(UnreachableError, match=r"no complete answer from .* within 0\.2 s") as caught:
-        connect(options).get("/version")
-
-    released.set()
-    assert "--request-timeout" in caught.value.hint
-
-
-def test_a_trickle_runs_into_the_timeout_too(start: Start) -> None:
-    slow = Answer(200, b"x" * 1000, pause=0.05)
-    _, options = start(Cluster(fault=lambda _request: slow), request_timeout=0.3)
-
-    with pytest.raises(UnreachableError, match=r"within 0\.3 s"):
-        connect(options).get("/version")
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_an_answer_cut_short_is_an_error_and_no_short_answer(start: Start, chunked: bool) -> None:
-    cut = Answer(200, b'{"items": []}' * 500, cut_after=100, chunked=chunked)
-    _, options = start(Cluster(fault=lambda _request: cut))
-
-    with pytest.raises(UnreachableError, match="broke off in the middle of an answer"):
-        connect(options).get("/version")
 
 
 def test_a_user_name_that_breaks_the_line_is_refused_here(start: Start) -> None:

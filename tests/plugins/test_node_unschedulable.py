@@ -38,9 +38,8 @@ def test_filter_equals_the_oracle(cordoned, tolerated):
 )
 def test_cordoned_nodes(toleration, expected):
     world = World([node(unschedulable=True)])
-    plugin = NodeUnschedulable(None, world.handle)
 
-    assert world.ask(plugin, pod(tolerations=toleration)) == [expected]
+    assert world.ask(NodeUnschedulable, pod(tolerations=toleration)) == [expected]
 
 
 def test_details_name_what_a_pod_would_have_to_tolerate():

@@ -174,9 +174,10 @@ EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 def test_the_claim_of_an_ephemeral_volume_counts_if_it_is_the_pods_own():
     storage = Storage(volumes=VOLUMES, claims=[owned("p-volume-0", "p")], csi_nodes=[csi_node("n", ebs=0)])
     world = VolumeWorld([node("n")], storage)
-    plugin = NodeVolumeLimits(None, world.handle)
 
-    assert world.ask(plugin, pod("p", volumes=[EPHEMERAL])) == [("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])]
+    assert world.ask(NodeVolumeLimits, pod("p", volumes=[EPHEMERAL])) == [
+        ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
+    ]
 
 
 @pytest.mark.parametrize("delta", [False, True], ids=["running", "in the node's own world"])

@@ -141,9 +141,8 @@ def expected(world, incoming):
 @few
 @given(all_worlds, incoming_pods)
 def test_filter_equals_the_oracle(world, incoming):
-    plugin = VolumeBinding(None, world.handle)
 
-    assert world.ask(plugin, incoming) == expected(world, incoming)[1]
+    assert world.ask(VolumeBinding, incoming) == expected(world, incoming)[1]
 
 
 @few

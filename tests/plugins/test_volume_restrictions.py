@@ -53,9 +53,8 @@ def worlds(draw):
 @few
 @given(worlds(), pods)
 def test_filter_equals_the_oracle(world, incoming):
-    plugin = VolumeRestrictions(None, world.handle)
 
-    assert world.ask(plugin, incoming) == [
+    assert world.ask(VolumeRestrictions, incoming) == [
         oracle.restrictions(incoming, world.storage, world.all_running, here) for here in world.running.values()
     ]
 
@@ -104,9 +103,10 @@ def test_pods_without_claims_and_disks_cost_nothing(incoming):
 
 def test_a_missing_claim_rejects_the_pod():
     world = VolumeWorld([node("n")], Storage(claims=CLAIMS))
-    plugin = VolumeRestrictions(None, world.handle)
 
-    assert world.ask(plugin, pod("p", "many", "gone", "also-gone")) == ['persistentvolumeclaim "gone" not found']
+    assert world.ask(VolumeRestrictions, pod("p", "many", "gone", "also-gone")) == [
+        'persistentvolumeclaim "gone" not found'
+    ]
 
 
 def test_details_name_the_disk_and_the_pods_that_hold_it():
