@@ -1,12 +1,14 @@
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kplan.errors import KubeconfigError, UsageError
-from kplan.live.kubeconfig import Access, load_access
+from kplan.live.kubeconfig import Access, context_names, context_namespace, load_access
+from kplan.live.kubeconfig_file import MOST_BYTES, read_small
 from kplan.live.options import LiveOptions
 
 TWO_CLUSTERS: dict[str, Any] = {
@@ -267,3 +269,67 @@ def test_inside_a_pod_its_account_is_used(tmp_path: Path, monkeypatch: pytest.Mo
     assert (access.name, access.server, token(access)) == ("in-cluster", "https://10.0.0.1:443", "bearer pod-token")
     with pytest.raises(KubeconfigError, match="--context prod"):
         load_access(LiveOptions(context="prod"))
+
+
+# --- contexts ---------------------------------------------------------------------------------------------------------
+
+CONFIG = """
+current-context: prod
+contexts:
+- {name: prod, context: {cluster: c, user: u, namespace: shop}}
+- {name: dev, context: {cluster: c, user: u}}
+"""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    return write(tmp_path, CONFIG)
+
+
+def test_the_namespace_is_that_of_the_context(kubeconfig: str) -> None:
+    assert context_namespace(LiveOptions(kubeconfig=kubeconfig)) == "shop"
+    assert context_namespace(LiveOptions(kubeconfig=kubeconfig, context="dev")) == ""
+    assert context_namespace(LiveOptions(kubeconfig=kubeconfig, context="none")) == ""
+
+
+def test_contexts_are_listed_as_they_stand(kubeconfig: str) -> None:
+    assert context_names(kubeconfig) == ["prod", "dev"]
+
+
+def test_a_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError):
+        context_namespace(LiveOptions(kubeconfig=str(tmp_path / "none")))
+
+
+def test_inside_a_pod_it_is_the_namespace_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "namespace"
+    path.write_text("tools\n")
+    monkeypatch.setattr("kplan.live.kubeconfig._DEFAULT_PATH", str(tmp_path / "none"))
+    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(path))
+
+    assert context_namespace(LiveOptions()) == "tools"
+    monkeypatch.setattr("kplan.live.kubeconfig._POD_NAMESPACE", str(tmp_path / "nowhere"))
+    assert context_namespace(LiveOptions()) == ""
+
+
+# --- small files ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"x" * MOST_BYTES)
+    assert len(read_small(str(tmp_path / "token"))) == MOST_BYTES
+
+
+def test_what_might_never_end_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"x" * (MOST_BYTES + 1))
+    for name in (tmp_path / "pipe", "/dev/zero", "/dev/null", tmp_path, tmp_path / "large"):
+        with pytest.raises(OSError, match=r"regular file|more than 1 MiB|Is a directory"):
+            read_small(str(name))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe"])
+def test_a_token_file_without_end_is_an_error_of_the_kubeconfig(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(KubeconfigError, match="cannot be read: it is not a regular file"):
+        list(load(tmp_path, with_user({"tokenFile": str(tmp_path / name)})).headers())

@@ -3,21 +3,75 @@
 import copy
 import math
 
-from tests.oracle import volumes
-from tests.oracle.inter_pod_affinity import (
-    AFFINITY,
-    ANTI_AFFINITY,
-    EXISTING,
-    PREFERRED,
-    REQUIRED,
-    incoming_means,
-    running_means,
-    terms_of,
-)
+from tests.oracle import node_affinity, taint_toleration, volumes
 from tests.oracle.labels import is_empty, is_terminating, labels_of, namespace_of, selects
-from tests.oracle.pod_topology_spread import LABEL, SKEW, SYSTEM, _included, constraints_of
 
 HOSTNAME = "kubernetes.io/hostname"
+AFFINITY = ("UnschedulableAndUnresolvable", ["node(s) didn't match pod affinity rules"])
+ANTI_AFFINITY = ("Unschedulable", ["node(s) didn't match pod anti-affinity rules"])
+EXISTING = ("Unschedulable", ["node(s) didn't satisfy existing pods anti-affinity rules"])
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SKEW = ("Unschedulable", ["node(s) didn't match pod topology spread constraints"])
+LABEL = (
+    "UnschedulableAndUnresolvable",
+    ["node(s) didn't match pod topology spread constraints (missing required label)"],
+)
+
+SYSTEM = [
+    {"topologyKey": "kubernetes.io/hostname", "maxSkew": 3, "whenUnsatisfiable": "ScheduleAnyway"},
+    {"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 5, "whenUnsatisfiable": "ScheduleAnyway"},
+]
+
+
+def terms_of(pod, part, kind):
+    return ((pod["spec"].get("affinity") or {}).get(part) or {}).get(kind, [])
+
+
+def _means(term, owner, pod, namespace_labels, extra_namespaces=()):
+    if term.get("namespaces") or term.get("namespaceSelector") is not None:
+        named = {*term.get("namespaces", []), *extra_namespaces}
+    else:
+        named = {namespace_of(owner), *extra_namespaces}
+    in_scope = namespace_of(pod) in named or selects(term.get("namespaceSelector"), namespace_labels)
+    return in_scope and selects(term.get("labelSelector"), labels_of(pod))
+
+
+def incoming_means(term, owner, pod, namespaces):
+    """A term of the incoming pod: its namespace selector names namespaces, and is then asked about no labels at all."""
+    selector = term.get("namespaceSelector")
+    named = [name for name, labels in namespaces.items() if selects(selector, labels)]
+    return _means(term, owner, pod, {}, named)
+
+
+def running_means(term, owner, pod, namespaces):
+    return _means(term, owner, pod, namespaces.get(namespace_of(pod), {}))
+
+
+def constraints_of(pod, action, defaults=SYSTEM, default_selector=None):
+    own = pod["spec"].get("topologySpreadConstraints", [])
+    if own:
+        return [_with_label_keys(each, pod) for each in own if each["whenUnsatisfiable"] == action]
+    if default_selector is None or is_empty(default_selector):
+        return []
+    return [{**each, "labelSelector": default_selector} for each in defaults if each["whenUnsatisfiable"] == action]
+
+
+def _with_label_keys(constraint, pod):
+    selector = constraint.get("labelSelector")
+    keys = [key for key in constraint.get("matchLabelKeys", []) if key in labels_of(pod)]
+    if selector is None or not keys:
+        return constraint
+    extra = [{"key": key, "operator": "In", "values": [labels_of(pod)[key]]} for key in keys]
+    expressions = [*selector.get("matchExpressions", []), *extra]
+    return {**constraint, "labelSelector": {**selector, "matchExpressions": expressions}}
+
+
+def _included(constraint, pod, node):
+    if (constraint.get("nodeAffinityPolicy") or "Honor") == "Honor" and node_affinity.filter_node(pod, node):
+        return False
+    return constraint.get("nodeTaintsPolicy") != "Honor" or not taint_toleration.filter_node(pod, node)
 
 
 class Counts:
