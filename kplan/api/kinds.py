@@ -134,6 +134,10 @@ _BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
 _MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
 POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind in KINDS if kind.name == name}
 """Kinds whose controllers create pods, by name."""
+CHANGED_IN_PLACE: Mapping[type, Kind] = {
+    kind.type: kind for kind in (*POD_MAKERS.values(), KINDS_BY_ATTRIBUTE["pods"]) if kind.name != "CronJob"
+}
+"""Kinds whose objects are pods, or create pods as soon as they are applied, by their structs."""
 SCALED = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"})
 """Kinds with a number of replicas that may be changed."""
 MADE = frozenset({"ReplicaSet", "Job"})

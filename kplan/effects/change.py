@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.cluster.base import Base
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
@@ -24,7 +25,7 @@ from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start
-from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
+from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.subjects.incoming import accepted_objects, with_objects
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes

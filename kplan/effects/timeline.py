@@ -14,6 +14,7 @@ import msgspec
 
 from kplan.api.batch import CronJob
 from kplan.api.decode import convert
+from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.meta import IntOrString
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
@@ -40,7 +41,7 @@ from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.timed_drain import TimedDrain
-from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of, whole_object
+from kplan.simulation.updates import Update, update_of, whole_object
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.workloads.applied import WrittenWorkload

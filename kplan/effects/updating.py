@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kplan.api.kinds import SCALED
+from kplan.api.kinds import CHANGED_IN_PLACE, SCALED
 from kplan.cluster.base import Base
-from kplan.simulation.updates import CHANGED_IN_PLACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects
 from kplan.workloads.applied import WrittenWorkload

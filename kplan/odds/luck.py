@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,13 +18,15 @@ from kplan.documents.base import Condition
 from kplan.documents.luck import Luck
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Action, PodChange
-from kplan.effects.change import ChangePlan
-from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import QueuePlan
-from kplan.odds.of_pods import in_order, in_queue
+from kplan.odds.of_pods import in_order
 from kplan.odds.report import Command, Odds, odds_of
 from kplan.odds.runs import Drawn
 from kplan.odds.tally import Rest
+
+if TYPE_CHECKING:
+    from kplan.effects.change import ChangePlan
+    from kplan.effects.queue_course import WorkedOff
+    from kplan.effects.queue_plan import QueuePlan
 
 RUNS: Final = 20
 """Draws: a probability of 14 % shows in 19 of 20 answers."""
@@ -38,7 +40,7 @@ PODS_PER_STEP: Final = 50
 MOST_NODES: Final = 1_000
 
 
-C = TypeVar("C", bound=ChangePlan)
+C = TypeVar("C", bound="ChangePlan")
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):
@@ -107,6 +109,8 @@ def with_luck_in_queue(base: Base, plan: QueuePlan, queue: WorkedOff) -> QueuePl
 
 def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequence[Condition]) -> Luck | UnsetType:
     """Return what differs between draws of a queue; absent where nothing does, or too many pods are tried."""
+    from kplan.odds.of_queues import in_queue
+
     infos = plan.after.pods.infos
     if is_roomy(plan.fewest_nodes, [infos[row] for row in plan.course.attempts]):
         return UNSET

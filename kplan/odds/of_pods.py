@@ -1,17 +1,14 @@
-"""Pods placed in order, or a queue worked off, as questions that are drawn many times."""
+"""Pods placed in order as a question that is drawn many times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
-from msgspec import structs
 
 from kplan.api.references import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.growing_plan import run_of
-from kplan.documents.queue import QueuePlace
-from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -21,7 +18,6 @@ from kplan.odds.groups import group_endings
 from kplan.odds.runs import Prepared
 from kplan.odds.tally import DrawnPod, End, Ending, Rest
 from kplan.preemption import DefaultPreemption
-from kplan.simulation.turns import in_turn
 from kplan.subjects.question_pods import QuestionPods
 from kplan.subjects.sequence import Run, nominates
 
@@ -51,43 +47,13 @@ def in_order(
         run = run_of(base, question, session, settle_preemption=settle_preemption)
         return Begun(session, run, lambda: question.rows)
 
-    return _prepared(base, question, begun, is_single=is_single, settles=settle_preemption)
+    return prepared(base, question, begun, is_single=is_single, settles=settle_preemption)
 
 
-def in_queue(
-    base: Base,
-    *,
-    pods: Sequence[PodLike] | None,
-    with_pending: bool,
-    recreate: bool,
-    max_rounds: int,
-    is_single: bool = False,
-) -> Prepared:
-    """Prepare to work off the scheduling queue; see `kplan.Planner.odds_of_queue` for the parameters.
-
-    For an evicted pod that is recreated, its replacement counts.
-    """
-    queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
-    question = _queued(base, queue.pods_of(base))
-    opening = QueueOpening(base, queue, question)
-
-    def begun(generator: BranchRandom) -> Begun:
-        course = opening.begin(generator, draws_turns=not is_single)
-        return Begun(course.simulation.session, iter(course), lambda: map(course.latest, question.rows))
-
-    return _prepared(base, question, begun, is_single=is_single, settles=True)
-
-
-def _queued(base: Base, question: QuestionPods) -> QuestionPods:
-    """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
-    queue = in_turn(base.fork(question), question.rows)
-    rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-    return structs.replace(question, rows=rows, more={})
-
-
-def _prepared(
+def prepared(
     base: Base, question: QuestionPods, begin: Callable[[BranchRandom], Begun], *, is_single: bool, settles: bool
 ) -> Prepared:
+    """Return a question whose runs are begun by a function; `settles` if its preemptions are carried out."""
     n_nodes = len(base.session.cluster)
     pods = _pods(base, question)
 

@@ -13,10 +13,10 @@ from kplan.admission.judge import Judged, invalid_words, judge
 from kplan.admission.validation.apps import recreate_errors
 from kplan.admission.validation.errors import FieldError
 from kplan.api.autoscaling import HorizontalPodAutoscaler
-from kplan.api.batch import CronJob, Job
+from kplan.api.batch import Job
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.kinds import KINDS_BY_ATTRIBUTE, POD_MAKERS, Kind
+from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.references import object_name
 from kplan.documents.base import InputWarning
 from kplan.simulation.desired import RECREATE_GATE
@@ -27,11 +27,6 @@ from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
-
-CHANGED_IN_PLACE: Mapping[type, Kind] = {
-    kind.type: kind for kind in (*POD_MAKERS.values(), KINDS_BY_ATTRIBUTE["pods"]) if kind.type is not CronJob
-}
-"""Kinds whose objects are pods, or create pods as soon as they are applied."""
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

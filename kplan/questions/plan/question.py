@@ -77,7 +77,7 @@ class Plan(AboutPods, frozen=True):
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         """Return the question to be asked many times: see :class:`~kplan.questions.many_runs.question.ManyRuns`."""
-        from kplan.odds.of_pods import in_queue
+        from kplan.odds.of_queues import in_queue
         from kplan.questions.updates import drawn_update
 
         self.check()
