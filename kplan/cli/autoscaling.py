@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli.arguments import STANDARD_INPUT
-from kplan.cli.options import flag
+from kplan.cli.options import flag, options
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 
@@ -23,7 +22,7 @@ AutoscalerChoice = StrEnum(
 """Which autoscaler is followed."""
 
 
-@dataclass(frozen=True)
+@options
 class AutoscalerFlags:
     """Options that choose the autoscaler."""
 
@@ -65,6 +64,6 @@ class AutoscalerFlags:
         )
 
 
-@dataclass(frozen=True)
+@options
 class GrowingClusterFlags(ChangedClusterFlags, AutoscalerFlags):
     """Options for the source of the cluster, for changes of it on paper, and for the autoscaler of its nodes."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from kplan.api.wellknown import BETA_ZONE, POOL_LABELS, ZONE
 from kplan.cli.help import OPTIONS
-from kplan.cli.options import flag, switch
+from kplan.cli.options import flag, options, switch
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ ZONES = (ZONE, BETA_ZONE)
 """Labels for the zone of a node."""
 
 
-@dataclass(frozen=True)
+@options
 class PodChoiceFlags:
     """Options that choose pods of the snapshot."""
 
@@ -52,7 +51,7 @@ class PodChoiceFlags:
         return [pod.metadata.key for pod in self.of(pods, namespace)]
 
 
-@dataclass(frozen=True)
+@options
 class NodeChoiceFlags:
     """Options that choose nodes of the snapshot."""
 

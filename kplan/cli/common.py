@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.flags import OutputFlags, SavedOutputFlags, SchedulerFlags, VerbosityFlags
+from kplan.cli.options import options
 from kplan.cli.what_if import ChangedClusterFlags
 
 
-@dataclass(frozen=True)
+@options
 class CommonFlags:
     """What a question is asked about, by which scheduler, and how its answer is written."""
 
@@ -19,21 +18,21 @@ class CommonFlags:
     verbosity: VerbosityFlags
 
 
-@dataclass(frozen=True)
+@options
 class SavingFlags(CommonFlags):
     """The same with ``--save``."""
 
     output: SavedOutputFlags
 
 
-@dataclass(frozen=True)
+@options
 class GrowingFlags(CommonFlags):
     """The same about a cluster whose autoscaler may be followed."""
 
     cluster: GrowingClusterFlags
 
 
-@dataclass(frozen=True)
+@options
 class GrowingSavingFlags(GrowingFlags):
     """The same with ``--save``."""
 

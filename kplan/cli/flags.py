@@ -1,6 +1,6 @@
 """Options that several commands share.
 
-A command takes whole groups of them as parameters: a frozen dataclass whose fields are options (`flag`), or such groups
+A command takes whole groups of them as parameters: a dataclass whose fields are options (`flag`), or such groups
 (`kplan.cli.common`). `with_flags` shows Typer the fields in place of the group, and passes the group to the command. In
 the help they are under `panel`.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from kplan.cli.help import MORE
-from kplan.cli.options import DECLARED, flag, option, repeated, switch
+from kplan.cli.options import DECLARED, flag, option, options, repeated, switch
 from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
@@ -67,7 +67,7 @@ RolloutOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@options
 class ManifestFlags:
     """Options about manifests."""
 
@@ -99,7 +99,7 @@ class ManifestFlags:
         return replace(self, namespace=""), self.namespace
 
 
-@dataclass(frozen=True)
+@options
 class SchedulerFlags:
     """Options of the scheduler."""
 
@@ -132,7 +132,7 @@ class SchedulerFlags:
     )
 
 
-@dataclass(frozen=True)
+@options
 class VerbosityFlags:
     """Options about messages on standard error."""
 
@@ -143,7 +143,7 @@ class VerbosityFlags:
     no_color: bool = switch("--no-color", "Print without colour; so does NO_COLOR in the environment.")
 
 
-@dataclass(frozen=True)
+@options
 class OutputFlags:
     """Options about the output and the exit code."""
 
@@ -180,14 +180,14 @@ class OutputFlags:
         return self.report or []
 
 
-@dataclass(frozen=True)
+@options
 class _SaveFlags:
     """The option that also saves the report."""
 
     save: str = flag("--save FILE", "Also save the report as JSON, for kplan show.")
 
 
-@dataclass(frozen=True)
+@options
 class SavedOutputFlags(OutputFlags, _SaveFlags):
     """Options about the output of a command whose report can be saved at once."""
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from kplan.cli.faults import say
-from kplan.cli.options import flag, option
+from kplan.cli.options import flag, option, options
 from kplan.cli.phases import announced_when_slow, noted_when_interrupted
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ SnapshotOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@options
 class ClusterFlags:
     """Options for the source of the cluster."""
 

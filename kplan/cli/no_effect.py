@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.cli.faults import say
 from kplan.errors import UsageError
@@ -17,8 +18,7 @@ _SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "
 """Parameter -> option that asks many questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """Options that have no effect under a condition, and why."""
 
     options: tuple[str, ...]  #: names of parameters

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform
 
 import typer
 
 DECLARED = "declared"
 """Where the metadata of a field has its option or argument."""
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def options(group: type[T]) -> type[T]:
+    """Make a class of options a dataclass, whose fields do not change; of its methods only `__init__` is written.
+
+    A dataclass writes and compiles its methods at every start, before any command can begin.
+    """
+    return dataclass(eq=False, repr=False)(group)
 
 
 def flag(spelled: str, about: str, *, default: Any = "", panel: str | None = None, **settings: Any) -> Any:

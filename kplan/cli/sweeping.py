@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from kplan.cli.options import flag
+from kplan.cli.options import flag, options
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ T = TypeVar("T")
 _MOST = 512
 
 
-@dataclass(frozen=True)
+@options
 class SweepFlags:
     """Options for the workers that answer many questions."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli.help import MORE
-from kplan.cli.options import flag, repeated, switch
+from kplan.cli.options import flag, options, repeated, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ _WHICH = "[WORKLOAD=]DURATION"
 _LONGEST = 366 * 24 * 3600.0
 
 
-@dataclass(frozen=True)
+@options
 class TimelineFlags:
     """Options about time."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli import collector
 from kplan.cli.help import in_order
 from kplan.cli.live_options import ClusterFlags, open_cluster
-from kplan.cli.options import repeated, switch
+from kplan.cli.options import options, repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply
 _STANDARD_INPUT = "-"
 
 
-@dataclass(frozen=True)
+@options
 class ChangedClusterFlags(ClusterFlags):
     """Options for the source of the cluster, and for changes of it on paper."""
 

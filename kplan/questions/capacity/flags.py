@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from kplan.cli.help import MORE, OPTIONS
-from kplan.cli.options import flag, switch
+from kplan.cli.options import flag, options, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 
 
-@dataclass(frozen=True)
+@options
 class OtherQuestions:
     """Options that ask another question about room instead of the plain count."""
 

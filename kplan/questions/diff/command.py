@@ -11,7 +11,7 @@ from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
-from kplan.cli.options import flag, several
+from kplan.cli.options import flag, options, several
 from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
@@ -36,14 +36,14 @@ _CHANGES = (
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 
-@dataclasses.dataclass(frozen=True)
+@options
 class DiffOutputFlags(SavedOutputFlags):
     """How differences are printed, and which of them count."""
 
     fail_on: str = flag("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
 
 
-@dataclasses.dataclass(frozen=True)
+@options
 class _DiffFlags(CommonFlags):
     output: DiffOutputFlags
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from kplan.cli.help import MORE
-from kplan.cli.options import flag
+from kplan.cli.options import flag, options
 from kplan.cli.timeline import seconds_of
 from kplan.questions.drain.profiles import MOST_SURGE
 
@@ -15,7 +14,7 @@ Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
 """How the node pools of a cloud are upgraded by default."""
 
 
-@dataclass(frozen=True)
+@options
 class UpgradeFlags:
     """Options about upgrades of nodes, with --timeline."""
 
