@@ -32,7 +32,7 @@ from kplan.autoscaling.karpenter.planned import (
     node_claim_labels,
     node_claim_requirements,
 )
-from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, exceeded_limit
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
@@ -42,7 +42,7 @@ _FILTERED = "NodePool requirements filtered out all compatible available instanc
 _LACKING = f"{_FILTERED} due to minValues incompatibility"
 
 
-def provisioning_answer(prepared: Prepared, provisioned: Provisioned) -> dict[str, Any]:
+def provisioning_answer(prepared: Prepared, provisioned: Simulated) -> dict[str, Any]:
     """Return what is made for pending pods."""
     texts = Texts(prepared.known)
     answer: dict[str, Any] = {

@@ -26,7 +26,7 @@ from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options
 from kplan.autoscaling.karpenter.planned import Planned, new_node, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
 from kplan.autoscaling.karpenter.static_pools import scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, Texts
 from kplan.autoscaling.karpenter.widening import Widening
@@ -158,7 +158,7 @@ class KarpenterAutoscaler:
     def _prepared(self, cluster: PreparedCluster) -> Prepared:
         return Prepared(cluster.snapshot, self._entries, self._options, cluster.now)
 
-    def _provisioned(self, prepared: Prepared, provisioned: Provisioned) -> Advice:
+    def _provisioned(self, prepared: Prepared, provisioned: Simulated) -> Advice:
         namer = Namer([*prepared.snapshot.node_by_name, *self._used_names])
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
@@ -221,16 +221,9 @@ class KarpenterAutoscaler:
 
     def _prices(self, prepared: Prepared) -> dict[str, float]:
         """Return the prices of Karpenter's nodes, where they are known."""
-        prices: dict[str, float] = {}
-        columns, known = prepared.machines, prepared.known
-        for state in prepared.state.nodes:
-            index = columns.number_of(state.labels.get(INSTANCE_TYPE))
-            if not self._has_prices or state.claim is None or index is None:
-                continue
-            for number in columns.offerings_of(index, known.of_labels(state.labels), available=False):
-                price = columns.offerings[number].price
-                prices[state.name] = min(price, prices.get(state.name, price))
-        return prices
+        own = [state for state in prepared.state.nodes if self._has_prices and state.claim is not None]
+        prices = {state.name: prepared.machines.node_price(state.labels) for state in own}
+        return {name: price for name, price in prices.items() if price is not None}
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
         if not self._has_prices:

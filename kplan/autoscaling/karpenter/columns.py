@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.names import RESERVED
+from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, RESERVED
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.preemption.go_sort import go_sorted
 
@@ -26,7 +26,7 @@ class Columns:
     def __init__(self, types: Sequence[InstanceType], vocabulary: Vocabulary) -> None:
         self.types = tuple(types)
         self.vocabulary = vocabulary
-        self.all = (1 << len(self.types)) - 1
+        self._numbers = {entry.name: index for index, entry in reversed(list(enumerate(types)))}
         self.allocatable = [entry.allocatable for entry in self.types]
         self.capacity = [entry.capacity for entry in self.types]
         self.requirements = [vocabulary.of_expressions(entry.requirements) for entry in self.types]
@@ -62,7 +62,7 @@ class Columns:
 
     def number_of(self, name: str | None) -> int | None:
         """Return the number of the instance type of a name; None for none."""
-        return next((index for index, entry in enumerate(self.types) if entry.name == name), None)
+        return None if name is None else self._numbers.get(name)
 
     def _types(self, indices: Iterable[int]) -> int:
         mask = 0
@@ -157,6 +157,12 @@ class Columns:
         if requirements is not None:
             mask &= self.compatible_offerings(requirements)
         return list(bits_of(mask))
+
+    def node_price(self, labels: Mapping[str, str]) -> float | None:
+        """Return the lowest price of an offering, available or not, that the labels of a node allow; None for none."""
+        index = self.number_of(labels.get(INSTANCE_TYPE))
+        numbers = () if index is None else self.offerings_of(index, self.vocabulary.of_labels(labels), available=False)
+        return min((self.offerings[number].price for number in numbers), default=None)
 
     def reservable(self, types: int, requirements: Requirements) -> list[int]:
         """Return the available reserved offerings of some types that requirements allow."""

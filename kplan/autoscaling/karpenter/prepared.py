@@ -47,12 +47,15 @@ class Simulated(msgspec.Struct, frozen=True):
     ----------
     existing : node -> the pods that go there, in order
     errors : pod -> why it has no place
+    uninitialized : the nodes among `existing` that are not ready yet
+    waiting : pods for which there is no pool at all
     """
 
     nodes: list[Planned]
     existing: Mapping[str, tuple[Pod, ...]]
     errors: Mapping[str, Refused]
-    uninitialized: Mapping[str, StateNode]  #: the nodes among `existing` that are not ready yet
+    uninitialized: Mapping[str, StateNode] = {}
+    waiting: tuple[str, ...] = ()
 
 
 class Prepared:
@@ -255,30 +258,14 @@ class Prepared:
         )
 
 
-class Provisioned(msgspec.Struct, frozen=True):
-    """The new nodes, the places on present ones, and the pods without either.
-
-    Attributes
-    ----------
-    waiting : pods for which there is no pool at all
-    """
-
-    nodes: list[Planned]
-    existing: Mapping[str, tuple[Pod, ...]]
-    errors: Mapping[str, Refused]
-    waiting: tuple[str, ...] = ()
-
-
-def provision(prepared: Prepared) -> Provisioned:
+def provision(prepared: Prepared) -> Simulated:
     """Find places for all pending pods, and for those of nodes that are going away."""
     budgets = Budgets(prepared.snapshot.pod_disruption_budgets, prepared.now)
     pods = [*prepared.pending, *leaving_pods(prepared, budgets)]
     if not pods:
-        return Provisioned([], {}, {})
-    simulated: Simulated | None = prepared.simulate(pods, prepared.state.active, is_strict=True)
-    if simulated is None:
-        return Provisioned([], {}, {}, waiting=tuple(pod.metadata.key for pod in pods))
-    return Provisioned(simulated.nodes, simulated.existing, simulated.errors)
+        return Simulated([], {}, {})
+    simulated = prepared.simulate(pods, prepared.state.active, is_strict=True)
+    return simulated or Simulated([], {}, {}, waiting=tuple(pod.metadata.key for pod in pods))
 
 
 def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:

@@ -17,7 +17,7 @@ from kplan.autoscaling.karpenter.amounts import Amounts, add, amounts_of, text_o
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
-from kplan.autoscaling.karpenter.prepared import Prepared, Provisioned, provision
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, provision
 from kplan.autoscaling.seam import HigherLimits, PoolChange, WiderRequirement
 
 MOST_TRIED = 40
@@ -134,7 +134,7 @@ def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Wid
             yield WiderRequirement(pool.metadata.name, index, wanted.key, "NotIn", values, at)
 
 
-def _n_waiting(provisioned: Provisioned) -> int:
+def _n_waiting(provisioned: Simulated) -> int:
     return len(provisioned.errors) + len(provisioned.waiting)
 
 

@@ -6,7 +6,8 @@ controllers/disruption/events/events.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from kplan.api.karpenter import NEVER, NodeClaim, NodePool
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.pods import Budgets, disruption_cost, is_disruptable, is_reschedulable
 from kplan.autoscaling.karpenter.prepared import Prepared
@@ -87,6 +88,8 @@ def _target(state: StateNode) -> str:
 
 
 _UNDERUTILIZED = "WhenEmptyOrUnderutilized"
+_VALIDATION_DELAY = 15 * 10**6
+"""A command is looked at again after so many microseconds."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -130,14 +133,10 @@ class Candidate(msgspec.Struct, frozen=True):
 
     def price(self) -> float | None:
         """Return the lowest price of an offering, available or not, that its labels allow; None for none."""
-        if self.type_index is None:
-            return None
-        labels = self.columns.vocabulary.of_labels(self.state.labels)
-        numbers = self.columns.offerings_of(self.type_index, labels, available=False)
-        return min((self.columns.offerings[number].price for number in numbers), default=None)
+        return self.columns.node_price(self.state.labels)
 
 
-def price_of(candidates: tuple[Candidate, ...] | list[Candidate]) -> float:
+def price_of(candidates: Iterable[Candidate]) -> float:
     """Return the price of several nodes; 0 where that of any is unknown."""
     total = 0.0
     for candidate in candidates:
@@ -152,63 +151,61 @@ Filter = Callable[[Candidate, Events], bool]
 """Tells whether a method concerns itself with a node."""
 
 
-def candidates_of(
-    prepared: Prepared,
-    conditions: Mapping[str, ClaimState],
-    concerns: Filter,
-    events: Events,
-    now: int,
-    *,
-    is_eventual: bool = False,
-) -> list[Candidate]:
-    """Return the nodes that a method may disrupt, by name.
+class Question(msgspec.Struct, frozen=True, dict=True):
+    """The cluster at a moment, about which a method is asked."""
 
-    With `is_eventual`, pods do not block nodes whose claims have a termination grace period.
-    """
-    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, now)
-    candidates = []
-    for state in prepared.state.nodes:
-        candidate = _candidate(prepared, state, conditions, events, budgets=budgets, now=now, is_eventual=is_eventual)
-        if candidate is not None and concerns(candidate, events):
-            candidates.append(candidate)
-    return candidates
+    prepared: Prepared
+    conditions: Mapping[str, ClaimState]
+    events: Events
+    now: int  #: microseconds since 1970
 
+    @cached_property
+    def budgets(self) -> Budgets:
+        """The pod disruption budgets."""
+        return Budgets(self.prepared.snapshot.pod_disruption_budgets, self.now)
 
-def _candidate(
-    prepared: Prepared,
-    state: StateNode,
-    conditions: Mapping[str, ClaimState],
-    events: Events,
-    *,
-    budgets: Budgets,
-    now: int,
-    is_eventual: bool,
-) -> Candidate | None:
-    if state.claim is None:
-        return None
-    blocked = _why_blocked(state)
-    pool = prepared.pools.get(state.pool)
-    if not blocked and (pool is None or not prepared.columns[state.pool].types):
-        blocked = f"NodePool not found (NodePool={state.pool})"
-    if blocked:
-        events.block(state, blocked)
-        return None
-    if (held := _why_held(state, budgets, now)) is not None and not (
-        is_eventual and state.claim.spec.termination_grace_period is not None
-    ):
-        events.block(state, held[0], pod=held[1])
-        return None
-    columns = prepared.columns[state.pool]
-    return Candidate(
-        state=state,
-        claim=state.claim,
-        pool=prepared.pools[state.pool],
-        columns=columns,
-        type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
-        cost=disruption_cost(state.pods, state.claim, now),
-        pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
-        condition=conditions.get(state.claim.metadata.name, ClaimState()),
-    )
+    def later(self) -> Question:
+        """Return the question at the moment when a command is looked at again."""
+        return Question(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
+
+    def candidates(self, concerns: Filter, *, is_eventual: bool = False) -> list[Candidate]:
+        """Return the nodes that a method may disrupt, by name.
+
+        With `is_eventual`, pods do not block nodes whose claims have a termination grace period.
+        """
+        candidates = (self._candidate(state, is_eventual=is_eventual) for state in self.prepared.state.nodes)
+        return [one for one in candidates if one is not None and concerns(one, self.events)]
+
+    def _candidate(self, state: StateNode, *, is_eventual: bool) -> Candidate | None:
+        prepared, claim = self.prepared, state.claim
+        if claim is None:
+            return None
+        blocked, pod = _why_blocked(state), ""
+        if not blocked and not (state.pool in prepared.pools and prepared.columns[state.pool].types):
+            blocked = f"NodePool not found (NodePool={state.pool})"
+        if not blocked and not (is_eventual and claim.spec.termination_grace_period is not None):
+            blocked, pod = _why_held(state, self.budgets, self.now)
+        if blocked:
+            self.events.block(state, blocked, pod=pod)
+            return None
+        columns = prepared.columns[state.pool]
+        return Candidate(
+            state=state,
+            claim=claim,
+            pool=prepared.pools[state.pool],
+            columns=columns,
+            type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
+            cost=disruption_cost(state.pods, claim, self.now),
+            pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
+            condition=self.conditions.get(claim.metadata.name, ClaimState()),
+        )
+
+    def allowed(self, reason: str) -> dict[str, int]:
+        """Return how many nodes of each pool budgets let go for a reason."""
+        allowed, blocked = allowed_disruptions(self.prepared, reason, self.now)
+        for pool in blocked:
+            self.events.block_pool(pool, reason)
+        return allowed
 
 
 def _why_blocked(state: StateNode) -> str:
@@ -225,8 +222,8 @@ def _why_blocked(state: StateNode) -> str:
     return "" if NODEPOOL in state.labels else f"Node doesn't have required label (label={NODEPOOL})"
 
 
-def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str] | None:
-    """Return why a pod holds a node, and the pod."""
+def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
+    """Return why a pod holds a node, and the pod; empty where none does."""
     for pod in state.pods:
         if not is_disruptable(pod, now):
             return f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={pod.metadata.key})', pod.metadata.key
@@ -237,7 +234,7 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str] |
             return f"Eviction does not support multiple PDBs {named}", pod.metadata.key
         if blocking:
             return f"Pdb prevents pod evictions (PodDisruptionBudget=[{blocking[0]}])", pod.metadata.key
-    return None
+    return "", ""
 
 
 def has_consolidation(candidate: Candidate, events: Events) -> bool:

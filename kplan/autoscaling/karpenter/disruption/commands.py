@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.candidates import Candidate, Events, price_of
+from kplan.autoscaling.karpenter.disruption.candidates import Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from kplan.autoscaling.karpenter.planned import Planned, with_types
-from kplan.autoscaling.karpenter.pods import Budgets, is_provisionable
+from kplan.autoscaling.karpenter.pods import is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import Requirements
-from kplan.autoscaling.karpenter.scheduler import Refused
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts, Uninitialized
 
 _LEAST_SPOT_TYPES = 15
@@ -74,21 +74,12 @@ class Command(msgspec.Struct, frozen=True):
             events.propose(candidate.state, self.text_for(candidate), self.savings)
 
 
-class Simulation(msgspec.Struct, frozen=True):
-    """The cluster without some nodes.
+def simulate_without(question: Question, candidates: Sequence[Candidate]) -> Simulated | None:
+    """Run a pass without some nodes, with their pods; None where there is no pool that gets nodes.
 
-    Attributes
-    ----------
-    homeless : pods, other than pending ones, that find no place; and why
+    The errors are those of pods other than pending ones.
     """
-
-    result: Simulated
-    unplaced: Mapping[str, Refused]
-
-
-def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: int) -> Simulation | None:
-    """Run a pass without some nodes, with their pods; None where there is no pool that gets nodes."""
-    budgets = Budgets(prepared.snapshot.pod_disruption_budgets, now)
+    prepared, budgets = question.prepared, question.budgets
     names = {candidate.name for candidate in candidates}
     states = [state for state in prepared.state.active if state.name not in names]
     leaving = leaving_pods(prepared, budgets)
@@ -105,91 +96,83 @@ def simulate_without(prepared: Prepared, candidates: Sequence[Candidate], now: i
                 node = "" if state.node is None else state.node.metadata.name
                 errors[pod.metadata.key] = (PoolRefusal("", Uninitialized(claim, node)),)
     pods = {pod.metadata.key: pod for pod in (*moving, *leaving)}
-    return Simulation(
-        result,
-        {key: refused for key, refused in errors.items() if key in pods and not is_provisionable(pods[key])},
-    )
+    unplaced = {key: refused for key, refused in errors.items() if key in pods and not is_provisionable(pods[key])}
+    return replace(result, errors=unplaced)
 
 
-def first_unplaced(prepared: Prepared, simulation: Simulation) -> tuple[str, str]:
+def first_unplaced(prepared: Prepared, simulated: Simulated) -> tuple[str, str]:
     """Return the first pod by name that finds no place, and why."""
-    pod = min(simulation.unplaced)
+    pod = min(simulated.errors)
     texts = Texts(prepared.known)
-    return pod, "; ".join(text for one in simulation.unplaced[pod] for text in texts.of_pool(one))
+    return pod, "; ".join(text for one in simulated.errors[pod] for text in texts.of_pool(one))
 
 
-def consolidation(prepared: Prepared, candidates: Sequence[Candidate], events: Events, now: int) -> Command | None:
+def consolidation(question: Question, candidates: Sequence[Candidate]) -> Command | None:
     """Return how to do without some nodes, or with a cheaper one; None if neither is possible."""
-    simulation = simulate_without(prepared, candidates, now)
-    if simulation is None:
+    result = simulate_without(question, candidates)
+    if result is None:
         return None
-    alone = candidates[0] if len(candidates) == 1 else None
-    if simulation.unplaced:
-        if alone is not None:
-            pod, particulars = first_unplaced(prepared, simulation)
-            events.keep(alone.state, NO_PLACE, pod=pod, particulars=particulars)
+    if result.errors:
+        pod, particulars = first_unplaced(question.prepared, result)
+        _keep(question, candidates, NO_PLACE, pod, particulars)
         return None
-    result = simulation.result
     if not result.nodes:
         return Command(tuple(candidates), (), result.existing)
     if len(result.nodes) > 1:
-        if alone is not None:
-            events.keep(alone.state, f"Can't remove without creating {len(result.nodes)} candidates")
+        _keep(question, candidates, f"Can't remove without creating {len(result.nodes)} candidates")
         return None
-    replacement = _replacement(prepared, candidates, result.nodes[0], events)
+    replacement = _replacement(question, candidates, result.nodes[0])
     if replacement is None:
         return None
     command = Command(tuple(candidates), (replacement,), result.existing)
-    command.propose(events)
+    command.propose(question.events)
     return command
 
 
-def _replacement(prepared: Prepared, candidates: Sequence[Candidate], node: Planned, events: Events) -> Planned | None:
+def _keep(
+    question: Question, candidates: Sequence[Candidate], message: str, pod: str = "", particulars: str = ""
+) -> None:
+    """Note why a node cannot be consolidated, if it is asked about alone."""
+    if len(candidates) == 1:
+        question.events.keep(candidates[0].state, message, pod=pod, particulars=particulars)
+
+
+def _replacement(question: Question, candidates: Sequence[Candidate], node: Planned) -> Planned | None:
     """Return the new node with only the types that are cheaper than the nodes that go."""
-    known, alone = prepared.known, candidates[0] if len(candidates) == 1 else None
+    known = question.prepared.known
     wanted = node.requirements.get(CAPACITY_TYPE)
     allows = {name: wanted is None or known.has(wanted, name) for name in (SPOT, ON_DEMAND)}
     from_spot_to_spot = allows[SPOT] and all(candidate.capacity_type == SPOT for candidate in candidates)
     columns = node.template.columns
     only_spot = known.join(node.requirements, known.of([known.requirement(CAPACITY_TYPE, "In", (SPOT,))]))
     if from_spot_to_spot:
-        if not prepared.options.is_on("SpotToSpotConsolidation"):
-            if alone is not None:
-                message = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
-                events.keep(alone.state, message)
+        if not question.prepared.options.is_on("SpotToSpotConsolidation"):
+            message = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+            _keep(question, candidates, message)
             return None
         types = [index for index in node.types if columns.offerings_of(index, only_spot)]
         node = with_types(node, types, only_spot)
-    cheaper, lacking = cheaper_types(node, price_of(list(candidates)))
+    cheaper, lacking = cheaper_types(node, price_of(candidates))
     if lacking:
-        if alone is not None:
-            labels = " ".join(sorted(lacking))
-            message = f"Filtering by price: minValues requirement is not met for label(s) (label(s)=[{labels}])"
-            events.keep(alone.state, message)
+        labels = " ".join(sorted(lacking))
+        message = f"Filtering by price: minValues requirement is not met for label(s) (label(s)=[{labels}])"
+        _keep(question, candidates, message)
         return None
     if not cheaper:
-        if alone is not None:
-            events.keep(alone.state, "Can't replace with a cheaper node")
+        _keep(question, candidates, "Can't replace with a cheaper node")
         return None
-    if from_spot_to_spot:
-        return _limited_spot(with_types(node, cheaper), alone, events)
-    both = allows[SPOT] and allows[ON_DEMAND]
-    return with_types(node, cheaper, only_spot if both else node.requirements)
-
-
-def _limited_spot(node: Planned, alone: Candidate | None, events: Events) -> Planned | None:
-    """Keep the cheapest types of a spot node that replaces one; there must be enough of them to choose from."""
-    if alone is None:
-        return node
-    if len(node.types) < _LEAST_SPOT_TYPES:
-        events.keep(
-            alone.state,
-            f"SpotToSpotConsolidation requires {_LEAST_SPOT_TYPES} cheaper instance type options than the current"
-            f" candidate to consolidate, got {len(node.types)}",
-        )
-        return None
-    needed, _ = node.template.columns.needed_for_min_values(node.types, node.requirements)
-    return with_types(node, node.types[: max(_LEAST_SPOT_TYPES, needed)])
+    if not from_spot_to_spot:
+        both = allows[SPOT] and allows[ON_DEMAND]
+        return with_types(node, cheaper, only_spot if both else node.requirements)
+    if len(candidates) == 1:
+        # A spot node that replaces one keeps the cheapest types; there must be enough of them to choose from.
+        if len(cheaper) < _LEAST_SPOT_TYPES:
+            message = f"SpotToSpotConsolidation requires {_LEAST_SPOT_TYPES} cheaper instance type options than the"
+            _keep(question, candidates, f"{message} current candidate to consolidate, got {len(cheaper)}")
+            return None
+        needed, _ = columns.needed_for_min_values(cheaper, node.requirements)
+        cheaper = cheaper[: max(_LEAST_SPOT_TYPES, needed)]
+    return with_types(node, cheaper)
 
 
 def cheaper_types(node: Planned, price: float) -> tuple[list[int], dict[str, int]]:
@@ -232,4 +215,4 @@ def without_same_types(command: Command) -> Command | None:
     cheaper, lacking = cheaper_types(node, min((lowest.get(name, 0.0) for name in shared), default=_UNPRICED))
     if lacking or not cheaper:
         return None
-    return msgspec.structs.replace(command, replacements=(with_types(node, cheaper),))
+    return replace(command, replacements=(with_types(node, cheaper),))

@@ -126,18 +126,16 @@ def _differs(pool: Mapping[str, str], claim: Mapping[str, str]) -> bool:
 def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
     """Tell whether a node's instance type still exists, in its zone and capacity type."""
     columns, known = prepared.columns[pool.metadata.name], prepared.known
-    labels = dict(claim.metadata.labels)
+    labels = claim.metadata.labels
     index = columns.number_of(labels.get(INSTANCE_TYPE))
     if index is None:
         return False
-    capacity_types = [labels[CAPACITY_TYPE]] if CAPACITY_TYPE in labels else []
-    if capacity_types == [RESERVED]:
+    wanted = known.of_labels(labels)
+    if labels.get(CAPACITY_TYPE) == RESERVED:
         # A node whose reservation has ended runs on, on demand.
-        capacity_types = [RESERVED, ON_DEMAND]
-        labels = {key: value for key, value in labels.items() if key not in RESERVATION_IDS}
-    wanted = known.of_labels({key: value for key, value in labels.items() if key != CAPACITY_TYPE})
-    if capacity_types:
-        wanted = known.join(wanted, known.of([known.requirement(CAPACITY_TYPE, "In", capacity_types)]))
+        rest = {key: value for key, value in labels.items() if key not in {CAPACITY_TYPE, *RESERVATION_IDS}}
+        either = known.of([known.requirement(CAPACITY_TYPE, "In", (RESERVED, ON_DEMAND))])
+        wanted = known.join(known.of_labels(rest), either)
     return bool(columns.offerings_of(index, wanted, available=False))
 
 

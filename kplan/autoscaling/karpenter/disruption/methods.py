@@ -14,7 +14,7 @@ from kplan.autoscaling.karpenter.disruption.candidates import (
     Candidate,
     Events,
     Filter,
-    candidates_of,
+    Question,
     concerns_consolidation,
     concerns_drift,
     concerns_emptiness,
@@ -28,14 +28,12 @@ from kplan.autoscaling.karpenter.disruption.commands import (
     simulate_without,
     without_same_types,
 )
-from kplan.autoscaling.karpenter.disruption.conditions import ClaimState, allowed_disruptions
+from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
 from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.karpenter.static_pools import Count, counts_of, reservable_nodes
 from kplan.preemption.go_sort import go_sorted
 
-_VALIDATION_DELAY = 15 * 10**6
-"""A command is looked at again after so many microseconds."""
 _MOST_TOGETHER = 100
 
 EMPTY = "Empty"
@@ -57,30 +55,6 @@ class Outcome(msgspec.Struct, frozen=True):
     events: Events
 
 
-class Question(msgspec.Struct, frozen=True):
-    """The cluster that a method is asked about."""
-
-    prepared: Prepared
-    conditions: Mapping[str, ClaimState]
-    events: Events
-
-    @property
-    def now(self) -> int:
-        """The moment of the question."""
-        return self.prepared.now
-
-    def candidates(self, concerns: Filter, now: int, *, is_eventual: bool = False) -> list[Candidate]:
-        """Return the candidates at a moment."""
-        return candidates_of(self.prepared, self.conditions, concerns, self.events, now, is_eventual=is_eventual)
-
-    def allowed(self, reason: str, now: int) -> dict[str, int]:
-        """Return what budgets allow at a moment."""
-        allowed, blocked = allowed_disruptions(self.prepared, reason, now)
-        for pool in blocked:
-            self.events.block_pool(pool, reason)
-        return allowed
-
-
 Compute = Callable[[Question, dict[str, int], list[Candidate]], list[Command]]
 
 
@@ -95,9 +69,9 @@ class Method(msgspec.Struct, frozen=True):
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> Outcome:
         """Return what the method does."""
-        cluster = Question(prepared, conditions, Events())
-        candidates = cluster.candidates(self.concerns, cluster.now, is_eventual=self.is_eventual)
-        allowed = cluster.allowed(self.reason, cluster.now)
+        cluster = Question(prepared, conditions, Events(), prepared.now)
+        candidates = cluster.candidates(self.concerns, is_eventual=self.is_eventual)
+        allowed = cluster.allowed(self.reason)
         commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
         return Outcome(tuple(candidates), allowed, tuple(commands), cluster.events)
 
@@ -106,26 +80,25 @@ def _cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     return go_sorted(candidates, (candidate.cost for candidate in candidates))
 
 
+def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
+    """Tell whether a budget lets a node go, and count it then."""
+    if not allowed.get(candidate.pool_name, 0):
+        return False
+    allowed[candidate.pool_name] -= 1
+    return True
+
+
 def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    empty = []
-    for candidate in _cheapest_first(candidates):
-        if not candidate.pods and allowed.get(candidate.pool_name, 0):
-            empty.append(candidate)
-            allowed[candidate.pool_name] -= 1
+    empty = [one for one in _cheapest_first(candidates) if not one.pods and _takes_one(allowed, one)]
     if not empty:
         return []
-    later = cluster.now + _VALIDATION_DELAY
-    names = {candidate.name for candidate in empty}
-    current = [one for one in cluster.candidates(concerns_emptiness, later) if one.name in names]
+    later, names = cluster.later(), {candidate.name for candidate in empty}
+    current = [one for one in later.candidates(concerns_emptiness) if one.name in names]
     if not current:
         return []
-    allowed = cluster.allowed(EMPTY, later)
-    valid = []
-    for candidate in current:
-        if allowed.get(candidate.pool_name, 0):
-            allowed[candidate.pool_name] -= 1
-            valid.append(candidate)
-    return [Command(tuple(valid))] if valid else []
+    allowed = later.allowed(EMPTY)
+    valid = tuple(candidate for candidate in current if _takes_one(allowed, candidate))
+    return [Command(valid)] if valid else []
 
 
 def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
@@ -155,22 +128,18 @@ def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidat
 
 def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
     """Return how to replace a node that has drifted; None where its pods find no place."""
-    simulation = simulate_without(cluster.prepared, [candidate], cluster.now)
-    if simulation is None:
+    simulated = simulate_without(cluster, [candidate])
+    if simulated is None:
         return None
-    if simulation.unplaced:
-        pod, particulars = first_unplaced(cluster.prepared, simulation)
+    if simulated.errors:
+        pod, particulars = first_unplaced(cluster.prepared, simulated)
         cluster.events.block(candidate.state, NO_PLACE, pod=pod, particulars=particulars)
         return None
-    return Command((candidate,), tuple(simulation.result.nodes), simulation.result.existing, consolidates=False)
+    return Command((candidate,), tuple(simulated.nodes), simulated.existing, consolidates=False)
 
 
 def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    disruptable = []
-    for candidate in _cheapest_first(candidates):
-        if allowed.get(candidate.pool_name, 0) and candidate.pods:
-            disruptable.append(candidate)
-            allowed[candidate.pool_name] -= 1
+    disruptable = [one for one in _cheapest_first(candidates) if one.pods and _takes_one(allowed, one)]
     command = _longest_prefix(cluster, disruptable)
     # That it is not valid any more is not told: upstream has lost the command by then.
     return [] if command is None or _why_invalid(cluster, command) else [command]
@@ -182,7 +151,7 @@ def _longest_prefix(cluster: Question, candidates: list[Candidate]) -> Command |
     low, high = 1, min(len(candidates) - 1, _MOST_TOGETHER)
     while low <= high:
         middle = (low + high) // 2
-        command = consolidation(cluster.prepared, candidates[: middle + 1], cluster.events, cluster.now)
+        command = consolidation(cluster, candidates[: middle + 1])
         if command is not None and command.replacements:
             command = without_same_types(command)
         if command is not None:
@@ -196,7 +165,7 @@ def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Ca
     for candidate in _in_turns(_cheapest_first(candidates)):
         if not allowed.get(candidate.pool_name, 0) or not candidate.pods:
             continue
-        command = consolidation(cluster.prepared, [candidate], cluster.events, cluster.now)
+        command = consolidation(cluster, [candidate])
         if command is not None:
             return [command] if is_still_valid(cluster, command) else []
     return []
@@ -221,20 +190,17 @@ def is_still_valid(cluster: Question, command: Command) -> bool:
 
 
 def _why_invalid(cluster: Question, command: Command) -> str:
-    later = cluster.now + _VALIDATION_DELAY
-    names = {candidate.name for candidate in command.candidates}
-    current = [one for one in cluster.candidates(concerns_consolidation, later) if one.name in names]
+    later, names = cluster.later(), {candidate.name for candidate in command.candidates}
+    current = [one for one in later.candidates(concerns_consolidation) if one.name in names]
     if len(current) != len(names):
         return "churn"
-    allowed = cluster.allowed(UNDERUTILIZED, later)
-    for candidate in current:
-        if not allowed.get(candidate.pool_name, 0):
-            return "budget"
-        allowed[candidate.pool_name] -= 1
-    simulation = simulate_without(cluster.prepared, current, later)
-    if simulation is None or simulation.unplaced or len(simulation.result.nodes) != len(command.replacements):
+    allowed = later.allowed(UNDERUTILIZED)
+    if not all(_takes_one(allowed, candidate) for candidate in current):
+        return "budget"
+    simulated = simulate_without(later, current)
+    if simulated is None or simulated.errors or len(simulated.nodes) != len(command.replacements):
         return "scheduling"
-    pairs = zip(command.replacements, simulation.result.nodes, strict=True)
+    pairs = zip(command.replacements, simulated.nodes, strict=True)
     return "" if all(set(old.type_names) <= set(new.type_names) for old, new in pairs) else "scheduling"
 
 

@@ -19,6 +19,7 @@ from kplan.autoscaling.karpenter.disruption.candidates import (
     Candidate,
     Event,
     Events,
+    Question,
 )
 from kplan.autoscaling.karpenter.disruption.commands import consolidation
 from kplan.autoscaling.karpenter.disruption.conditions import ClaimState
@@ -87,9 +88,9 @@ def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
     """Return why Karpenter could not do without a node; where it could, that another one comes first."""
     if not candidate.pods:
         return None
-    events = Events()
-    command = consolidation(prepared, [candidate], events, prepared.now)
-    telling = [event for event in events.about(candidate.name) if event.reason not in _SECOND_WORDS]
+    question = Question(prepared, {}, Events(), prepared.now)
+    command = consolidation(question, [candidate])
+    telling = [event for event in question.events.about(candidate.name) if event.reason not in _SECOND_WORDS]
     if telling:
         return _stay(candidate.state, telling[0])
     if command is None:
