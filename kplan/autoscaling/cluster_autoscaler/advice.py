@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.api.wellknown import BETA_ZONE, ZONE
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
-from kplan.autoscaling.cluster_autoscaler.expanders import Prices
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.finding import Setup
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.results import Classes, LoopResult, event_text, loop_detail
-from kplan.autoscaling.cluster_autoscaler.scale_down import Removable, Stays
-from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL, ScaleUp
-from kplan.autoscaling.cluster_autoscaler.setup import Setup
+from kplan.autoscaling.cluster_autoscaler.scale_down import Stays
+from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Template
 from kplan.autoscaling.seam import Advice, Namer, NewNode, Removal, Stay
 from kplan.documents.base import InputWarning
@@ -43,20 +42,16 @@ def advice_of(
     snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], *, full: bool, used_names: Iterable[str] = ()
 ) -> Advice:
     """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
-    prices = _Prices(setup)
-    adds = tuple(_Adding({*snapshot.node_by_name, *used_names}, prices).nodes(results))
-    removes = tuple(
-        removal for result in results for removal in _removals(result, groups_by_node(setup.groups), prices, snapshot)
-    )
+    adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
+    removes = tuple(_removals(results, setup, snapshot))
     gone = {name for removal in removes for name in removal.nodes}
-    before = prices.of_nodes(snapshot.nodes)
-    after = prices.of_nodes(node for node in snapshot.nodes if node.metadata.name not in gone)
-    unhelped = {
-        pod.pod.metadata.key: {**pod.skipped, **pod.rejected} for outcome in _last(results) for pod in outcome.unhelped
-    }
+    prices = setup.prices_of(snapshot.nodes)
+    after = [price for name, price in prices.items() if name not in gone]
+    last = results[-1].scale_ups
+    unhelped = {pod.pod.metadata.key: {**pod.skipped, **pod.rejected} for outcome in last for pod in outcome.unhelped}
     events = {
         pod.pod.metadata.key: event_text(pod)
-        for outcome in _last(results)
+        for outcome in last
         if outcome.result not in (SUCCESSFUL, FAILED)
         for pod in outcome.unhelped
     }
@@ -68,8 +63,8 @@ def advice_of(
         events=events,
         removes=removes,
         stays=tuple(_stays(snapshot, setup, results, gone)),
-        price_before=before,
-        price_after=None if after is None else after + sum(new.price or 0 for new in adds),
+        price_before=sum(prices.values()) if prices else None,
+        price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
         warnings=(*setup.warnings, *_warnings(results)),
         detail={"loops": [loop_detail(result, classes) for result in results]} if full else {},
     )
@@ -82,54 +77,9 @@ def _warnings(results: Iterable[LoopResult]) -> Iterator[InputWarning]:
             yield InputWarning(reason, "cluster-autoscaler", text)
 
 
-def _last(results: Sequence[LoopResult]) -> list[ScaleUp]:
-    """Return the scale-ups of the last loop."""
-    return results[-1].scale_ups
-
-
-class _Prices:
-    """Prices of nodes: that of their group, else by their type."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._by_type = None if setup.prices is None else Prices(setup.prices)
-        self._group_of = groups_by_node(setup.groups)
-
-    def of(self, node: Node, group: NodeGroup | None) -> float | None:
-        """Return the price of a node; None if unknown."""
-        if group is not None and group.price is not None:
-            return group.price
-        return None if self._by_type is None else self._by_type.of_node(node)
-
-    def by_name(self, nodes: Iterable[Node]) -> dict[str, float]:
-        """Return the prices of nodes whose price is known."""
-        prices = {name: self.of(node, self._group_of.get(name)) for node in nodes for name in (node.metadata.name,)}
-        return {name: price for name, price in prices.items() if price is not None}
-
-    def of_nodes(self, nodes: Iterable[Node]) -> float | None:
-        """Return the price of the nodes whose price is known; None if none is."""
-        known = self.by_name(nodes)
-        return sum(known.values()) if known else None
-
-
-def prices_of(nodes: Iterable[Node], setup: Setup) -> dict[str, float]:
-    """Return the prices of nodes whose price is known, by name."""
-    return _Prices(setup).by_name(nodes)
-
-
-class _Adding:
-    """Makes up the new nodes."""
-
-    def __init__(self, names: Iterable[str], prices: _Prices) -> None:
-        self._namer = Namer(names)
-        self._prices = prices
-
-    def nodes(self, results: Iterable[LoopResult]) -> Iterator[NewNode]:
-        """Yield the nodes that are added, in order."""
-        for result in results:
-            for outcome in result.scale_ups:
-                yield from self._of(outcome, result.templates)
-
-    def _of(self, outcome: ScaleUp, templates: Mapping[str, Template]) -> Iterator[NewNode]:
+def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator[NewNode]:
+    """Yield the nodes that are added, in order."""
+    for templates, outcome in ((loop.templates, outcome) for loop in results for outcome in loop.scale_ups):
         tied: tuple[str, ...] = ()
         placement: list[tuple[str, list[Pod]]] = []
         if outcome.choice is not None:
@@ -137,27 +87,25 @@ class _Adding:
             tied = tuple(name for name in outcome.choice.tied if name != best)
             placement = outcome.estimates.get(best, Estimate(0, [], [])).placement
         waiting = iter(placement)
-        for growth in outcome.growths:
-            for _ in range(growth.wanted - growth.current):
+        for group, number in ((growth.group, growth.wanted - growth.current) for growth in outcome.growths):
+            for _ in range(number):
                 _, pods = next(waiting, ("", []))
-                yield self._node(growth.group, templates[growth.group.name], pods, tied)
+                new = _new_node(templates[group.name], namer.name(as_part_of_node_name(group.name)), group, setup)
+                yield replace(new, pods=tuple(pod.metadata.key for pod in pods), options=tied)
 
-    def _node(self, group: NodeGroup, template: Template, pods: Iterable[Pod], tied: tuple[str, ...]) -> NewNode:
-        name = self._namer.name(as_part_of_node_name(group.name))
-        node, daemons = template.node_named(name)
-        labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}
-        node = replace(node, metadata=replace(node.metadata, labels=labels))
-        return NewNode(
-            node=node,
-            daemons=tuple(replace(pod, spec=replace(pod.spec, node_name=name)) for pod in daemons),
-            group=group.name,
-            instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
-            zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),
-            capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
-            price=self._prices.of(node, group),
-            pods=tuple(pod.metadata.key for pod in pods),
-            options=tied,
-        )
+
+def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> NewNode:
+    node, daemons = template.node_named(name)
+    labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}
+    return NewNode(
+        node=replace(node, metadata=replace(node.metadata, labels=labels)),
+        daemons=tuple(replace(pod, spec=replace(pod.spec, node_name=name)) for pod in daemons),
+        group=group.name,
+        instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
+        zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),
+        capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
+        price=setup.price(node, group),
+    )
 
 
 def _existing(results: Iterable[LoopResult]) -> dict[str, tuple[str, ...]]:
@@ -170,29 +118,22 @@ def _existing(results: Iterable[LoopResult]) -> dict[str, tuple[str, ...]]:
     return existing
 
 
-def _removals(
-    result: LoopResult, group_of: Mapping[str, NodeGroup], prices: _Prices, snapshot: Snapshot
-) -> Iterator[Removal]:
-    for removable in result.scale_down.removed:
-        yield _removal(removable, result.at, group_of, prices, snapshot)
-
-
-def _removal(
-    removable: Removable, at: float, group_of: Mapping[str, NodeGroup], prices: _Prices, snapshot: Snapshot
-) -> Removal:
-    name = removable.node.metadata.name
-    return Removal(
-        nodes=(name,),
-        reason=UNDERUTILIZED if removable.move.pods else EMPTY,
-        moves=removable.placements,
-        saves=prices.of(snapshot.node_by_name[name], group_of.get(name)),
-        after=at,
-    )
+def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -> Iterator[Removal]:
+    for result in results:
+        for removable in result.scale_down.removed:
+            name = removable.node.metadata.name
+            yield Removal(
+                nodes=(name,),
+                reason=UNDERUTILIZED if removable.move.pods else EMPTY,
+                moves=removable.placements,
+                saves=setup.price(snapshot.node_by_name[name], setup.group_of.get(name)),
+                after=result.at,
+            )
 
 
 def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[Stay]:
     """Yield why each node that is not removed stays, in the order of the nodes."""
-    group_of, last = groups_by_node(setup.groups), results[-1]
+    group_of, last = setup.group_of, results[-1]
     outcome = last.scale_down
     reasons: dict[str, Stays] = {}
     for result in results:

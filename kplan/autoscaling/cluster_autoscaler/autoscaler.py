@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.tolerations import NO_SCHEDULE, Taint
-from kplan.autoscaling.cluster_autoscaler.advice import NOT_AGAIN, advice_of, prices_of
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.advice import NOT_AGAIN, advice_of
+from kplan.autoscaling.cluster_autoscaler.finding import Setup
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Loops
 from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint
 from kplan.autoscaling.cluster_autoscaler.pods import created
 from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
-from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
+from kplan.autoscaling.cluster_autoscaler.setup import setup_of
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates_seen
 from kplan.autoscaling.seam import Advice, LargerGroup, NewNode, PoolChange, PreparedCluster, Round, Stay
 from kplan.autoscaling.settings import ClusterAutoscaler
@@ -96,14 +97,20 @@ class ClusterAutoscalerEngine:
         return self._looked(replace(cluster, now=now), remembered, full=False, loops=(0,))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
-        """Yield the groups that would help more pods if they could grow further."""
+        """Yield the groups that would help more pods if they could grow further, with the most size that does it."""
+        groups, nodes = self._setup.groups, cluster.snapshot.node_by_name
+        n_waiting = len(self.provision(cluster).unhelped)
+        tried = sorted((group for group in groups if group.room < n_waiting), key=lambda group: group.room)
+        for group in tried[:MOST_TRIED]:
+            larger = replace(group, most=group.target + n_waiting)
+            advice = self._with_groups(larger if other is group else other for other in groups).provision(cluster)
+            added = sum(new.group == group.name for new in advice.adds)
+            if len(advice.unhelped) < n_waiting and group.target + added > group.most:
+                cloud = _cloud(group, [nodes[name] for name in group.nodes if name in nodes])
+                yield (LargerGroup(group.name, group.most, group.target + added, cloud),)
 
-        def ask(groups: Sequence[NodeGroup]) -> Advice:
-            other = type(self)(replace(self._setup, groups=tuple(groups)), self._first, self._remembered)
-            return other.provision(cluster)
-
-        for change in larger_groups(self._setup.groups, cluster.snapshot.nodes, self.provision(cluster), ask):
-            yield (change,)
+    def _with_groups(self, groups: Iterable[NodeGroup]) -> Self:
+        return type(self)(replace(self._setup, groups=tuple(groups)), self._first, self._remembered)
 
     def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
         """Yield the taints of the templates of groups; the nodes of other groups show what they are like."""
@@ -118,22 +125,18 @@ class ClusterAutoscalerEngine:
 
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
         """Return the prices of nodes: that of their group, else by their type."""
-        return prices_of(cluster.snapshot.nodes, self._setup)
+        return self._setup.prices_of(cluster.snapshot.nodes)
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the autoscaler of the cluster to which these nodes were added: their groups are larger."""
         names: dict[str, list[str]] = {}
         for new in adds:
             names.setdefault(new.group, []).append(new.node.metadata.name)
-        groups = tuple(
-            replace(
-                group,
-                target=group.target + len(names.get(group.name, ())),
-                nodes=(*group.nodes, *names.get(group.name, ())),
-            )
+        return self._with_groups(
+            replace(group, target=group.target + len(added), nodes=(*group.nodes, *added))
             for group in self._setup.groups
+            for added in (names.get(group.name, ()),)
         )
-        return type(self)(replace(self._setup, groups=groups), self._first, self._remembered)
 
     def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
         """Return what is added and removed in some loops, of which the first is the first of all."""
@@ -142,21 +145,9 @@ class ClusterAutoscalerEngine:
     def _looked(
         self, cluster: PreparedCluster, remembered: Remembered, *, full: bool, loops: Sequence[float]
     ) -> Advice:
-        setup = self._setup
-        groups = [group.copy() for group in setup.groups]
-        release = cluster.session.config.release
-        running = Loops(
-            cluster.snapshot,
-            groups,
-            setup.options,
-            release=release,
-            now=cluster.now,
-            prices=setup.prices,
-            priorities=setup.priorities,
-            remembered=remembered,
-        )
+        running = Loops(cluster, self._setup, remembered)
         results = [running.run(at) for at in loops]
-        return advice_of(cluster.snapshot, setup, results, full=full)
+        return advice_of(cluster.snapshot, self._setup, results, full=full)
 
 
 def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscalerEngine:
@@ -166,28 +157,6 @@ def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscaler
 
 MOST_TRIED = 24
 """So many groups are tried, those that have no room first."""
-
-
-def larger_groups(
-    groups: Sequence[NodeGroup], nodes: Iterable[Node], now: Advice, ask: Callable[[Sequence[NodeGroup]], Advice]
-) -> Iterator[LargerGroup]:
-    """Yield groups with the most size with which more pods are helped.
-
-    Parameters
-    ----------
-    now : what is decided with the groups as they are
-    ask : returns what is decided with other groups
-    """
-    n_waiting = len(now.unhelped)
-    tried = sorted((group for group in groups if group.room < n_waiting), key=lambda group: group.room)
-    by_name = {node.metadata.name: node for node in nodes}
-    for group in tried[:MOST_TRIED]:
-        larger = replace(group, most=group.target + n_waiting)
-        advice = ask([larger if other is group else other for other in groups])
-        added = sum(new.group == group.name for new in advice.adds)
-        if len(advice.unhelped) < n_waiting and group.target + added > group.most:
-            cloud = _cloud(group, [by_name[name] for name in group.nodes if name in by_name])
-            yield LargerGroup(group.name, group.most, group.target + added, cloud)
 
 
 def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
@@ -209,47 +178,35 @@ class ClusterAutoscalerWatch:
     """
 
     def __init__(self, setup: Setup, cluster: PreparedCluster, remembered: Remembered) -> None:
-        self._groups = [group.copy() for group in setup.groups]
-        self._setup = setup
-        self._start = cluster.now
-        self._home: dict[str, NodeGroup] = {name: group for group in self._groups for name in group.nodes}
+        self._setup, self._start = setup, cluster.now
+        self._loops = Loops(cluster, setup, remembered)
+        self._loops.planner.trusts_marks = True
+        self._home = dict(groups_by_node(self._loops.groups))
         self._stays: dict[str, Stay] = {}
-        self._loops = Loops(
-            cluster.snapshot,
-            self._groups,
-            setup.options,
-            release=cluster.session.config.release,
-            now=cluster.now,
-            prices=setup.prices,
-            priorities=setup.priorities,
-            remembered=remembered,
-        )
-        self._loops.trust_marks()
 
     def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
         """Run one loop."""
         snapshot = _with_marks(cluster.snapshot, leaving, cluster.now)
-        present = snapshot.node_by_name
-        for group in self._groups:
+        present, loops = snapshot.node_by_name, self._loops
+        for group in loops.groups:
             there = (name for name in self._home_of(group) if name in present and name not in leaving)
             group.nodes = tuple(there)
-        loops = self._loops
         loops.see(snapshot)
         if has_changed:
-            loops.note_change(cluster.now)
+            loops.planner.changed_at = cluster.now
         result = loops.run((cluster.now - self._start) / 1_000_000, removes=removes)
-        groups = [replace(group, nodes=tuple(self._home_of(group))) for group in self._groups]
-        advice = advice_of(
-            snapshot, replace(self._setup, groups=tuple(groups)), [result], full=False, used_names=self._home
+        setup = replace(
+            self._setup, groups=tuple(replace(group, nodes=tuple(self._home_of(group))) for group in loops.groups)
         )
-        by_name = {group.name: group for group in self._groups}
+        advice = advice_of(snapshot, setup, [result], full=False, used_names=self._home)
+        by_name = {group.name: group for group in loops.groups}
         for new in advice.adds:
             self._home[new.node.metadata.name] = by_name[new.group]
         gone = {name for removal in advice.removes for name in removal.nodes}
         again = loops.next_change(cluster.now) if removes else math.inf
         return Round(
             advice=replace(advice, stays=tuple(map(self._as_found, advice.stays))),
-            unneeded=frozenset(loops.unneeded) - gone,
+            unneeded=frozenset(loops.planner.unneeded) - gone,
             again=(again - cluster.now) / 1_000_000,
         )
 
@@ -266,7 +223,7 @@ class ClusterAutoscalerWatch:
     def keep(self, node: str, now: int) -> None:
         """Take note that a node could not be emptied, and stays."""
         self._home[node].target += 1
-        self._loops.note_failed_removal(now)
+        self._loops.failed_at = now
 
 
 def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snapshot:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from kplan.api.core import Node
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.expanders import Prices, Priorities
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.machines import machine_groups
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of
 from kplan.autoscaling.cluster_autoscaler.pools import (
@@ -46,17 +48,35 @@ def unfollowed_pools(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
     return next((_CLOUDS[pool.cloud] for pool in pools if pool.cloud in _CLOUDS), ""), names
 
 
-class FoundGroups(msgspec.Struct, frozen=True):
-    """Groups and flags that the objects of a cluster tell of."""
+class Setup(msgspec.Struct, frozen=True, dict=True):
+    """How the cluster-autoscaler is set up."""
 
     groups: tuple[NodeGroup, ...]
     options: Options
-    flags: Mapping[str, Any]  #: as they were given on the command line
-    source: str
+    source: str  #: where the groups come from
     warnings: tuple[InputWarning, ...]
+    flags: Mapping[str, Any]  #: those that were given, or found on the command line
+    prices: Prices | None = None
+    priorities: Priorities | None = None
+
+    @cached_property
+    def group_of(self) -> Mapping[str, NodeGroup]:
+        """The group of each node, by the node's name."""
+        return groups_by_node(self.groups)
+
+    def price(self, node: Node, group: NodeGroup | None) -> float | None:
+        """Return the price of a node of a group, that of the group or else by the node's type; None if unknown."""
+        if group is not None and group.price is not None:
+            return group.price
+        return None if self.prices is None else self.prices.of_node(node)
+
+    def prices_of(self, nodes: Iterable[Node]) -> dict[str, float]:
+        """Return the prices of nodes whose price is known, by name."""
+        prices = {node.metadata.name: self.price(node, self.group_of.get(node.metadata.name)) for node in nodes}
+        return {name: price for name, price in prices.items() if price is not None}
 
 
-def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> FoundGroups:
+def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     """Return the groups of a cluster; raises UsageError for flags that cannot be read.
 
     Parameters
@@ -81,12 +101,12 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> FoundGroups:
     if command_line is None:
         message = "no Deployment of it was found with its command line: its flags count with their defaults"
         warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
-    return FoundGroups(
+    return Setup(
         tuple(groups),
         options,
-        {key: value for key, value in flags.items() if value != "" and key not in _ABOUT_GROUPS},
         _source(machines, pools, statuses, command_line),
         (*warnings, *finder.warnings),
+        {key: value for key, value in flags.items() if value != "" and key not in _ABOUT_GROUPS},
     )
 
 

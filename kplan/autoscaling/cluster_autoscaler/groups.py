@@ -42,10 +42,6 @@ class NodeGroup(msgspec.Struct, kw_only=True):
     is_backed_off: bool = False  #: a scale-up failed a short time ago, as the autoscaler's status says
     price: float | None = None
 
-    def copy(self) -> NodeGroup:
-        """Return a copy with a target of its own."""
-        return msgspec.structs.replace(self)
-
     @property
     def room(self) -> int:
         """How many nodes may be added."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,7 +14,8 @@ from kplan.api.core import Node, Pod
 from kplan.api.durations import parse_duration
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
 from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, Owners
-from kplan.autoscaling.cluster_autoscaler.expanders import Expanders, Prices, Priorities
+from kplan.autoscaling.cluster_autoscaler.expanders import Expanders
+from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import (
     DELETION_CANDIDATE,
@@ -27,7 +27,6 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     marked,
     unmarked,
 )
-from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.placing import Placer, settle
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Infos,
@@ -41,11 +40,11 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     without_tpus,
 )
 from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
-from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable, cropped
+from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, cropped
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
-from kplan.config.releases import Release
+from kplan.autoscaling.seam import PreparedCluster
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 
@@ -61,69 +60,40 @@ class Loops:
 
     Parameters
     ----------
-    groups : the groups; their targets change
-    prices : None if unknown
-    priorities : of the priority expander; None if there are none
+    cluster : when it looks first
     remembered : templates that were made before, for groups whose nodes are no good examples any more
+
+    Attributes
+    ----------
+    groups : those of the set-up; their targets change
+    failed_at : when a node could not be emptied last, in microseconds since 1970
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        groups: Sequence[NodeGroup],
-        options: Options,
-        *,
-        release: Release,
-        now: int,
-        prices: Mapping[str, Any] | None,
-        priorities: Priorities | None,
-        remembered: Remembered | None = None,
-    ) -> None:
-        self._snapshot, self._groups, self._options, self._release = snapshot, groups, options, release
-        self._prices = None if prices is None else Prices(prices)
-        self._priorities = priorities
-        self._group_of = dict(groups_by_node(groups))
-        self._listers = Listers(snapshot)
-        self._owners = Owners(snapshot)
-        self._nodes = list(snapshot.nodes)
-        self._pods = list(snapshot.pods)
-        self._state = ClusterState(groups, options, now)
-        self._templates = TemplateMaker(options, snapshot.daemon_sets, remembered or {})
-        self._planner = Planner(groups, self._group_of, options)
+    def __init__(self, cluster: PreparedCluster, setup: Setup, remembered: Remembered | None = None) -> None:
+        self.groups = [replace(group) for group in setup.groups]
+        self._setup, options = setup, setup.options
+        self._options, self._release, self._start = options, cluster.session.config.release, cluster.now
+        self._group_of: dict[str, NodeGroup] = {}
+        self.see(cluster.snapshot)
+        self._state = ClusterState(self.groups, options, cluster.now)
+        self._templates = TemplateMaker(options, cluster.snapshot.daemon_sets, remembered)
+        self.planner = Planner(self.groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
         self._infos = Infos()
-        self._scaled_up_at = self._deleted_at = self._failed_at = _LONG_AGO
-        self._start = now
+        self._scaled_up_at = self._deleted_at = self.failed_at = _LONG_AGO
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
         self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), Owners(snapshot)
         self._nodes, self._pods = list(snapshot.nodes), list(snapshot.pods)
         self._group_of.clear()
-        self._group_of.update(groups_by_node(self._groups))
-
-    def trust_marks(self) -> None:
-        """Take nodes as unneeded since they were marked so."""
-        self._planner.trusts_marks = True
-
-    def note_change(self, now: int) -> None:
-        """Note that something has happened in the cluster, so that nodes may go that had to stay."""
-        self._planner.changed_at = now
-
-    def note_failed_removal(self, now: int) -> None:
-        """Note that a node could not be emptied."""
-        self._failed_at = now
-
-    @property
-    def unneeded(self) -> Mapping[str, Removable]:
-        """The nodes that are not needed, with since when."""
-        return self._planner.unneeded
+        self._group_of.update(groups_by_node(self.groups))
 
     def next_change(self, now: int) -> float:
         """Return when a wait is over, and a loop may decide otherwise: microseconds since 1970, or infinity."""
         times = []
-        for name, known in self._planner.unneeded.items():
+        for name, known in self.planner.unneeded.items():
             group = self._group_of.get(name)
             if group is not None:
                 own = group.options
@@ -131,7 +101,7 @@ class Loops:
                 times.append(known.since + wait + 1)
         if times:
             times.append(self._cooldown_until)
-        times += self._planner.rechecks
+        times += self.planner.rechecks
         return min((time for time in times if time > now), default=math.inf)
 
     def run(self, at: float, *, removes: bool = True) -> LoopResult:
@@ -144,16 +114,16 @@ class Loops:
             words = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
             result.events.append((_UNHEALTHY, words))
             result.is_aborted = True
-            self._planner.forget()
+            self.planner.forget()
             return result
         by_state = pods_by_state(self._pods, options)
         placed = placed_pods(nodes, by_state, options)
-        templates = self._templates.templates(nodes, pods_by_node(placed), self._groups, self._group_of, now)
+        templates = self._templates.templates(nodes, pods_by_node(placed), self.groups, self._group_of, now)
         result.templates = templates
         self._state.update(nodes, self._group_of, templates, now)
         self._state.remove_long_unregistered()
         if not self._state.is_healthy(len(nodes)):
-            self._planner.forget()
+            self.planner.forget()
             result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
             result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
             result.scale_down.result = "ScaleDownNotTried"
@@ -186,7 +156,7 @@ class Loops:
         result.upcoming, _ = self._state.upcoming()
         result.group_events = self._state.events
         result.decreased = self._state.decreased
-        result.targets = {group.name: group.target for group in self._groups}
+        result.targets = {group.name: group.target for group in self.groups}
         return result
 
     def _board(
@@ -309,16 +279,16 @@ class Loops:
                 return
 
     def _orchestrator(self, board: Board, templates: Mapping[str, Template], now: int) -> Orchestrator:
-        expanders = Expanders(templates, self._priorities, self._prices, len(self._nodes), now, self._infos)
+        expanders = Expanders(templates, self._setup.priorities, self._setup.prices, len(self._nodes), now, self._infos)
         return Orchestrator(
-            board, self._groups, self._group_of, state=self._state, options=self._options, expanders=expanders
+            board, self.groups, self._group_of, state=self._state, options=self._options, expanders=expanders
         )
 
     def _scale_down(
         self, board: Board, nodes: Sequence[Node], now: int, result: LoopResult, *, is_waiting: bool
     ) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
-        outcome, planner, options = result.scale_down, self._planner, self._options
+        outcome, planner, options = result.scale_down, self.planner, self._options
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
         candidates = planner.update(board, nodes, self._owners, budgets, now=now)
         outcome.utilization = planner.utilization
@@ -341,11 +311,11 @@ class Loops:
         return max(
             self._scaled_up_at + options.scale_down_delay_after_add,
             self._deleted_at + options.scale_down_delay_after_delete,
-            self._failed_at + options.scale_down_delay_after_failure,
+            self.failed_at + options.scale_down_delay_after_failure,
         )
 
     def _delete(self, board: Board, now: int, outcome: ScaleDown) -> None:
-        empty, full = self._planner.nodes_to_delete(board)
+        empty, full = self.planner.nodes_to_delete(board)
         present = {board.name(row) for row in board.order}
         empty, full = cropped(empty, full, self._group_of, present, self._options)
         outcome.result = "ScaleDownNodeDeleteStarted" if empty or full else "ScaleDownNoNodeDeleted"
@@ -386,7 +356,7 @@ class Loops:
         gone = outcome.deleted.keys()
         self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
         self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
-        for group in self._groups:
+        for group in self.groups:
             group.nodes = tuple(name for name in group.nodes if name not in gone)
         if gone:
             self._state.recalculate()

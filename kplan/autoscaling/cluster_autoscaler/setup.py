@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from kplan.api.base import KubeStruct
 from kplan.api.core import Node
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.autoscaling.cluster_autoscaler.expanders import Priorities, priorities_of
-from kplan.autoscaling.cluster_autoscaler.finding import find_groups
+from kplan.autoscaling.cluster_autoscaler.expanders import Prices, priorities_of
+from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, parse_options
 from kplan.autoscaling.settings import ClusterAutoscaler
@@ -67,9 +67,10 @@ class GroupList(msgspec.Struct, frozen=True):
 
     groups: Sequence[Any]
     options: Mapping[str, Any] = {}
+    document: Document | None = None  #: that holds them; None where they were given as a list
 
 
-def read_group_file(source: str | Path) -> tuple[GroupList, Document]:
+def read_group_file(source: str | Path) -> GroupList:
     """Read a file of groups; raises InputError with all its problems."""
     problems: list[Problem] = []
     for document, content in read_contents(source, problems, expected=_EXPECTED, is_single=True):
@@ -82,7 +83,7 @@ def read_group_file(source: str | Path) -> tuple[GroupList, Document]:
             problem = Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}")
             problems.append(document.locate(problem))
         if not problems:
-            return GroupList(groups, options), document
+            return GroupList(groups, options, document)
     raise InputError(problems)
 
 
@@ -232,24 +233,7 @@ def _amount_problems(node: Node, path: str) -> Iterator[Problem]:
             yield Problem(message, json_path=place, hint="for example 4, 3920m or 14Gi")
 
 
-def names_of(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return nodes by name, in their order."""
-    return {node.metadata.name: node for node in nodes}
-
-
 _PRICES = ("cpu", "memoryGiB", "gpu")
-
-
-class Setup(msgspec.Struct, frozen=True):
-    """How the cluster-autoscaler is set up."""
-
-    groups: tuple[NodeGroup, ...]
-    options: Options
-    source: str  #: where the groups come from
-    prices: Mapping[str, Any] | None = None
-    priorities: Priorities | None = None
-    warnings: tuple[InputWarning, ...] = ()
-    flags: Mapping[str, Any] = {}  #: the flags that were given or found
 
 
 def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
@@ -262,46 +246,41 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     InputError
         With all problems of the list of groups.
     """
-    prices = _checked(settings.prices)
-    if settings.node_groups is None:
-        known = find_groups(snapshot, settings.options)
-        warnings = list(known.warnings)
-        priorities = priorities_of(snapshot, warnings)
-        sized = _with_sizes(known.groups, settings.max_sizes)
-        return Setup(sized, known.options, known.source, prices, priorities, tuple(warnings), known.flags)
-    listed, document = content_of(settings)
-    source = "a list of node groups" if document is None else str(settings.node_groups)
+    prices = None if settings.prices is None else Prices(_checked(settings.prices))
+    setup = find_groups(snapshot, settings.options) if settings.node_groups is None else _listed(settings, snapshot)
+    warnings = list(setup.warnings)
+    priorities = priorities_of(snapshot, warnings)
+    sizes = settings.max_sizes
+    groups = tuple(replace(group, most=sizes.get(group.name, group.most)) for group in setup.groups)
+    return replace(setup, groups=groups, warnings=tuple(warnings), prices=prices, priorities=priorities)
+
+
+def _listed(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
+    listed = content_of(settings)
+    document = listed.document
     flags = {**listed.options, **settings.options}
     options, warnings = options_of(flags)
     problems: list[Problem] = []
     path = "$" if document is None else "$.nodeGroups"
-    groups = listed_groups(listed.groups, names_of(snapshot.nodes), options, problems, path=path)
+    groups = listed_groups(listed.groups, snapshot.node_by_name, options, problems, path=path)
     if problems:
         raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
-    priorities = priorities_of(snapshot, warnings)
-    sized = _with_sizes(groups, settings.max_sizes)
-    return Setup(sized, options, source, prices, priorities, tuple(warnings), flags)
+    source = "a list of node groups" if document is None else str(settings.node_groups)
+    return Setup(tuple(groups), options, source, tuple(warnings), flags)
 
 
-def content_of(settings: ClusterAutoscaler) -> tuple[GroupList, Document | None]:
-    """Return the groups as they are written, and the document that holds them; raises InputError with its problems."""
+def content_of(settings: ClusterAutoscaler) -> GroupList:
+    """Return the groups as they are written; raises InputError with all problems of their file."""
     if settings.content is not None:
-        content: tuple[GroupList, Document | None] = settings.content
+        content: GroupList = settings.content
         return content
     if isinstance(settings.node_groups, str | Path):
         return read_group_file(settings.node_groups)
-    return GroupList(settings.node_groups or ()), None
+    return GroupList(settings.node_groups or ())
 
 
-def _with_sizes(groups: Iterable[NodeGroup], sizes: Mapping[str, int]) -> tuple[NodeGroup, ...]:
-    """Return groups, some of them with another most size."""
-    return tuple(replace(group, most=sizes.get(group.name, group.most)) for group in groups)
-
-
-def _checked(prices: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _checked(prices: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return prices, all of them numbers."""
-    if prices is None:
-        return None
     amounts = {name: prices.get(name) or 0 for name in _PRICES} | dict(prices.get("instanceTypes") or {})
     for name, price in amounts.items():
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 2**53:
