@@ -68,11 +68,6 @@ _MAKERS: Mapping[type, str] = {
 """Settings -> MODULE:FUNCTION, which sets an autoscaler up for a snapshot; imported when first used."""
 
 
-def is_followed(settings: Settings) -> bool:
-    """Tell whether the autoscaler of some settings can be followed."""
-    return type(settings) in _MAKERS
-
-
 def read(settings: Settings) -> Settings:
     """Return settings with the content of the file that they name, which is not read again then.
 
@@ -114,7 +109,7 @@ def autoscaler_of(
 
     ``auto`` is the one whose file is given, else Karpenter where the cluster has NodePools, the cluster-autoscaler
     where it has that one's status, and none elsewhere. Raises UsageError for a file that the chosen autoscaler does not
-    read, or an autoscaler that cannot be followed.
+    read.
     """
     files = {"node_groups": node_groups, "instance_types": instance_types}
     owners = {_FILES[name] for name, file in files.items() if file is not None}
@@ -131,20 +126,15 @@ def autoscaler_of(
             if files[option] is not None and owner != choice:
                 flag = option.replace("_", "-")
                 raise UsageError(f"--{flag} is for --autoscaler {owner}", hint=f"leave out --{flag}, or name {owner}")
-    settings: Settings
     if name == "none":
         return None
     if name == "cluster-autoscaler":
-        settings = ClusterAutoscaler(node_groups=node_groups)
-    else:
-        settings = Karpenter(instance_types=instance_types)
-    if not is_followed(settings):
-        raise UsageError(f"this version of kplan does not follow {name}", hint="choose --autoscaler cluster-autoscaler")
-    return settings
+        return ClusterAutoscaler(node_groups=node_groups)
+    return Karpenter(instance_types=instance_types)
 
 
 def _found_in(snapshot: Snapshot) -> str:
-    if snapshot.node_pools and is_followed(Karpenter()):
+    if snapshot.node_pools:
         return "karpenter"
     names = ((config.metadata.namespace, config.metadata.name) for config in snapshot.config_maps)
     return "cluster-autoscaler" if _STATUS in names else "none"

@@ -37,6 +37,16 @@ def add(total: Amounts, amounts: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
+def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+    """Return the highest amount of each resource."""
+    highest: Amounts = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            if name not in highest or amount > highest[name]:
+                highest[name] = amount
+    return highest
+
+
 def less(amounts: Mapping[str, int], minus: Mapping[str, int]) -> Amounts:
     """Return what is left of each resource; resources that are not there stay away (upstream Subtract)."""
     return {name: amount - minus.get(name, 0) for name, amount in amounts.items()}

@@ -37,7 +37,7 @@ from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, 
 from kplan.autoscaling.karpenter.static_pools import Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 
-_FAILED = "Failed to schedule pod, "
+FAILED = "Failed to schedule pod, "
 _FILTERED = "NodePool requirements filtered out all compatible available instance types"
 _LACKING = f"{_FILTERED} due to minValues incompatibility"
 
@@ -52,7 +52,7 @@ def provisioning_answer(prepared: Prepared, provisioned: Simulated) -> dict[str,
         "existing": {node: [pod.metadata.key for pod in pods] for node, pods in provisioned.existing.items()},
         "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
     }
-    rejected = {pod: _FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
+    rejected = {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
     if rejected:
         answer["ignored"] = rejected
     events = {
@@ -115,9 +115,9 @@ def node_claim(node: Planned) -> dict[str, Any]:
         claim["terminationGracePeriod"] = _duration(spec.spec.termination_grace_period)
     if not node.is_static:
         cheapest = cheapest_of(node)
-        choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest.choices)
-        if choices:
-            claim["cheapest"] = {"price": rounded(cheapest.price or 0.0), "choices": choices}
+        if cheapest:
+            choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest)
+            claim["cheapest"] = {"price": rounded(cheapest[0][1].price), "choices": choices}
         claim["launch"] = _launch(node, labels)
     return claim
 

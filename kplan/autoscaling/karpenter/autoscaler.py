@@ -15,7 +15,7 @@ from kplan.api.karpenter import NEVER
 from kplan.api.time import to_micros
 from kplan.api.tolerations import Taint
 from kplan.api.wellknown import ZONE
-from kplan.autoscaling.karpenter.answers import answer_of, error_texts, provisioning_answer, rounded
+from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, provisioning_answer, rounded
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
@@ -38,10 +38,6 @@ from kplan.simulation.departing import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
-_FAILED = "Failed to schedule pod, "
-_BATCH_SECONDS = 1.0
-"""Karpenter gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default."""
-
 
 class KarpenterAutoscaler:
     """Karpenter, set up with a catalogue.
@@ -54,6 +50,12 @@ class KarpenterAutoscaler:
 
     name: AutoscalerName = "karpenter"
     version = VERSION
+    usual_loops: Sequence[float] = (0.0,)  #: it does not look in loops of a fixed time
+    wait = 1.0  #: it gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default
+    #: Upstream: controllers/disruption/{controller,validation}.go, controllers/node/termination/controller.go.
+    removal = RemovalTimes(
+        poll=10.0, validation=15.0, patience=Patience(first=0.0, retry=10.0, poll=1.0), least=5.0, after=5.0
+    )
 
     def __init__(
         self, entries: Sequence[InstanceTypeEntry], options: Options, source: str, *, has_prices: bool
@@ -63,26 +65,6 @@ class KarpenterAutoscaler:
         self.source = source
         self._has_prices = has_prices
         self._used_names: frozenset[str] = frozenset()
-
-    @property
-    def usual_loops(self) -> Sequence[float]:
-        """Now: Karpenter does not look in loops of a fixed time."""
-        return (0.0,)
-
-    @property
-    def wait(self) -> float:
-        """The time in which no further pod may come."""
-        return _BATCH_SECONDS
-
-    @property
-    def removal(self) -> RemovalTimes:
-        """What it waits for while it removes a node.
-
-        Upstream: controllers/disruption/{controller,validation}.go, controllers/node/termination/controller.go.
-        """
-        return RemovalTimes(
-            poll=10.0, validation=15.0, patience=Patience(first=0.0, retry=10.0, poll=1.0), least=5.0, after=5.0
-        )
 
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
         """Return Karpenter as it looks at a cluster in motion."""
@@ -103,8 +85,7 @@ class KarpenterAutoscaler:
     def provision(self, cluster: PreparedCluster) -> Advice:
         """Return what is added for the pending pods; removals are not looked for."""
         prepared = self._prepared(cluster)
-        provisioned = provision(prepared)
-        return self._provisioned(prepared, provisioned)
+        return self._provisioned(prepared, provision(prepared))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
@@ -178,11 +159,11 @@ class KarpenterAutoscaler:
             | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
             | {pod: {"": (Plain.NO_POOL.value,)} for pod in provisioned.waiting},
             events={
-                pod: _FAILED + "; ".join(error_texts(refused, texts))
+                pod: FAILED + "; ".join(error_texts(refused, texts))
                 for pod, refused in provisioned.errors.items()
                 if not any(isinstance(one.refusal, Plain) and one.refusal.is_deferred for one in refused)
             }
-            | {pod: _FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
+            | {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
             warnings=(*self._warnings(prepared), *_unlaunchable(adds)),
         )
 

@@ -24,7 +24,7 @@ from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, OfferingEntry, Overhead
+from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.autoscaling.karpenter.names import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_contents
@@ -165,7 +165,7 @@ def _amount_problems(amounts: ResourceList, path: str) -> Iterator[Problem]:
             yield Problem(f"{name}: {str(amount)[:60]} is out of range", json_path=path, hint="check the suffix")
 
 
-def _offering_problems(offering: OfferingEntry, path: str) -> Iterator[Problem]:
+def _offering_problems(offering: Offering, path: str) -> Iterator[Problem]:
     if not math.isfinite(offering.price) or not 0 <= offering.price <= _MOST_PRICE:
         yield Problem(
             f"the price {offering.price} is out of range", json_path=f"{path}.Price", hint="for example 0.0832"
@@ -185,10 +185,10 @@ def _offering_problems(offering: OfferingEntry, path: str) -> Iterator[Problem]:
             yield Problem(f"{wanted.key!r}: {problem}", json_path=inner, hint="as labels of nodes are")
 
 
-def offering_entry(zone: str, capacity_type: str, price: float) -> OfferingEntry:
+def offering_entry(zone: str, capacity_type: str, price: float) -> Offering:
     """Return an offering."""
     labels = {CAPACITY_TYPE: capacity_type, ZONE: zone}
-    return OfferingEntry(
+    return Offering(
         requirements=tuple(
             NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in labels.items()
         ),

@@ -60,19 +60,23 @@ class Fit(msgspec.Struct, frozen=True):
     reservations: tuple[str, ...] = ()
 
 
-class Pass(msgspec.Struct, frozen=True):
-    """What all nodes of a pass share.
+class Rules(msgspec.Struct, frozen=True):
+    """The settings of a pass."""
 
-    Attributes
-    ----------
-    is_strict : pods wait for reserved capacity instead of falling back to other
-    """
+    relaxes_min_values: bool
+    ignores_claims: bool
+    tolerates_preferences: bool  #: a pool has a taint PreferNoSchedule
+    reserves: bool
+    is_strict: bool  #: pods wait for reserved capacity instead of falling back to other
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """What all nodes of a pass share."""
 
     vocabulary: Vocabulary
     topology: Topology
     reservations: Reservations
-    reserves: bool
-    is_strict: bool
+    rules: Rules
 
 
 class InFlight:
@@ -196,13 +200,13 @@ class InFlight:
     def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
         """Return the reservations that the node may use (upstream offeringsToReserve)."""
         shared, columns = self._shared, self.template.columns
-        if not shared.reserves or not columns.reserved:
+        if not shared.rules.reserves or not columns.reserved:
             return ()
         compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
         own = shared.reservations.reservable(self.hostname, compatible)
-        if shared.is_strict and compatible and not own:
+        if shared.rules.is_strict and compatible and not own:
             return Plain.NOT_RESERVABLE
-        if shared.is_strict and self.reservations and not own:
+        if shared.rules.is_strict and self.reservations and not own:
             return Plain.LOSES_RESERVATION
         return own
 

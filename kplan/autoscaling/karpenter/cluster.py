@@ -24,7 +24,7 @@ from kplan.autoscaling.karpenter.names import (
     REGISTERED,
     UNREGISTERED,
 )
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, is_of_daemon_set, is_terminal
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.pools import is_true
 from kplan.autoscaling.karpenter.volumes import Volumes
 
@@ -244,7 +244,7 @@ def _usage(pods: tuple[Pod, ...], facts: PodFacts) -> Usage:
         add(usage.requests, requests)
         if is_of_daemon_set(pod):
             add(usage.daemon_requests, requests)
-        if ports := facts.ports(pod):
+        if ports := host_ports(pod):
             usage.ports[pod.metadata.key] = ports
         usage.volumes = joined(usage.volumes, facts.volumes(pod))
     return usage

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
-from kplan.autoscaling.karpenter.amounts import Amounts
+from kplan.autoscaling.karpenter.amounts import Amounts, most_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, RESERVED
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
@@ -39,7 +39,7 @@ class Columns:
             for offering in entry.offerings:
                 bit = 1 << len(self.offerings)
                 mask |= bit
-                if offering.is_available:
+                if offering.available:
                     self._available |= bit
                 self.offerings.append(offering)
                 self.offering_requirements.append(vocabulary.of_expressions(offering.requirements))
@@ -47,7 +47,7 @@ class Columns:
         self.reserved = [
             index
             for index, offering in enumerate(self.offerings)
-            if offering.capacity_type == RESERVED and offering.is_available
+            if offering.capacity_type == RESERVED and offering.available
         ]
         # Types whose overhead is more than they have take no pod.
         self._sound = self._types(
@@ -122,12 +122,7 @@ class Columns:
         """Return the highest allocatable amount of each resource among some types."""
         known = self._highest.get(types)
         if known is None:
-            known = {}
-            for index in bits_of(types):
-                for name, amount in self.allocatable[index].items():
-                    if amount > known.get(name, -1):
-                        known[name] = amount
-            self._highest[types] = known
+            known = self._highest[types] = most_of(self.allocatable[index] for index in bits_of(types))
         return known
 
     def within(self, types: int, limits: Mapping[str, int]) -> int:
@@ -138,14 +133,9 @@ class Columns:
             if all(self.capacity[index].get(name, 0) <= limit for name, limit in limits.items())
         )
 
-    def most_capacity(self, types: int) -> Amounts:
+    def most_capacity(self, types: Iterable[int]) -> Amounts:
         """Return the highest capacity of each resource among some types."""
-        highest: Amounts = {}
-        for index in bits_of(types):
-            for name, amount in self.capacity[index].items():
-                if name not in highest or amount > highest[name]:
-                    highest[name] = amount
-        return highest
+        return most_of(self.capacity[index] for index in types)
 
     def offerings_of(
         self, index: int, requirements: Requirements | None = None, *, available: bool = True

@@ -20,7 +20,7 @@ from kplan.api.meta import controller_of
 from kplan.api.tolerations import Toleration
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, has_resource_claims, tolerates_all
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, has_resource_claims, host_ports, tolerates_all
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.wishes import tolerating_preferences
@@ -34,7 +34,7 @@ class Daemon:
         #: NAMESPACE/NAME; the same for all that are made of templates, which have no names
         self.key = pod.metadata.key
         self.requests = facts.requests(pod)
-        self.ports = facts.ports(pod)
+        self.ports = host_ports(pod)
         self.tolerations: tuple[Toleration, ...] = pod.spec.tolerations
         required = required_node_affinity(pod.spec.affinity)
         self._terms: tuple[NodeSelectorTerm, ...] = () if required is None else required.node_selector_terms

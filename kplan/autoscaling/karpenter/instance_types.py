@@ -27,46 +27,14 @@ _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", 
 _DEFAULT_PODS = "110"
 
 
-class OfferingEntry(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True):
+class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True):
     """A zone and capacity type in which an instance type can be had, and its price."""
 
     requirements: tuple[NodeSelectorRequirement, ...] = ()
     price: float = 0.0
     available: bool = True
     reservation_capacity: Int64 = 0
-
-
-class Overhead(KubeStruct, frozen=True):
-    """What pods cannot use of a machine."""
-
-    kube_reserved: ResourceList = {}
-    system_reserved: ResourceList = {}
-    eviction_threshold: ResourceList = {}
-
-
-_KWOK_OVERHEAD = Overhead(kube_reserved={CPU: "100m", MEMORY: "10Mi"})
-
-
-class InstanceTypeEntry(KubeStruct, frozen=True):
-    """An instance type, as a catalogue has it."""
-
-    name: str = ""
-    architecture: str = ""
-    operating_systems: tuple[str, ...] = ()
-    resources: ResourceList = {}
-    offerings: tuple[OfferingEntry, ...] = ()
-    overhead: Overhead | None = None
-    labels: dict[str, str] = {}
-
-
-class Offering(msgspec.Struct, frozen=True):
-    """An offering of an instance type."""
-
-    requirements: tuple[NodeSelectorRequirement, ...]
-    price: float
-    is_available: bool = True
-    reservation_capacity: int = 0
-    is_price_overlaid: bool = False
+    is_price_overlaid: bool = False  #: never in a catalogue
 
     @property
     def capacity_type(self) -> str:
@@ -90,6 +58,29 @@ class Offering(msgspec.Struct, frozen=True):
 
     def _value(self, key: str) -> str:
         return next((min(wanted.values, default="") for wanted in self.requirements if wanted.key == key), "")
+
+
+class Overhead(KubeStruct, frozen=True):
+    """What pods cannot use of a machine."""
+
+    kube_reserved: ResourceList = {}
+    system_reserved: ResourceList = {}
+    eviction_threshold: ResourceList = {}
+
+
+_KWOK_OVERHEAD = Overhead(kube_reserved={CPU: "100m", MEMORY: "10Mi"})
+
+
+class InstanceTypeEntry(KubeStruct, frozen=True):
+    """An instance type, as a catalogue has it."""
+
+    name: str = ""
+    architecture: str = ""
+    operating_systems: tuple[str, ...] = ()
+    resources: ResourceList = {}
+    offerings: tuple[Offering, ...] = ()
+    overhead: Overhead | None = None
+    labels: dict[str, str] = {}
 
 
 class InstanceType(msgspec.Struct, frozen=True):
@@ -139,10 +130,7 @@ def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
     return InstanceType(
         name=entry.name,
         requirements=tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels),
-        offerings=tuple(
-            Offering(offering.requirements, offering.price, offering.available, offering.reservation_capacity)
-            for offering in entry.offerings
-        ),
+        offerings=entry.offerings,
         capacity=amounts_of({PODS: _DEFAULT_PODS, **entry.resources}),
         overhead=total_of(map(amounts_of, reserved)),
     )
@@ -157,7 +145,7 @@ def well_known_of(entries: Iterable[InstanceTypeEntry]) -> frozenset[str]:
     return WELL_KNOWN | KWOK_LABELS | RESERVATION_IDS | named
 
 
-def _union(offerings: Iterable[OfferingEntry], key: str) -> tuple[str, ...]:
+def _union(offerings: Iterable[Offering], key: str) -> tuple[str, ...]:
     values = (
         value
         for offering in offerings

@@ -11,7 +11,6 @@ controllers/nodeclaim/lifecycle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -175,13 +174,6 @@ ANY_NUMBER = "*"
 """The value of a label that is drawn at random: some number."""
 
 
-class Cheapest(NamedTuple):
-    """The lowest price of a new node, and each type, zone and capacity type that has it."""
-
-    price: float | None
-    choices: tuple[tuple[InstanceType, Offering], ...]
-
-
 class Launch(msgspec.Struct, frozen=True):
     """The machine that is made: one of equally cheap offerings of an instance type."""
 
@@ -190,19 +182,16 @@ class Launch(msgspec.Struct, frozen=True):
     labels: dict[str, str]
 
 
-def cheapest_of(node: Planned) -> Cheapest:
-    """Return where a new node is cheapest."""
-    columns = node.template.columns
-    price: float | None = None
-    choices: list[tuple[InstanceType, Offering]] = []
-    for index in node.types:
-        for number in columns.offerings_of(index, node_claim_requirements(node)):
-            offering = columns.offerings[number]
-            if price is None or offering.price < price:
-                price, choices = offering.price, []
-            if offering.price == price:
-                choices.append((columns.types[index], offering))
-    return Cheapest(price, tuple(choices))
+def cheapest_of(node: Planned) -> list[tuple[InstanceType, Offering]]:
+    """Return where a new node is cheapest: each type, zone and capacity type that has the lowest price."""
+    columns, requirements = node.template.columns, node_claim_requirements(node)
+    choices = [
+        (columns.types[index], columns.offerings[number])
+        for index in node.types
+        for number in columns.offerings_of(index, requirements)
+    ]
+    lowest = min((offering.price for _, offering in choices), default=0.0)
+    return [choice for choice in choices if choice[1].price == lowest]
 
 
 def launch_of(node: Planned, labels: dict[str, str]) -> Launch | None:
@@ -297,7 +286,7 @@ def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
     launch = None if planned.is_static else launch_of(planned, node_claim_labels(planned))
     if launch is not None:
         return launch.instance_type, min(launch.offerings, key=lambda offering: offering.choice)
-    choices = sorted(cheapest_of(planned).choices, key=lambda choice: (choice[0].name, choice[1].choice))
+    choices = sorted(cheapest_of(planned), key=lambda choice: (choice[0].name, choice[1].choice))
     return choices[0] if choices else None
 
 

@@ -99,10 +99,10 @@ _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class PodFacts:
-    """Amounts, ports and volumes of pods, looked up once each."""
+    """Amounts and volumes of pods."""
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+        self.storage = storage
         self._requests: dict[int, tuple[Pod, Amounts]] = {}
 
     def requests(self, pod: Pod) -> Amounts:
@@ -114,13 +114,9 @@ class PodFacts:
             known = self._requests[id(pod)] = (pod, amounts)
         return known[1]
 
-    def ports(self, pod: Pod) -> tuple[HostPort, ...]:
-        """Return the host ports of a pod."""
-        return host_ports(pod)
-
     def volumes(self, pod: Pod) -> Volumes:
         """Return the claims of a pod, by driver."""
-        return self._storage.usage(pod) if pod.spec.volumes else {}
+        return self.storage.usage(pod) if pod.spec.volumes else {}
 
 
 def is_terminal(pod: Pod) -> bool:

@@ -14,6 +14,7 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.karpenter import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, texts_of
+from kplan.autoscaling.karpenter.claims import Rules
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
@@ -33,7 +34,7 @@ from kplan.autoscaling.karpenter.pools import (
     template_of,
 )
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
-from kplan.autoscaling.karpenter.scheduler import PassResult, Refused, Rules, Scheduler
+from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.autoscaling.karpenter.volumes import Storage
 from kplan.autoscaling.karpenter.wishes import entrants_of, wishes_of
@@ -74,8 +75,7 @@ class Prepared:
         well_known = well_known_of(entries)
         self.known = Vocabulary(well_known)
         self.restrictions = Restrictions(well_known, filter(None, groups))
-        self.storage = Storage(snapshot, self.known)
-        self.facts = PodFacts(self.storage)
+        self.facts = PodFacts(Storage(snapshot, self.known))
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._bases: dict[str, Basis] = {}
         self._types = tuple(instance_type_of(entry) for entry in entries)
@@ -199,7 +199,7 @@ class Prepared:
                 problems.append("node selector term with matchFields is not supported")
             for expression in term.match_expressions:
                 problems += self.restrictions.problems(expression)
-        return avoids, problems + self.storage.problems(pod)
+        return avoids, problems + self.facts.storage.problems(pod)
 
     @staticmethod
     def _expression(key: str, value: str) -> NodeSelectorRequirement:
@@ -233,7 +233,7 @@ class Prepared:
         options, relaxes = self.options, self.options.min_values_policy == "BestEffort"
         around = self.surroundings
         ignores_preferences = around.ignores_preferences
-        entrants = entrants_of(pods, self.facts, self.storage, self.known, ignores_preferences=ignores_preferences)
+        entrants = entrants_of(pods, self.facts, self.known, ignores_preferences=ignores_preferences)
         rules = Rules(
             relaxes_min_values=relaxes,
             ignores_claims=options.ignore_dra_requests,
@@ -245,10 +245,8 @@ class Prepared:
         scheduler = Scheduler(
             around, self.templates, nodes, entrants, limits=self._limits, daemons=self._daemons, rules=rules
         )
-        return self._simulated(scheduler.solve(entrants), relaxes_min_values=relaxes)
-
-    def _simulated(self, result: PassResult, *, relaxes_min_values: bool) -> Simulated:
-        planned, errors = planned_of(result, relaxes_min_values=relaxes_min_values)
+        result = scheduler.solve(entrants)
+        planned, errors = planned_of(result, relaxes_min_values=relaxes)
         used = [node for node in result.existing if node.pods]
         return Simulated(
             nodes=planned,

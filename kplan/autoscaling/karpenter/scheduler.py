@@ -12,11 +12,12 @@ from itertools import pairwise
 import msgspec
 
 from kplan.autoscaling.karpenter.amounts import Amounts
-from kplan.autoscaling.karpenter.claims import Fit, InFlight, Pass, Reservations
+from kplan.autoscaling.karpenter.claims import Fit, InFlight, Pass, Reservations, Rules
 from kplan.autoscaling.karpenter.daemons import DaemonPlan
 from kplan.autoscaling.karpenter.existing_nodes import Basis, ExistingNode, ExistingNodes
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.pools import Template
+from kplan.autoscaling.karpenter.requirements import bits_of
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.autoscaling.karpenter.wishes import Entrant, queue_order
@@ -39,16 +40,6 @@ class PassResult(msgspec.Struct, frozen=True):
     existing: list[ExistingNode]
     errors: dict[str, Refused]
     relaxed: frozenset[str]
-
-
-class Rules(msgspec.Struct, frozen=True):
-    """The settings of a pass."""
-
-    relaxes_min_values: bool
-    ignores_claims: bool
-    tolerates_preferences: bool  #: a pool has a taint PreferNoSchedule
-    reserves: bool
-    is_strict: bool  #: pods wait for reserved capacity
 
 
 class Scheduler:
@@ -80,8 +71,7 @@ class Scheduler:
             vocabulary=around.vocabulary,
             topology=self._topology,
             reservations=Reservations(template.columns for template in templates),
-            reserves=rules.reserves,
-            is_strict=rules.is_strict,
+            rules=rules,
         )
         self._daemons = daemons
         self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
@@ -185,7 +175,7 @@ class Scheduler:
                 claim.take(entrant, fit)
                 self._claims.append(claim)
                 if remaining:
-                    used = template.columns.most_capacity(claim.types)
+                    used = template.columns.most_capacity(bits_of(claim.types))
                     for name in remaining:
                         remaining[name] -= used.get(name, 0)
                 return None

@@ -5,11 +5,9 @@ Upstream: controllers/static/provisioning, controllers/static/deprovisioning, co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
-from kplan.api.karpenter import NodeClaim, NodePool
+from kplan.api.karpenter import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import ONE
 from kplan.autoscaling.karpenter.cluster import StateNode
@@ -85,29 +83,19 @@ def _to_delete(prepared: Prepared, pool: str, count: int) -> tuple[str, ...]:
         for claim in own
         if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
     ][:count]
-    nodes = [state for state in prepared.state.active if state.pool == pool and state.claim is not None]
-    empty = [state for state in nodes if _is_empty(state, prepared.now)]
-    chosen += _names(empty[: count - len(chosen)])
-    occupied = [state for state in nodes if not _is_empty(state, prepared.now)]
-    return (*chosen, *_names(_cheapest_first(occupied, prepared.now)[: count - len(chosen)]))
+    nodes = [(state, state.claim) for state in prepared.state.active if state.pool == pool and state.claim is not None]
+    empty = [claim.metadata.name for state, claim in nodes if _is_empty(state, prepared.now)]
+    chosen += empty[: count - len(chosen)]
+    occupied = [(state, claim) for state, claim in nodes if not _is_empty(state, prepared.now)]
+    weights = (
+        (
+            any(holds_its_node(pod, prepared.now) for pod in state.pods),
+            disruption_cost(state.pods, claim, prepared.now),
+        )
+        for state, claim in occupied
+    )
+    return (*chosen, *(claim.metadata.name for _, claim in go_sorted(occupied, weights)[: count - len(chosen)]))
 
 
 def _is_empty(state: StateNode, now: int) -> bool:
     return all(is_of_daemon_set(pod) and not holds_its_node(pod, now) for pod in state.pods)
-
-
-def _cheapest_first(nodes: list[StateNode], now: int) -> list[StateNode]:
-    weights = (
-        (any(holds_its_node(pod, now) for pod in state.pods), disruption_cost(state.pods, _claim(state), now))
-        for state in nodes
-    )
-    return go_sorted(nodes, weights)
-
-
-def _claim(state: StateNode) -> NodeClaim:
-    assert state.claim is not None  # noqa: S101 - only nodes with claims get here
-    return state.claim
-
-
-def _names(nodes: Iterable[StateNode]) -> list[str]:
-    return [_claim(state).metadata.name for state in nodes]

@@ -100,20 +100,11 @@ class Texts:
 
     def of_pool(self, refused: PoolRefusal) -> tuple[str, ...]:
         """Return the sentences about a pool: one for each taint."""
-        refusal = refused.refusal
-        if isinstance(refusal, Untolerated):
-            return tuple(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
-        text = self.of(refusal)
-        names_pool = isinstance(refusal, Plain) and refusal in _NAMING_POOLS
-        return (f"{text} (NodePool={refused.pool})" if names_pool else text,)
-
-    def of(self, refusal: Refusal) -> str:
-        """Return the sentence about a refusal."""
-        match refusal:
-            case Plain():
-                text = refusal.value
+        match refusal := refused.refusal:
             case Untolerated():
-                text = "; ".join(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
+                return tuple(f"did not tolerate taint (taint={_taint(taint)})" for taint in refusal.taints)
+            case Plain():
+                text = f"{refusal.value} (NodePool={refused.pool})" if refusal in _NAMING_POOLS else refusal.value
             case Incompatible():
                 begin = "incompatible volume requirements" if refusal.of_volumes else "incompatible requirements"
                 text = f"{begin}, {'; '.join(map(self._misfit, refusal.misfits))}"
@@ -124,8 +115,10 @@ class Texts:
             case PortConflict():
                 text = _port_conflict(refusal)
             case Uninitialized():
-                text = _uninitialized(refusal)
-        return text
+                names = [f"nodeclaim/{refusal.claim}"] if refusal.claim else []
+                names += [f"node/{refusal.node}"] if refusal.node else []
+                text = f"would schedule against uninitialized {', '.join(names)}"
+        return (text,)
 
     def _misfit(self, misfit: Misfit) -> str:
         if misfit.existing is None:
@@ -215,12 +208,6 @@ def _port_conflict(clash: PortConflict) -> str:
         for what, value in (("ip", port.address), ("port", port.port), ("protocol", port.protocol))
     )
     return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({named})"
-
-
-def _uninitialized(refusal: Uninitialized) -> str:
-    names = [f"nodeclaim/{refusal.claim}"] if refusal.claim else []
-    names += [f"node/{refusal.node}"] if refusal.node else []
-    return f"would schedule against uninitialized {', '.join(names)}"
 
 
 def _taint(taint: Taint) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.karpenter import NodePool
-from kplan.autoscaling.karpenter.amounts import Amounts, add, amounts_of, text_of, total_of
+from kplan.autoscaling.karpenter.amounts import ONE, amounts_of, text_of, total_of
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import NODES
 from kplan.autoscaling.karpenter.planned import Planned, new_node
@@ -89,8 +89,12 @@ class Widening:
         ----------
         at_most : count every node as the largest that it may become, as Karpenter does until it is made
         """
-        capacity = _most_capacity if at_most else self._capacity
-        needed = total_of((self._prepared.state.used_by(pool.metadata.name), *map(capacity, planned)))
+        if at_most:
+            made = [node.template.columns.most_capacity(node.types) for node in planned]
+        else:
+            made = [amounts_of(node.status.capacity) for node in self._made(planned)]
+        used = self._prepared.state.used_by(pool.metadata.name)
+        needed = total_of((used, *({**capacity, NODES: ONE} for capacity in made)))
         limits = amounts_of(pool.spec.limits)
         higher = tuple(
             (name, str(pool.spec.limits[name]), text_of(name, needed[name]))
@@ -104,11 +108,6 @@ class Widening:
         """Return the nodes that become of planned ones."""
         now = self._prepared.now
         return [new_node(node, node.template.name, (), has_prices=False, now=now).node for node in planned]
-
-    def _capacity(self, planned: Planned) -> Amounts:
-        """Return the capacity of the machine that becomes of a planned node."""
-        (node,) = self._made([planned])
-        return _as_one(amounts_of(node.status.capacity))
 
 
 def _without(pool: NodePool, indexes: Collection[int]) -> NodePool:
@@ -136,18 +135,3 @@ def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Wid
 
 def _n_waiting(provisioned: Simulated) -> int:
     return len(provisioned.errors) + len(provisioned.waiting)
-
-
-def _most_capacity(planned: Planned) -> Amounts:
-    """Return the most that a planned node counts until it is made."""
-    highest: Amounts = {}
-    for index in planned.types:
-        for name, amount in planned.template.columns.capacity[index].items():
-            highest[name] = max(highest.get(name, 0), amount)
-    return _as_one(highest)
-
-
-def _as_one(capacity: Amounts) -> Amounts:
-    counted = {name: amount for name, amount in capacity.items() if name != NODES}
-    add(counted, {NODES: 10**9})
-    return counted

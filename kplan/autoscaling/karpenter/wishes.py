@@ -24,9 +24,8 @@ from kplan.api.affinity import (
 from kplan.api.core import Pod, PodSpec
 from kplan.api.time import to_micros
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Toleration
-from kplan.autoscaling.karpenter.pods import PodFacts, has_resource_claims
+from kplan.autoscaling.karpenter.pods import PodFacts, has_resource_claims, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.autoscaling.karpenter.volumes import Storage
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import CPU, MEMORY
 
@@ -176,7 +175,7 @@ class Entrant:
         self.namespace = pod.metadata.namespace
         self.labels = pod.metadata.labels
         self.requests = facts.requests(pod)
-        self.ports = facts.ports(pod)
+        self.ports = host_ports(pod)
         self.volumes = facts.volumes(pod)
         self.alternatives = alternatives
         self.has_claims = has_resource_claims(pod)
@@ -192,12 +191,12 @@ class Entrant:
 
 
 def entrants_of(
-    pods: Iterable[Pod], facts: PodFacts, storage: Storage, vocabulary: Vocabulary, *, ignores_preferences: bool
+    pods: Iterable[Pod], facts: PodFacts, vocabulary: Vocabulary, *, ignores_preferences: bool
 ) -> list[Entrant]:
     """Return the pods of a pass; those whose volumes cannot be looked up are left out."""
     entrants = []
     for pod in pods:
-        alternatives = storage.alternatives(pod) if pod.spec.volumes else ()
+        alternatives = facts.storage.alternatives(pod) if pod.spec.volumes else ()
         if alternatives is not None:
             entrants.append(Entrant(pod, facts, alternatives, vocabulary, ignores_preferences=ignores_preferences))
     return entrants

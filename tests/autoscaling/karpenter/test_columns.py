@@ -78,7 +78,7 @@ def test_types_that_meet_requirements_amounts_and_offerings(
 
 def _is_usable(known: Vocabulary, node: Requirements, offering: Any) -> bool:
     own = known.of_expressions(offering.requirements)
-    return offering.is_available and not known.misfits(node, own, allows_well_known=True)
+    return offering.available and not known.misfits(node, own, allows_well_known=True)
 
 
 def test_the_cheapest_type_comes_first_and_one_that_is_not_offered_last() -> None:
