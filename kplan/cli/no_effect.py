@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from kplan.cli.faults import say
 from kplan.errors import UsageError
@@ -18,7 +16,7 @@ _SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "
 """Parameter -> option that asks many questions."""
 
 
-class Rule(msgspec.Struct, frozen=True):
+class Rule(NamedTuple):
     """Options that have no effect under a condition, and why."""
 
     options: tuple[str, ...]  #: names of parameters

@@ -41,7 +41,11 @@ from kplan.snapshot.own_file import (
 
 #: The name of the cluster that ships inside the package.
 DEMO = "demo"
-_DEMO_FILE = Path(__file__).with_name("demo.yaml")
+_DEMO_FILE = Path(__file__).with_name("demo.json")
+"""An object a line: nodes, what every cluster has, a web shop, databases, batch, machine learning, and pods that wait.
+
+JSON, since its YAML took longer to read than everything else that an answer about it needs.
+"""
 _OBJECTS_A_STEP = 1000
 
 LIKE = "kplan/like"

@@ -78,7 +78,7 @@ def test_hard_anti_affinity_holds_among_running_pods(demo: Snapshot) -> None:
 
 
 def test_budgets_count_what_is_there(demo: Snapshot) -> None:
-    items = read_items(Path(snapshot_room.__file__).with_name("demo.yaml"), [])
+    items = read_items(Path(snapshot_room.__file__).with_name("demo.json"), [])
     written = [item.value() for item in items if item.kind == "PodDisruptionBudget"]
     status_of = {budget["metadata"]["name"]: budget["status"] for budget in written}
     allowed = {}
