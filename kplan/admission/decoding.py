@@ -25,6 +25,7 @@ class Fault(msgspec.Struct, frozen=True):
     message: str  #: in the API server's words
     is_strict: bool = False  #: only strict decoding refuses it: an unknown or duplicate field
     hint: str = ""  #: the known field with the most similar name
+    is_quantity: bool = False  #: it ought to be a quantity
 
 
 class Decoded(msgspec.Struct):
@@ -121,7 +122,7 @@ class _Reader:
         try:
             exact = parse(text if isinstance(value, str | int | float) else "")
         except InvalidQuantity as error:
-            self._faults.append(Fault(path, str(error)))
+            self._faults.append(Fault(path, str(error), is_quantity=True))
             return None
         return str(exact)
 

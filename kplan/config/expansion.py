@@ -159,14 +159,9 @@ def _spread(
 
 
 def _already_registered(entry: Entry, kind: str, problems: Problems) -> None:
-    if not any(
-        problem.json_path == entry.path and "already registered" in problem.message for problem in problems.recorded
-    ):
-        problems.add(
-            entry.path,
-            f'plugin "{entry.name}" already registered as "{kind}"',
-            f"name {entry.name} once, with its weight next to its name",
-        )
+    """Note a plugin that is named twice, at the first extension point only."""
+    message = f'plugin "{entry.name}" already registered as "{kind}"'
+    problems.add_once(entry.path, message, f"name {entry.name} once, with its weight next to its name")
 
 
 def _weights(own: tuple[Entry, ...], multi_point: tuple[Entry, ...]) -> dict[str, int]:

@@ -49,6 +49,7 @@ class Problems:
         self._lines = lines
         self.recorded: list[Problem] = []
         self._unreadable: list[str] = []
+        self._only_once: set[str] = set()
 
     def add(self, path: str, message: str, hint: str = "") -> None:
         """Record a problem, unless its path is that of a value that does not decode."""
@@ -57,6 +58,12 @@ class Problems:
         self.recorded.append(
             Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint)
         )
+
+    def add_once(self, path: str, message: str, hint: str) -> None:
+        """Record a problem, unless this has recorded one at the path."""
+        if path not in self._only_once:
+            self._only_once.add(path)
+            self.add(path, message, hint)
 
     def unreadable(self, path: str, message: str, hint: str = "") -> None:
         """Record a value that does not decode; later problems at its path are dropped."""

@@ -67,11 +67,13 @@ class MissingKind(Document, frozen=True):
     Attributes
     ----------
     blinds : plugins that decide without these objects
+    namespaces : those that the reason names; absent where it names none
     """
 
     resource: str
     reason: str
     blinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] | UnsetType = UNSET
 
 
 ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "resize", "settle"]

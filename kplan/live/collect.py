@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
@@ -23,7 +24,7 @@ from kplan.live.transport import Getter, Transport
 from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import FORBIDDEN, Snapshot
 
 #: Number of lists that are read in parallel.
 N_LISTS = 6
@@ -43,6 +44,7 @@ class _Collected(msgspec.Struct, frozen=True):
     objects: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
     refused: str = ""
+    refused_in: tuple[str, ...] = ()
 
 
 def collect_snapshot(
@@ -179,7 +181,7 @@ class _Collector:
                 raise
             if resource.kind.attribute == "namespaces" and self._options.namespaces:
                 return self._read_named_namespaces(resource, version)
-            return _Collected(resource, refused="forbidden")
+            return _Collected(resource, refused=FORBIDDEN)
         except ApiError as error:
             # Discovery is forbidden, or the group was removed meanwhile.
             if error.status != 404 or resource.required:
@@ -216,8 +218,8 @@ class _Collector:
             else:
                 objects += listed
                 notes += own_notes
-        reason = f"forbidden in {', '.join(refused)}" if refused else ""
-        return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason)
+        reason = f"{FORBIDDEN} in {', '.join(refused)}" if refused else ""
+        return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason, tuple(refused))
 
     def _read_named(self, resource: Resource, version: str) -> _Collected:
         """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""
@@ -242,7 +244,7 @@ class _Collector:
             try:
                 objects.append(decode_object(self._reader.get(path).body, resource.kind.type, path))
             except ForbiddenError:
-                return _Collected(resource, refused="forbidden")
+                return _Collected(resource, refused=FORBIDDEN)
         return _Collected(resource, tuple(objects))
 
 
@@ -260,14 +262,14 @@ def _serialized(progress: Progress | None) -> Progress:
 
 def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingKind]:
     missing = [
-        MissingKind(resource=entry.resource.kind.resource, reason=entry.refused, blinds=entry.resource.blinds)
+        MissingKind(entry.resource.kind.resource, entry.refused, entry.resource.blinds, entry.refused_in or UNSET)
         for entry in collected
         if entry.refused
     ]
     if options.namespaces:
         pods = next(entry.resource for entry in collected if entry.resource.kind.attribute == "pods")
         reason = f"read in {', '.join(options.namespaces)} only"
-        missing.insert(0, MissingKind(resource=pods.kind.resource, reason=reason, blinds=pods.blinds))
+        missing.insert(0, MissingKind(pods.kind.resource, reason, pods.blinds, tuple(options.namespaces)))
     return missing
 
 

@@ -28,6 +28,9 @@ from kplan.api import (
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.documents.base import ClusterChange, InputWarning, MissingKind
 
+FORBIDDEN = "forbidden"
+"""The reason why a kind is missing that nobody may read."""
+
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 

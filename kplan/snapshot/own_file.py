@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
@@ -35,6 +36,7 @@ class MissingEntry(KubeStruct, frozen=True):
     resource: str = ""
     reason: str = ""
     blinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
 class ChangeEntry(KubeStruct, frozen=True):
@@ -76,7 +78,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         server_version=snapshot.server_version,
         taken_at=snapshot.taken_at,
         digest=snapshot.digest,
-        missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
+        missing=tuple(MissingEntry(e.resource, e.reason, e.blinds, e.namespaces or ()) for e in snapshot.missing),
         skipped=snapshot.skipped,
         unredacted=snapshot.unredacted,
         changes=tuple(
@@ -110,7 +112,7 @@ def field_name(kind: Kind) -> str:
 
 def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
     """Return the kinds that could not be read when the snapshot was taken."""
-    return tuple(MissingKind(entry.resource, entry.reason, entry.blinds) for entry in metadata.missing)
+    return tuple(MissingKind(e.resource, e.reason, e.blinds, e.namespaces or UNSET) for e in metadata.missing)
 
 
 def changes_of(metadata: SnapshotMetadata) -> tuple[ClusterChange, ...]:

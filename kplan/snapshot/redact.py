@@ -20,14 +20,14 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import inspect
+from msgspec import UNSET, inspect
 from msgspec.structs import replace
 
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
 from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import FORBIDDEN, Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
@@ -80,7 +80,7 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         taken_at=snapshot.taken_at,
         server_version=snapshot.server_version,
         warnings=[warning for warning in snapshot.warnings if warning.code == _KEPT_WARNING],
-        missing=[MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing],
+        missing=[*map(_without_namespaces, snapshot.missing)],
         completes=False,
     )
     return dataclasses.replace(redacted, unredacted=KEPT)
@@ -118,11 +118,14 @@ def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudony
                 pseudonyms.derive("PersistentVolumeClaim", claim, derived)
 
 
-def _reason(reason: str) -> str:
-    """Return the reason why a kind is missing, without names of namespaces."""
-    if reason == "forbidden":
-        return reason
-    return "forbidden in some namespaces" if reason.startswith("forbidden") else "read in some namespaces only"
+def _without_namespaces(kind: MissingKind) -> MissingKind:
+    """Return a kind that is missing, without the names of namespaces."""
+    reason = kind.reason
+    if kind.namespaces:
+        reason = reason.replace(", ".join(kind.namespaces), "some namespaces")
+    elif reason != FORBIDDEN:
+        reason = "in part"
+    return replace(kind, reason=reason, namespaces=UNSET)
 
 
 #: What happens to one field of a struct.

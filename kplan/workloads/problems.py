@@ -36,7 +36,7 @@ def fault_hint(fault: Fault, kind: str) -> str:
     """Return a hint about a field that does not decode."""
     if fault.is_strict:
         return "leave it out, or pass over such fields with --validate ignore"
-    if "quantit" in fault.message:
+    if fault.is_quantity:
         return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
     return _explain(kind, fault.path)
 

@@ -15,7 +15,10 @@ from tests.objects import head
 
 def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:
     demo = load_snapshot("demo")
-    missing = (MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",)),)
+    missing = (
+        MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",)),
+        MissingKind("services", "forbidden in shop", (), ("shop",)),
+    )
     taken = build_snapshot(
         demo,
         source="live:prod",

@@ -209,7 +209,10 @@ def test_where_it_came_from_and_what_others_said_is_left_out() -> None:
         taken_at="2026-01-01T00:00:00Z",
         server_version="v1.35.0",
         warnings=(Warning("UnknownNode", "Node/payroll", "payroll"), Warning("InconsistentList", "pods", "changed")),
-        missing=(MissingKind("pods", "read in payroll only", ("NodePorts",)), MissingKind("jobs", "forbidden")),
+        missing=(
+            MissingKind("pods", "read in payroll only", ("NodePorts",), ("payroll",)),
+            MissingKind("jobs", "forbidden"),
+        ),
         skipped={"Payroll": 3},
     )
 
