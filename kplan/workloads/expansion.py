@@ -7,7 +7,8 @@ name, the name has a number here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import type_of
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
 from kplan.api.pod import PodTemplate
 from kplan.api.references import object_name
@@ -43,18 +45,43 @@ class Expansion(msgspec.Struct):
 
 
 def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Return the pods of a workload.
+    """Return the pods of a workload; those of one run of a cron job.
 
     Parameters
     ----------
     obj : a Pod or one of the workload kinds
     replicas : the number of pods, in place of the object's own; None for the object's own
     """
-    wanted = wanted_replicas(obj, replicas)
-    if wanted <= _ALWAYS_CREATED or wanted <= (useful := max(useful_replicas(obj, snapshot), _ALWAYS_CREATED)):
-        return _EXPANDERS[type(obj)](obj, snapshot, replicas)
-    expansion = _EXPANDERS[type(obj)](obj, snapshot, useful)
-    expansion.more = wanted - useful
+    kind, metadata = type(obj).__name__, obj.metadata
+    if isinstance(obj, CronJob):
+        template = obj.spec.job_template
+        job_metadata = replace(template.metadata, name=metadata.name, namespace=metadata.namespace)
+        obj = Job(metadata=job_metadata, spec=template.spec)
+    wanted = number = wanted_replicas(obj, replicas)
+    if wanted > _ALWAYS_CREATED:
+        number = min(wanted, max(useful_replicas(obj, snapshot), _ALWAYS_CREATED))
+    expansion = Expansion(objects=[] if isinstance(obj, Pod | PodTemplate) else [obj], more=wanted - number)
+    if isinstance(obj, Pod):
+        expansion.pods = [obj] if replicas is None else _copies(obj, number, snapshot)
+    elif isinstance(obj, StatefulSet):
+        _add_stateful_pods(expansion, obj, snapshot, number)
+    elif isinstance(obj, DaemonSet):
+        make = partial(template_pod, obj.spec.template, namespace=metadata.namespace, owner=_owner(obj))
+        expansion.pods = daemon_pods(obj, snapshot, make)
+    elif isinstance(obj, PodTemplate):
+        expansion.pods = _numbered(obj.template, metadata, number, None, snapshot)
+    elif isinstance(obj, Deployment):
+        replica_set = _replica_set_of(obj, number)
+        expansion.objects.append(replica_set)
+        expansion.pods = _numbered(replica_set.spec.template, metadata, number, _owner(replica_set), snapshot)
+    else:
+        # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
+        expansion.pods = _numbered(obj.spec.template or PodTemplateSpec(), metadata, number, _owner(obj), snapshot)
+        if isinstance(obj, Job) and obj.spec.completion_mode == "Indexed":
+            expansion.pods = [_with_index(pod, index) for index, pod in enumerate(expansion.pods)]
+    where = object_name(kind, metadata.namespace, metadata.name)
+    remarks = _warnings(obj, kind, snapshot, replicas, number)
+    expansion.warnings = [InputWarning(code, where, message) for code, message in remarks]
     return expansion
 
 
@@ -65,8 +92,32 @@ def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: Ow
     return Pod(metadata=metadata, spec=template.spec)
 
 
-def _owner(kind: str, api_version: str, metadata: PlainMeta) -> OwnerReference:
-    return OwnerReference(api_version=api_version, kind=kind, name=metadata.name, uid=metadata.uid, controller=True)
+def _owner(obj: Any) -> OwnerReference:
+    metadata, version = obj.metadata, type_of(obj).api_version
+    return OwnerReference(api_version=version, kind=obj.kind, name=metadata.name, uid=metadata.uid, controller=True)
+
+
+def _warnings(obj: Any, kind: str, snapshot: Snapshot, replicas: int | None, number: int) -> Iterator[tuple[str, str]]:
+    """Yield code and message of each warning about an object, which is of `kind` in the manifest."""
+    metadata = obj.metadata
+    existing = snapshot.pod_by_key.get(metadata.key)
+    if isinstance(obj, Pod) and replicas is None and existing is not None:
+        where = f"runs on {existing.spec.node_name}" if existing.spec.node_name else "is pending"
+        message = f"the snapshot has a pod of this name, which {where}; this one is placed as a further pod"
+        yield "AlreadyExists", message
+    if isinstance(obj, Deployment) and any(live.metadata.key == metadata.key for live in snapshot.deployments):
+        words = "its running pods stay while these are placed, as at the start of a rollout"
+        yield "AlreadyExists", f"is in the snapshot already: {words}"
+    if isinstance(obj, StatefulSet):
+        names = (name for _, name in _ordinals(obj, number))
+        if present := [name for name in names if f"{metadata.namespace}/{name}" in snapshot.pod_by_key]:
+            message = f"{len(present)} of its pods are in the snapshot already and stay: {', '.join(present[:5])}"
+            yield "AlreadyExists", message
+    if isinstance(obj, DaemonSet) and replicas is not None:
+        yield "IgnoredReplicas", "--replicas has no effect on a daemon set, which has one pod per node"
+    if isinstance(obj, Job) and replicas is None and obj.spec.suspend:
+        what = "is suspended, so it creates" if kind == "Job" else "has suspended jobs, so a run creates"
+        yield "Suspended", f"{what} no pods; --replicas N places N of them all the same"
 
 
 def _free_names(prefix: str, namespace: str, n: int, snapshot: Snapshot) -> Iterator[str]:
@@ -81,25 +132,10 @@ def _free_names(prefix: str, namespace: str, n: int, snapshot: Snapshot) -> Iter
             yield name
 
 
-def _pod(obj: Pod, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    expansion = Expansion()
-    metadata = obj.metadata
-    if replicas is None:
-        existing = snapshot.pod_by_key.get(f"{metadata.namespace}/{metadata.name}")
-        if existing is not None:
-            where = f"runs on {existing.spec.node_name}" if existing.spec.node_name else "is pending"
-            message = f"the snapshot has a pod of this name, which {where}; this one is placed as a further pod"
-            expansion.warnings.append(
-                InputWarning("AlreadyExists", object_name("Pod", metadata.namespace, metadata.name), message)
-            )
-        expansion.pods = [obj]
-        return expansion
-    prefix = metadata.name or metadata.generate_name.rstrip("-")
-    expansion.pods = [
-        replace(obj, metadata=replace(metadata, name=name))
-        for name in _free_names(prefix, metadata.namespace, replicas, snapshot)
-    ]
-    return expansion
+def _copies(obj: Pod, n: int, snapshot: Snapshot) -> list[Pod]:
+    prefix = obj.metadata.name or obj.metadata.generate_name.rstrip("-")
+    names = _free_names(prefix, obj.metadata.namespace, n, snapshot)
+    return [replace(obj, metadata=replace(obj.metadata, name=name)) for name in names]
 
 
 def _numbered(
@@ -111,33 +147,24 @@ def _numbered(
     ]
 
 
-def _count(wanted: int | None, replicas: int | None) -> int:
-    if replicas is not None:
-        return replicas
-    return 1 if wanted is None else wanted
-
-
-def _deployment(obj: Deployment, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Return the replica set of a deployment and its pods; both carry the hash of the template as a label."""
-    digest = _template_hash(obj.spec.template)
-    template = obj.spec.template
+def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
+    """Return the replica set of a deployment; it and its pods carry the hash of the template as a label."""
+    template, metadata, digest = obj.spec.template, obj.metadata, _template_hash(obj.spec.template)
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
-    template = replace(template, metadata=replace(template.metadata, labels=labels))
     selector = obj.spec.selector or LabelSelector()
-    selector = replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest})
-    owner = _owner("Deployment", "apps/v1", obj.metadata)
-    n = _count(obj.spec.replicas, replicas)
-    replica_set = ReplicaSet(
+    return ReplicaSet(
         metadata=ReplicaSetMeta(
-            name=f"{obj.metadata.name}-{digest}",
-            namespace=obj.metadata.namespace,
+            name=f"{metadata.name}-{digest}",
+            namespace=metadata.namespace,
             labels=labels,
-            owner_references=(owner,),
+            owner_references=(_owner(obj),),
         ),
-        spec=ReplicaSetSpec(replicas=n, selector=selector, template=template),
+        spec=ReplicaSetSpec(
+            replicas=n,
+            selector=replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest}),
+            template=replace(template, metadata=replace(template.metadata, labels=labels)),
+        ),
     )
-    pods = _numbered(template, obj.metadata, n, _owner("ReplicaSet", "apps/v1", replica_set.metadata), snapshot)
-    return Expansion(pods, [obj, replica_set], _running_beside(obj, "Deployment", snapshot))
 
 
 def _template_hash(template: PodTemplateSpec) -> str:
@@ -145,44 +172,19 @@ def _template_hash(template: PodTemplateSpec) -> str:
     return "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in digest[:_HASH_LENGTH])
 
 
-def _running_beside(obj: Deployment, kind: str, snapshot: Snapshot) -> list[InputWarning]:
-    """Return a warning if the cluster has the deployment already: its pods stay, as at the start of a rollout."""
-    metadata = obj.metadata
-    if not any(
-        deployment.metadata.name == metadata.name and deployment.metadata.namespace == metadata.namespace
-        for deployment in snapshot.deployments
-    ):
-        return []
-    message = "is in the snapshot already: its running pods stay while these are placed, as at the start of a rollout"
-    return [InputWarning("AlreadyExists", object_name(kind, metadata.namespace, metadata.name), message)]
-
-
-def _replica_set(obj: ReplicaSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    n = _count(obj.spec.replicas, replicas)
-    owner = _owner("ReplicaSet", "apps/v1", obj.metadata)
-    return Expansion(_numbered(obj.spec.template, obj.metadata, n, owner, snapshot), [obj])
-
-
-def _replication_controller(obj: ReplicationController, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    n = _count(obj.spec.replicas, replicas)
-    template = obj.spec.template or PodTemplateSpec()
-    owner = _owner("ReplicationController", "v1", obj.metadata)
-    return Expansion(_numbered(template, obj.metadata, n, owner, snapshot), [obj])
-
-
-def _stateful_set(obj: StatefulSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Return the pods of a stateful set; its pods have fixed names, so those that the cluster has are left out."""
+def _ordinals(obj: StatefulSet, n: int) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the names of the pods of a stateful set."""
     first = obj.spec.ordinals.start if obj.spec.ordinals is not None else 0
-    metadata = obj.metadata
-    owner = _owner("StatefulSet", "apps/v1", metadata)
-    expansion = Expansion(objects=[obj])
-    present = []
-    for ordinal in range(first, first + _count(obj.spec.replicas, replicas)):
-        name = f"{metadata.name}-{ordinal}"
-        if f"{metadata.namespace}/{name}" in snapshot.pod_by_key:
-            present.append(name)
+    return ((ordinal, f"{obj.metadata.name}-{ordinal}") for ordinal in range(first, first + n))
+
+
+def _add_stateful_pods(expansion: Expansion, obj: StatefulSet, snapshot: Snapshot, n: int) -> None:
+    """Add the pods of a stateful set and their claims, but for pods that the cluster has: their names are fixed."""
+    namespace = obj.metadata.namespace
+    for ordinal, name in _ordinals(obj, n):
+        if f"{namespace}/{name}" in snapshot.pod_by_key:
             continue
-        pod = template_pod(obj.spec.template, name, metadata.namespace, owner)
+        pod = template_pod(obj.spec.template, name, namespace, _owner(obj))
         labels = {
             **pod.metadata.labels,
             "statefulset.kubernetes.io/pod-name": name,
@@ -192,57 +194,6 @@ def _stateful_set(obj: StatefulSet, snapshot: Snapshot, replicas: int | None) ->
         pod, claims = stateful_claims(obj, pod, snapshot)
         expansion.pods.append(pod)
         expansion.objects += claims
-    if present:
-        message = f"{len(present)} of its pods are in the snapshot already and stay: {', '.join(present[:5])}"
-        expansion.warnings.append(
-            InputWarning("AlreadyExists", object_name("StatefulSet", metadata.namespace, metadata.name), message)
-        )
-    return expansion
-
-
-def _daemon_set(obj: DaemonSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    metadata = obj.metadata
-    expansion = Expansion(objects=[obj])
-    if replicas is not None:
-        expansion.warnings.append(
-            InputWarning(
-                "IgnoredReplicas",
-                object_name("DaemonSet", metadata.namespace, metadata.name),
-                "--replicas has no effect on a daemon set, which has one pod per node",
-            )
-        )
-    owner = _owner("DaemonSet", "apps/v1", metadata)
-    expansion.pods = daemon_pods(
-        obj, snapshot, lambda name: template_pod(obj.spec.template, name, metadata.namespace, owner)
-    )
-    return expansion
-
-
-def _job(obj: Job, snapshot: Snapshot, replicas: int | None, kind: str = "Job") -> Expansion:
-    """Return as many pods as a job runs in parallel.
-
-    Parameters
-    ----------
-    kind : of the object of its name in the manifest
-    """
-    metadata = obj.metadata
-    expansion = Expansion(objects=[obj])
-    at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
-    n = at_a_time if obj.spec.completions is None else min(at_a_time, obj.spec.completions)
-    if replicas is not None:
-        n = replicas
-    elif obj.spec.suspend:
-        what = "is suspended, so it creates" if kind == "Job" else "has suspended jobs, so a run creates"
-        message = f"{what} no pods; --replicas N places N of them all the same"
-        expansion.warnings.append(
-            InputWarning("Suspended", object_name(kind, metadata.namespace, metadata.name), message)
-        )
-        return expansion
-    # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
-    expansion.pods = _numbered(obj.spec.template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
-    if obj.spec.completion_mode == "Indexed":
-        expansion.pods = [_with_index(pod, index) for index, pod in enumerate(expansion.pods)]
-    return expansion
 
 
 def labelled_job(obj: Job) -> Job:
@@ -261,12 +212,6 @@ def _with_index(pod: Pod, index: int) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, labels=labels))
 
 
-def _cron_job(obj: CronJob, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Return the pods of one run of a cron job."""
-    metadata = replace(obj.spec.job_template.metadata, name=obj.metadata.name, namespace=obj.metadata.namespace)
-    return _job(Job(metadata=metadata, spec=obj.spec.job_template.spec), snapshot, replicas, "CronJob")
-
-
 def with_job(obj: CronJob, job: Job) -> CronJob:
     """Return the cron job of the name of a job, whose runs are this job."""
     template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
@@ -274,21 +219,6 @@ def with_job(obj: CronJob, job: Job) -> CronJob:
     return replace(obj, metadata=metadata, spec=replace(obj.spec, job_template=template))
 
 
-def _pod_template(obj: PodTemplate, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    return Expansion(_numbered(obj.template, obj.metadata, _count(None, replicas), None, snapshot))
-
-
-_EXPANDERS: Mapping[type, Callable[[Any, Snapshot, int | None], Expansion]] = {
-    Pod: _pod,
-    Deployment: _deployment,
-    ReplicaSet: _replica_set,
-    ReplicationController: _replication_controller,
-    StatefulSet: _stateful_set,
-    DaemonSet: _daemon_set,
-    Job: _job,
-    CronJob: _cron_job,
-    PodTemplate: _pod_template,
-}
-
-WORKLOADS: Mapping[str, type[msgspec.Struct]] = {kind.__name__: kind for kind in _EXPANDERS}
+_KINDS = (Pod, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, PodTemplate)
+WORKLOADS: Mapping[str, type[msgspec.Struct]] = {kind.__name__: kind for kind in _KINDS}
 """Kinds that create pods, by name, and Pod itself."""

@@ -28,10 +28,11 @@ def wanted_replicas(obj: Any, replicas: int | None) -> int:
         return replicas
     if isinstance(obj, Deployment | ReplicaSet | ReplicationController | StatefulSet):
         return 1 if obj.spec.replicas is None else obj.spec.replicas
-    if isinstance(obj, Job) and not obj.spec.suspend:
-        at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
-        return at_a_time if obj.spec.completions is None else min(at_a_time, obj.spec.completions)
-    return 0
+    if not isinstance(obj, Job):
+        return 1
+    at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
+    in_all = at_a_time if obj.spec.completions is None else min(at_a_time, obj.spec.completions)
+    return 0 if obj.spec.suspend else in_all
 
 
 def useful_replicas(obj: Any, snapshot: Snapshot) -> int:

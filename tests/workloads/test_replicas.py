@@ -30,6 +30,9 @@ def workload(kind: str, n: int, **spec: Any) -> dict[str, Any]:
         template["spec"]["restartPolicy"] = "Never"
         body: dict[str, Any] = {"parallelism": n, "completions": n, "template": template}
         return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": body}
+    if kind == "CronJob":
+        body = {"schedule": "* * * * *", "jobTemplate": {"spec": workload("Job", n)["spec"]}}
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": body}
     if kind == "ReplicationController":
         body = {"replicas": n, "selector": LABELS, "template": template}
         return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": body}
@@ -42,7 +45,7 @@ def workload(kind: str, n: int, **spec: Any) -> dict[str, Any]:
 KINDS = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "CronJob"])
 def test_no_more_replicas_are_made_than_can_matter(kind: str) -> None:
     snapshot = kplan.load_snapshot([node("a"), node("b")])
 
