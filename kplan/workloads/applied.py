@@ -6,12 +6,12 @@ import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kplan.admission.decoding import decode_object
-from kplan.admission.fields import kind_named
+from kplan.admission.fields import ApiKind
 from kplan.admission.judge import invalid_words, is_judged, judge
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
@@ -21,9 +21,9 @@ from kplan.reading.items import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.workloads.foreign import PodTemplateAt, not_placed, pod_templates
+from kplan.workloads.foreign import PodTemplateAt, not_placed, take_object
 from kplan.workloads.manifests import workload_type
-from kplan.workloads.problems import is_foreign, not_judged, unknown_kind
+from kplan.workloads.problems import not_judged
 from kplan.workloads.sources import Sources
 
 Manifest = str | Path | Mapping[str, Any]
@@ -38,7 +38,7 @@ class WrittenWorkload(NamedTuple):
 
 
 def read_changes(
-    manifests: Iterable[Manifest], namespace: str, *, stdin: BinaryIO | None = None
+    manifests: Iterable[Manifest], namespace: str
 ) -> tuple[list[WrittenWorkload], list[msgspec.Struct], list[InputWarning]]:
     """Return the objects of manifests, for changing the cluster's own objects.
 
@@ -58,78 +58,61 @@ def read_changes(
         With everything that an API server cannot decode. Validation happens later, after an object is merged with
         the cluster's object.
     """
-    sources = Sources(stdin)
+    sources = Sources()
     reader = _Reader(namespace, sources.problems)
     for item in sources.items(listed(manifests)):
-        reader.take(item)
+        take_object(item, sources.problems, reader.take_known, reader.take_foreign)
     if sources.problems:
         raise ManifestError(sources.problems)
     return reader.workloads, reader.objects, [*reader.warnings, *not_judged(reader.unjudged)]
 
 
-class _Reader:
-    def __init__(self, namespace: str, problems: list[Problem]) -> None:
-        self.workloads: list[WrittenWorkload] = []
-        self.objects: list[msgspec.Struct] = []
-        self.warnings: list[InputWarning] = []
-        self.unjudged: Counter[str] = Counter()  #: kinds of which only the fields are checked
-        self._problems = problems
-        self._namespace = namespace
+class _Reader(msgspec.Struct):
+    namespace: str
+    problems: list[Problem]
+    workloads: list[WrittenWorkload] = []
+    objects: list[msgspec.Struct] = []
+    warnings: list[InputWarning] = []
+    #: kinds of which only the fields are checked
+    unjudged: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def take(self, item: Item) -> None:
-        api_kind = kind_named(item.api_version, item.kind)
-        if api_kind is None:
-            if not is_foreign(item.api_version, item.kind):
-                self._problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
-            elif templates := self._templates_of(item):
-                self.warnings.append(not_placed(item, templates))
-            else:
-                self.unjudged[item.kind] += 1
-            return
-        try:
-            content = item.value()
-            faults = decode_object(content, api_kind.struct).faults
-            if not faults:
-                self._keep(item, content)
-        except DecodeError as error:
-            self._problems += map(item.locate, error.problems)
-            return
+    def take_known(self, item: Item, api_kind: ApiKind) -> None:
+        content = item.value()
+        faults = decode_object(content, api_kind.struct).faults
         for fault in faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else ""
-            self._problems.append(item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint)))
+            self.problems.append(item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint)))
+        if not faults:
+            self._keep(item, api_kind, content)
 
-    def _templates_of(self, item: Item) -> list[PodTemplateAt]:
-        try:
-            return pod_templates(item.value())
-        except DecodeError as error:
-            self._problems += map(item.locate, error.problems)
-            return []
+    def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
+        if templates:
+            self.warnings.append(not_placed(item, templates))
+        else:
+            self.unjudged[item.kind] += 1
 
-    def _accepts(self, item: Item, content: dict[str, Any]) -> bool:
-        """Tell whether the API server accepts an object that is no workload; warn where it does not."""
-        api_kind = kind_named(item.api_version, item.kind)
-        judged = judge(copy.deepcopy(content), api_kind, item.kind, self._namespace) if api_kind is not None else None
-        if judged is None or not judged.errors:
-            return True
-        metadata = judged.content.get("metadata", {})
-        name = str(metadata.get("name", ""))
-        words = invalid_words(item.kind, split_api_version(item.api_version)[0], name, judged.errors)
-        where = object_name(item.kind, str(metadata.get("namespace", "")), name)
-        self.warnings.append(InputWarning("Refused", where, words))
-        return False
-
-    def _keep(self, item: Item, content: dict[str, Any]) -> None:
+    def _keep(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> None:
         target = workload_type(item.api_version, item.kind)
         if target is None:
             if not is_judged(item.kind):
                 self.unjudged[item.kind] += 1
             known = kind_of(item.api_version, item.kind)
-            if known is not None and self._accepts(item, content):
-                self.objects.append(complete(convert(content, known.type), known, self._namespace))
+            if known is not None and self._accepts(item, api_kind, content):
+                self.objects.append(complete(convert(content, known.type), known, self.namespace))
             return
         metadata = metadata_of(convert(content, target))
         if not metadata.name:
             hint = "give it metadata.name"
             raise DecodeError((Problem("has no name", json_path="$.metadata.name", hint=hint),))
-        written = {**content["metadata"], "namespace": metadata.namespace or self._namespace}
+        written = {**content["metadata"], "namespace": metadata.namespace or self.namespace}
         self.workloads.append(WrittenWorkload(target, {**content, "metadata": written}))
+
+    def _accepts(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> bool:
+        """Tell whether the API server accepts an object that is no workload; warn where it does not."""
+        judged = judge(copy.deepcopy(content), api_kind, item.kind, self.namespace)
+        if judged.errors:
+            metadata = judged.content.get("metadata", {})
+            name, group = str(metadata.get("name", "")), split_api_version(item.api_version)[0]
+            where = object_name(item.kind, str(metadata.get("namespace", "")), name)
+            self.warnings.append(InputWarning("Refused", where, invalid_words(item.kind, group, name, judged.errors)))
+        return not judged.errors

@@ -6,16 +6,20 @@ each template at once, as the object's ``replicas`` or ``parallelism`` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kplan.admission.fields import ApiKind, kind_named
+from kplan.api.decode import DecodeError
 from kplan.api.references import object_name
+from kplan.errors import Problem
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, path_of
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.problems import is_foreign, unknown_kind
 
 Object = dict[str, Any]
 
@@ -52,6 +56,28 @@ def pod_templates(content: Object) -> list[PodTemplateAt]:
         elif isinstance(value, list):
             open_ends += [(below, (*path, index), replicas) for index, below in reversed([*enumerate(value)])]
     return templates
+
+
+def take_object(
+    item: Item,
+    problems: list[Problem],
+    take_known: Callable[[Item, ApiKind], None],
+    take_foreign: Callable[[Item, list[PodTemplateAt]], None],
+) -> None:
+    """Take an object of one of Kubernetes' kinds, or of another with its pod templates; record what is wrong with it.
+
+    Both functions may raise DecodeError.
+    """
+    api_kind = kind_named(item.api_version, item.kind)
+    try:
+        if api_kind is not None:
+            take_known(item, api_kind)
+        elif is_foreign(item.api_version, item.kind):
+            take_foreign(item, pod_templates(item.value()))
+        else:
+            problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
+    except DecodeError as error:
+        problems += map(item.locate, error.problems)
 
 
 def _is_template(value: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.decoding import Fault
-from kplan.admission.fields import ApiKind, kind_named
+from kplan.admission.fields import ApiKind
 from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge
 from kplan.admission.stored import for_validation
@@ -22,7 +22,6 @@ from kplan.api import decode
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
-from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
@@ -32,26 +31,25 @@ from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.node_pools import node_pool_problems
-from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload, duplicate_names
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
+from kplan.workloads.foreign import PodTemplateAt, not_placed, placed_as_deployment, take_object
 from kplan.workloads.foreign import as_deployments as deployments_of
-from kplan.workloads.foreign import not_placed, placed_as_deployment, pod_templates
 from kplan.workloads.problems import (
     fault_hint,
     field_problem,
-    is_foreign,
     no_workloads,
     not_judged,
     other_namespace,
-    unknown_kind,
 )
 from kplan.workloads.sources import Source, Sources
 
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
+_DEFAULT_ACCOUNT = "default"
+"""The account that every namespace gets."""
 
 
 def load_manifests(
@@ -86,9 +84,9 @@ def load_manifests(
         With everything that is wrong, each with file, document, line and JSON path.
     """
     reading = Sources(stdin)
-    reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
-    reader.minor, reader.takes_others, reader.keeps_groups = minor, takes_others, keeps_groups
-    reader.as_deployments = frozenset(kind.lower() for kind in as_deployments)
+    kinds = frozenset(kind.lower() for kind in as_deployments)
+    own = namespace or DEFAULT_NAMESPACE
+    reader = _Reader(snapshot, own, replicas, validate, reading.problems, minor, kinds, takes_others, keeps_groups)
     items = reading.items(sources)
     objects: list[Item] = []
     while len(reader.problems) < ENOUGH_PROBLEMS and (item := next(items, None)) is not None:
@@ -124,52 +122,48 @@ def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
 
 
 def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
-    """Yield a warning for each service account that may be missing, except those of workloads that run already."""
-    new = (
-        workload
-        for workload in reader.workloads
-        if workload.kind != "PodTemplate" and not _is_live(workload, reader.snapshot)
-    )
+    """Yield a warning for each service account that may be missing: the API server refuses pods without their account.
+
+    Manifests may create it, and a workload that runs already has it.
+    """
     if reader.snapshot.service_accounts:  # admission then knows which pods it refuses
-        return iter(())
-    created = {obj.metadata.key for obj in reader.objects if isinstance(obj, ServiceAccount)}
-    return account_warnings(((workload.namespace, workload.template.get("spec", {})) for workload in new), created)
+        return
+    known = {obj.metadata.key for obj in reader.objects if isinstance(obj, ServiceAccount)}
+    for workload in reader.workloads:
+        spec, namespace = workload.template.get("spec", {}), workload.namespace
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT_ACCOUNT
+        is_live = live_replicas(reader.snapshot, workload.kind, namespace, workload.name) is not None
+        if workload.kind == "PodTemplate" or is_live or name == _DEFAULT_ACCOUNT or f"{namespace}/{name}" in known:
+            continue
+        known.add(f"{namespace}/{name}")
+        message = "the snapshot holds no service accounts; the API server refuses pods that name one that is not there"
+        yield InputWarning("UnknownServiceAccount", object_name("ServiceAccount", namespace, name), message)
 
 
-def _is_live(workload: ManifestWorkload, snapshot: Snapshot) -> bool:
-    return live_replicas(snapshot, workload.kind, workload.namespace, workload.name) is not None
-
-
-class _Reader:
-    def __init__(
-        self, snapshot: Snapshot, namespace: str, replicas: int | None, validate: Strictness, problems: list[Problem]
-    ) -> None:
-        self.snapshot = snapshot
-        self.namespace = namespace
-        self.replicas = replicas
-        self.validate = validate
-        self.problems = problems
-        self.pods: list[ManifestPod] = []
-        self.workloads: list[ManifestWorkload] = []
-        self.objects: list[msgspec.Struct] = []
-        self.warnings: list[InputWarning] = []
-        self.skipped: Counter[str] = Counter()
-        self.unjudged: Counter[str] = Counter()  #: kinds of which only the fields are checked
-        self.drawn: set[tuple[str, str]] = set()
-        self.minor = NEWEST
-        self.as_deployments: frozenset[str] = frozenset()
-        self.foreign: list[str] = []  #: kinds that are not known and have pod templates
-        self.takes_others = True
-        self.keeps_groups = False
+class _Reader(msgspec.Struct):
+    snapshot: Snapshot
+    namespace: str
+    replicas: int | None
+    validate: Strictness
+    problems: list[Problem]
+    minor: int
+    as_deployments: frozenset[str]
+    takes_others: bool
+    keeps_groups: bool
+    pods: list[ManifestPod] = []
+    workloads: list[ManifestWorkload] = []
+    objects: list[msgspec.Struct] = []
+    warnings: list[InputWarning] = []
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    #: kinds of which only the fields are checked
+    unjudged: Counter[str] = msgspec.field(default_factory=Counter)
+    drawn: set[tuple[str, str]] = set()
+    foreign: list[str] = []  #: kinds that are not known and have pod templates
 
     def take(self, item: Item) -> None:
-        api_kind = kind_named(item.api_version, item.kind)
-        if api_kind is None:
-            if is_foreign(item.api_version, item.kind):
-                self._take_foreign(item)
-            else:
-                self.problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
-            return
+        take_object(item, self.problems, self._take_known, self._take_foreign)
+
+    def _take_known(self, item: Item, api_kind: ApiKind) -> None:
         judged = self._judge(item, api_kind)
         if judged is None:
             return
@@ -181,25 +175,15 @@ class _Reader:
         if target is None:
             self.skipped[item.kind] += 1
             return
-        try:
-            obj: Any = decode.convert(judged.content, target)
-        except DecodeError as error:
-            self.problems += [item.locate(problem) for problem in error.problems]
-            return
+        obj: Any = decode.convert(judged.content, target)
         if wrong := [*time_problems(obj), *node_pool_problems(obj)]:
             self.problems += map(item.locate, wrong)
-            return
-        if workload is None:
+        elif workload is None:
             self.objects.append(obj)
         else:
             self._expand(item, api_kind, judged.content, obj, is_snapshot_kind=kind is not None)
 
-    def _take_foreign(self, item: Item) -> None:
-        try:
-            templates = pod_templates(item.value())
-        except DecodeError as error:
-            self.problems += [item.locate(problem) for problem in error.problems]
-            return
+    def _take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
         if templates and item.kind.lower() in self.as_deployments:
             self.warnings.append(placed_as_deployment(item))
             for deployment in deployments_of(item, templates):
@@ -213,19 +197,9 @@ class _Reader:
 
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
-        try:
-            judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
-        except DecodeError as error:
-            self.problems += [item.locate(problem) for problem in error.problems]
-            return None
-        repeated = [
-            Fault(
-                duplicate.path.removeprefix("$."),
-                f'duplicate field "{duplicate.path.removeprefix("$.")}"',
-                is_strict=True,
-            )
-            for duplicate in item.duplicates()
-        ]
+        judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
+        paths = [duplicate.path.removeprefix("$.") for duplicate in item.duplicates()]
+        repeated = [Fault(path, f'duplicate field "{path}"', is_strict=True) for path in paths]
         for fault in (*judged.faults, *repeated):
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
