@@ -115,7 +115,7 @@ def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
     ----------
     node_of : NAMESPACE/NAME of a pod at the end -> its node; empty for none
     """
-    ref, advice = growth.autoscaler, growth.advice
+    advice = growth.advice
     elsewhere = {
         pod: node_of[pod] or None
         for new in growth.adds
@@ -125,7 +125,7 @@ def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
     waiting = {node: tuple(pod for pod in pods if not node_of.get(pod, node)) for node, pods in advice.existing.items()}
     existing = {node: pods for node, pods in waiting.items() if pods}
     return NodeChanges(
-        autoscaler=AutoscalerRef(name=ref.name, version=ref.version, source=ref.source),
+        autoscaler=ref_to(growth.autoscaler),
         added=tuple(map(added_node, growth.adds)),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
         events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
@@ -143,10 +143,12 @@ def prices_of(base: Base) -> Mapping[str, float]:
 
 def ref_of(base: Base) -> AutoscalerRef | None:
     """Return the document about the autoscaler of a cluster; None without one."""
-    followed = base.followed
-    if followed is None:
-        return None
-    return AutoscalerRef(name=followed.name, version=followed.version, source=followed.source)
+    return None if base.followed is None else ref_to(base.followed)
+
+
+def ref_to(autoscaler: Autoscaler) -> AutoscalerRef:
+    """Return the document about an autoscaler."""
+    return AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source)
 
 
 def growth_of(base: Base) -> Growth | None:
@@ -162,12 +164,16 @@ def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
     ----------
     nodes : the nodes as they are by now
     """
-    pods = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
     now = {node.metadata.name: node for node in nodes}
     there = {node.metadata.name for node in snapshot.nodes}
     held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
     held += [node for node in nodes if node.metadata.name not in there]
-    return dataclasses.replace(snapshot, pods=pods, nodes=tuple(map(_with_cordon, held)))
+    return dataclasses.replace(snapshot, pods=unconditioned_pods(snapshot), nodes=tuple(map(_with_cordon, held)))
+
+
+def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
+    return tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
 
 
 def with_new(snapshot: Snapshot, adds: Iterable[NewNode]) -> Snapshot:

@@ -14,6 +14,7 @@ from kplan.subjects.incoming import admit_manifests, origin_of
 if TYPE_CHECKING:
     from kplan.documents.placement import Origin
     from kplan.effects.updating import Update
+    from kplan.workloads.applied import WrittenWorkload
     from kplan.workloads.contents import Manifests
     from kplan.workloads.sources import Source
 
@@ -40,12 +41,13 @@ class Subject(msgspec.Struct, frozen=True):
             return None
         from kplan.effects.updating import requested_update
 
-        update = requested_update(
-            self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs, even_new=even_new
-        )
-        if update is not None:
-            update.base.on_progress = self.base.on_progress
+        update = requested_update(self.base, self.manifests, self.replicas, run_cronjobs=self.run_cron_jobs)
+        update.base.on_progress = self.base.on_progress
         return update
+
+    def applied(self) -> tuple[Base, Sequence[WrittenWorkload]]:
+        """Return a cluster with the other objects of the manifests, and their workloads, if any."""
+        return self.update(even_new=True) or (self.base, ())
 
     @property
     def has_updates(self) -> bool:

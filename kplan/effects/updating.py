@@ -25,24 +25,14 @@ class Update(NamedTuple):
     workloads: list[WrittenWorkload]
 
 
-def requested_update(
-    base: Base,
-    manifests: Manifests,
-    replicas: int | None,
-    *,
-    run_cronjobs: bool = False,
-    even_new: bool = False,
-) -> Update | None:
-    """Return what manifests change; None where all of their workloads are new.
+def requested_update(base: Base, manifests: Manifests, replicas: int | None, *, run_cronjobs: bool = False) -> Update:
+    """Return what manifests change.
 
     Parameters
     ----------
     replicas : the number of pods of each workload, in place of its own
     run_cronjobs : cron jobs start a run now
-    even_new : return the workloads also where all are new
     """
-    if not (even_new or has_updates(manifests, base.snapshot)):
-        return None
     others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
     admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
     warnings = [

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
     from kplan.effects.clock import Clock
+    from kplan.effects.decisions import Decisions
     from kplan.effects.queue_course import WorkedOff
     from kplan.effects.subject import Subject
+    from kplan.effects.timeline import TimelinePlan
     from kplan.odds.runs import Drawn
     from kplan.questions.base import RolloutMode
     from kplan.workloads.applied import WrittenWorkload
@@ -63,11 +65,37 @@ def change_of(
 def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:
     from kplan.effects.decisions import Decisions
     from kplan.effects.report import change_report
+
+    decisions, is_plan = Decisions.of(showing, subject.origins), command == "plan"
+    removes_nodes = bool(clock.runs_for)
+    base, plan = applied_in_time(
+        subject, clock, rollout, is_watched=is_plan, removes_nodes=removes_nodes, decisions=decisions
+    )
+    if clock.node_start and base.autoscaler is None:
+        showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
+    clock.tell_unused(plan, showing)
+    return change_report(base, plan, command, showing, decisions)
+
+
+def applied_in_time(
+    subject: Subject,
+    clock: Clock,
+    rollout: RolloutMode = "auto",
+    *,
+    is_watched: bool,
+    removes_nodes: bool,
+    decisions: Decisions | None = None,
+) -> tuple[Base, TimelinePlan]:
+    """Apply the manifests of a question with a clock, and return its cluster and what happens.
+
+    Parameters
+    ----------
+    is_watched : pending pods are tried again at the start, and it is noted how many wait, and how full the nodes are
+    removes_nodes, decisions : as for `carry_out_in_time`
+    """
     from kplan.effects.timeline import Apply, carry_out_in_time
 
-    update = subject.update(even_new=True)
-    base, workloads = (subject.base, []) if update is None else update
-    decisions = Decisions.of(showing, subject.origins)
+    base, workloads = subject.applied()
     plan = carry_out_in_time(
         base,
         [Apply(0.0, workloads)],
@@ -75,15 +103,12 @@ def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Show
         until=clock.look,
         rollout=rollout,
         decisions=decisions,
-        retries_pending=command == "plan",
+        retries_pending=is_watched,
         runs_for=clock.runs_for,
-        removes_nodes=bool(clock.runs_for),
-        is_watched=command == "plan",
+        removes_nodes=removes_nodes,
+        is_watched=is_watched,
     )
-    if clock.node_start and base.autoscaler is None:
-        showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
-    clock.tell_unused(plan, showing)
-    return change_report(base, dataclasses.replace(plan, min_ready=clock.min_ready), command, showing, decisions)
+    return base, dataclasses.replace(plan, min_ready=clock.min_ready)
 
 
 def drawn_in_time(
@@ -93,8 +118,7 @@ def drawn_in_time(
     from kplan.effects.timeline import Apply
     from kplan.odds.of_changes import in_time
 
-    update = subject.update(even_new=True)
-    base, workloads = (subject.base, []) if update is None else update
+    base, workloads = subject.applied()
     steps = (Apply(0.0, tuple(workloads)),)
     return base, partial(in_time, steps=steps, clock=clock, rollout=rollout, retries_pending=retries_pending)
 

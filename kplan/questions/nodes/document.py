@@ -5,89 +5,144 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import added_node, before_growth
-from kplan.answers.verdict import NEW_NODES, NONE, UNSCHEDULABLE, opening
-from kplan.api.core import Pod
-from kplan.autoscaling.seam import Advice, PreparedCluster, Removal, Stay
+from kplan.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
+from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
-from kplan.documents.base import Condition, Counted, InputWarning
+from kplan.cluster.growth import node_changes, ref_to, unconditioned_pods
+from kplan.documents.base import Counted, InputWarning
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import AutoscalerRef, KeptNode, NodePrices, RemovedNodes
+from kplan.documents.nodes import KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
+from kplan.effects.report import change_warnings
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
+from kplan.questions.updates import applied_in_time
 from kplan.snapshot.objects import decode_pod
 from kplan.subjects.incoming import IncomingPod
+
+if TYPE_CHECKING:
+    from kplan.cluster.showing import Showing
+    from kplan.effects.clock import Clock
+    from kplan.effects.subject import Subject
+    from kplan.questions.nodes.question import Nodes
 
 MAX_LOOPS = 1_000
 
 B = TypeVar("B", bound=Base)
 
 
-def nodes_report(
-    base: Base,
-    *,
-    full: bool = False,
-    loops: Sequence[float] | None = (0,),
-    fail_on: Sequence[Condition] = (NONE,),
-    with_map: bool = False,
-) -> NodesReport:
-    """Return the NodesReport.
+def decided_now(base: Base, question: Nodes, showing: Showing) -> NodesReport:
+    """Return what the autoscaler does as long as the question says that it looks.
 
-    Raises UsageError when the planner follows no autoscaler, or `loops` are not times in ascending order.
-
-    Parameters
-    ----------
-    full : include the whole decision in the autoscaler's own terms
-    loops : seconds at which an autoscaler that works in loops looks, in ascending order; None for as long as it waits
-        before it removes a node
-    fail_on : what makes the verdict a failure
-    with_map : hold every node, too, with those that are added
+    Raises UsageError for no autoscaler, and for loops that are not times in ascending order.
     """
     if base.autoscaler is None:
-        raise no_autoscaler()
+        raise _no_autoscaler()
     autoscaler = set_up(base.autoscaler, base.objects)
-    loops = autoscaler.usual_loops if loops is None else loops
+    loops = autoscaler.usual_loops if question.loops is None else question.loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
         raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
-    advice = autoscaler.look(prepared(base), full=full, loops=loops)
+    prepared = PreparedCluster(base.objects, base.session, base.now)
+    advice = autoscaler.look(prepared, full=question.full, loops=loops)
+    return replace(
+        _report(base, autoscaler, advice, showing),
+        cluster=_map(base, advice) if showing.with_map else UNSET,
+        detail=dict(advice.detail) if question.full else UNSET,
+    )
+
+
+def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesReport:
+    """Return what the autoscaler does as long as the clock looks ahead, while nodes come and go and pods move.
+
+    Raises UsageError for no autoscaler.
+    """
+    if subject.base.autoscaler is None:
+        raise _no_autoscaler()
+    base, plan = applied_in_time(subject, clock, is_watched=True, removes_nodes=True)
+    clock.tell_unused(plan, showing)
+    growth = plan.growth
+    assert growth is not None  # noqa: S101 - an autoscaler is followed
+    changes = node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in plan.after})
+    replacements = {new.node.metadata.name for removal in growth.removes for new in removal.replacements}
+    gone = {name for removal in growth.removes for name in removal.nodes}
+    advice = Advice(
+        adds=tuple(new for new in growth.adds if new.node.metadata.name not in replacements),
+        existing=changes.existing,
+        unhelped=changes.unhelped,
+        events=changes.events,
+        removes=tuple(growth.removes),
+        stays=tuple(stay for stay in growth.advice.stays if stay.node not in gone),
+        price_before=changes.price.before,
+        price_after=changes.price.after,
+        warnings=(*change_warnings(plan), *growth.all_warnings),
+    )
+    after = plan.simulation.session.cluster
+    return replace(
+        _report(base, growth.autoscaler, advice, showing, unavailable=plan.unavailable),
+        steps=tuple(plan.steps),
+        timeline=plan.timeline,
+        cluster=cluster_map(before_growth(base.session.cluster, after), after) if showing.with_map else UNSET,
+    )
+
+
+def _report(
+    base: Base, autoscaler: Autoscaler, advice: Advice, showing: Showing, unavailable: Iterable[str] = ()
+) -> NodesReport:
+    """Return the NodesReport about what an autoscaler does.
+
+    Parameters
+    ----------
+    unavailable : workloads of which too few pods are ready for a while
+    """
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
+    fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
+    happened = {
+        NEW_NODES: (Counted(node.node.metadata.name, "NewNode") for node in _new(advice)),
+        UNSCHEDULABLE: (Counted(pod, "Unschedulable") for pod in advice.unhelped),
+        UNAVAILABLE: (Counted(name, "Unavailable") for name in unavailable),
+    }
+    counted = [event for condition, events in happened.items() if condition in fail_on for event in events]
     return NodesReport(
-        **opening(replace(context, warnings=warnings), fail_on, counted_of(advice, fail_on)),
-        autoscaler=AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source),
+        **opening(replace(context, warnings=warnings), fail_on, counted),
+        autoscaler=ref_to(autoscaler),
         adds=tuple(map(added_node, advice.adds)),
         existing=dict(advice.existing),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
         events=dict(advice.events),
-        removes=removed_nodes(advice.removes),
-        stays=staying_nodes(advice.stays),
+        removes=tuple(
+            RemovedNodes(
+                nodes=removal.nodes,
+                reason=removal.reason,
+                replacements=tuple(map(added_node, removal.replacements)),
+                moves=dict(removal.moves),
+                saves=removal.saves,
+                after=removal.after,
+            )
+            for removal in advice.removes
+        ),
+        stays={stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in advice.stays},
         price=NodePrices(before=advice.price_before, after=advice.price_after),
-        cluster=_map(base, advice) if with_map else UNSET,
-        detail=dict(advice.detail) if full else UNSET,
     )
 
 
-def no_autoscaler() -> UsageError:
-    """Return the error for a cluster in which none is followed."""
-    return UsageError(
-        "the cluster shows no autoscaler to ask",
-        hint="start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()",
-    )
+def _new(advice: Advice) -> list[NewNode]:
+    return [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
 
 
-def staying_nodes(stays: Iterable[Stay]) -> dict[str, KeptNode]:
-    """Return why nodes stay, by their names."""
-    return {stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in stays}
+def _no_autoscaler() -> UsageError:
+    hint = "start kplan with --node-groups FILE, or give the planner one, such as kplan.ClusterAutoscaler()"
+    return UsageError("the cluster shows no autoscaler to ask", hint=hint)
 
 
 def following(planner: B, settings: Settings | None) -> B:
@@ -113,9 +168,8 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
     ]
     other = planner.with_additions(new) if new else planner
     rest = settled(other.for_cluster(other.objects), retries=True)
-    gated = tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in rest.snapshot.pods)
     return planner.for_cluster(
-        dataclasses.replace(rest.snapshot, pods=gated),
+        dataclasses.replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
         warnings=(*planner.warnings, *_refusals(pods)),
         not_before=rest.moment,
     )
@@ -129,14 +183,9 @@ def _refusals(pods: Iterable[PodLike]) -> Iterator[InputWarning]:
             )
 
 
-def _without_condition(pod: Pod) -> Pod:
-    conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    return replace(pod, status=replace(pod.status, conditions=conditions))
-
-
 def _map(base: Base, advice: Advice) -> ClusterMap:
     """Return the cluster with the new nodes, and with pending pods where the autoscaler has room for them."""
-    new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
+    new = _new(advice)
     session = base.fork()
     session.grow([node.node for node in new])
     rows = session.cluster.nodes.row_of
@@ -146,32 +195,3 @@ def _map(base: Base, advice: Advice) -> ClusterMap:
             if pod is not None and name in rows and session.cluster.node_of[pod] == NOWHERE:
                 session.bind(pod, rows[name])
     return cluster_map(before_growth(base.session.cluster, session.cluster), session.cluster)
-
-
-def counted_of(advice: Advice, fail_on: Sequence[Condition]) -> Iterator[Counted]:
-    """Yield the new nodes, and the pods that nothing helps, as far as `fail_on` holds them."""
-    if NEW_NODES in fail_on:
-        new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
-        yield from (Counted(node.node.metadata.name, "NewNode") for node in new)
-    if UNSCHEDULABLE in fail_on:
-        yield from (Counted(pod, "Unschedulable") for pod in advice.unhelped)
-
-
-def prepared(base: Base) -> PreparedCluster:
-    """Return the cluster of a planner as its autoscaler sees it."""
-    return PreparedCluster(base.objects, base.session, base.now)
-
-
-def removed_nodes(removals: Iterable[Removal]) -> tuple[RemovedNodes, ...]:
-    """Return the documents about the nodes that go."""
-    return tuple(
-        RemovedNodes(
-            nodes=removal.nodes,
-            reason=removal.reason,
-            replacements=tuple(map(added_node, removal.replacements)),
-            moves=dict(removal.moves),
-            saves=removal.saves,
-            after=removal.after,
-        )
-        for removal in removals
-    )

@@ -40,17 +40,15 @@ class Nodes(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> NodesReport:
         """Return the NodesReport."""
-        from kplan.answers.verdict import NONE
-        from kplan.questions.nodes.document import as_scheduled, following, nodes_report
+        from kplan.questions.nodes.document import as_scheduled, decided_in_time, decided_now, following
 
         self.check()
-        if self.timeline is not None:
-            from kplan.questions.nodes.in_time import nodes_in_time
-
-            return nodes_in_time(subject, self.timeline, showing)
         base = subject.base
-        if self.settles:
-            base = following(as_scheduled(following(base, None), subject.pods), base.autoscaler)
-        fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
-        document = nodes_report(base, full=self.full, loops=self.loops, fail_on=fail_on, with_map=showing.with_map)
-        return replace(document, snapshot=subject.base.context().snapshot)
+        if self.timeline is not None:
+            document = decided_in_time(subject, self.timeline, showing)
+        elif self.settles:
+            rest = as_scheduled(following(base, None), subject.pods)
+            document = decided_now(following(rest, base.autoscaler), self, showing)
+        else:
+            document = decided_now(base, self, showing)
+        return replace(document, snapshot=base.context().snapshot)
