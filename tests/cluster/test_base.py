@@ -13,7 +13,7 @@ from kplan.capacity.replicas import Template
 from kplan.documents.placement import Origin
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import plan_queue, queue_report
-from kplan.questions.explain.document import explain_pod
+from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
@@ -49,7 +49,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
         lambda asking: still(asking.capacity([template], limit=3, preempt=True).report()),
         lambda asking: follow_victims(plan_queue(asking, WorkedOff((given_pod, *keys)))),
         lambda asking: still(queue_report(asking, asking.queue_of([odd], with_pending=True))),
-        lambda asking: still(explain_pod(asking, running[0] if running else keys[0]).report()),
+        lambda asking: still(whereabouts_report([explain_pod(asking, running[0] if running else keys[0])])),
     ]
 
 

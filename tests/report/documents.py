@@ -12,7 +12,7 @@ from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import plan_queue
-from kplan.questions.explain.document import explain_pod
+from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head
 
@@ -66,7 +66,7 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     planner = demo()
     shown = Shown(None, with_score_details=True) if explain else Shown()
     if kind == "explain":
-        return _still(explain_pod(planner, "batch/report-daily-knqdn").report(nodes=shown))
+        return _still(whereabouts_report([explain_pod(planner, "batch/report-daily-knqdn")], nodes=shown))
     if kind == "place":
         pods = ["shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "batch/nightly-export"]
         return _still(planner.plan(pods).report(nodes_of=dict.fromkeys(range(4), shown)))
@@ -76,7 +76,7 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     nodes_of = dict.fromkeys(range(len(placements)), shown)
     return _still(
         preemption_report(
-            plan.context,
+            plan,
             placements,
             follow_victims(plan_queue(planner, WorkedOff(tuple(pods)))),
             nodes_of=nodes_of,

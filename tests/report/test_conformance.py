@@ -34,7 +34,7 @@ def _of_scenarios(area: str) -> Iterator[tuple[Report, ReportOptions]]:
         yield plan.report(nodes_of=everything), ReportOptions(None, explain=True)
         yield plan.report(), ReportOptions()
         few = dict.fromkeys(range(len(plan.placements)), Shown(2))
-        report = preemption_report(plan.context, plan.placements, nodes_of=few, explain=True)
+        report = preemption_report(plan, plan.placements, nodes_of=few, explain=True)
         yield report, ReportOptions(2, explain=True)
 
 

@@ -11,9 +11,10 @@ from kplan.questions.base import PLAIN, Question, Showing
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.base import Condition
-    from kplan.documents.checks import BudgetsReport
+    from kplan.documents.checks import BudgetRoom, BudgetsReport
     from kplan.documents.headroom import HeadroomReport
     from kplan.documents.placement import PlacementReport
+    from kplan.simulation.disruption import BudgetState
 
 
 def _fail_on(fail_on: Sequence[Condition] | None) -> Sequence[Condition]:
@@ -27,10 +28,29 @@ class Budgets(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> BudgetsReport:
         """Return the BudgetsReport."""
-        from kplan.answers.verdict import NONE
-        from kplan.questions.check.budgets import budgets_report
+        from kplan.answers.verdict import NONE, opening
+        from kplan.documents.checks import BudgetsReport
 
-        return budgets_report(base, fail_on=(NONE,) if showing.fail_on is None else showing.fail_on)
+        fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
+        rooms = sorted(
+            map(_room, base.at_rest.disruptions.budgets), key=lambda room: (room.allowed_at_best, room.budget)
+        )
+        return BudgetsReport(**opening(base.context(), fail_on), budgets=tuple(rooms))
+
+
+def _room(budget: BudgetState) -> BudgetRoom:
+    from kplan.documents.checks import BudgetRoom
+
+    expected = budget.expected
+    return BudgetRoom(
+        budget=budget.key,
+        pods=len(budget.pods),
+        healthy=max(budget.healthy, 0),
+        expected=expected,
+        desired=budget.desired,
+        allowed=budget.allowed,
+        allowed_at_best=max(expected - budget.desired, 0) if expected else 0,
+    )
 
 
 class Surge(Question, frozen=True):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.answers.answer import Answer
 from kplan.answers.new_nodes import with_new_nodes
 from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.placement_report import placement_report
@@ -21,7 +20,7 @@ from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Condition
+from kplan.documents.base import Condition, Context
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, PlacementReport
 from kplan.documents.pod_groups import GroupPlan
@@ -32,16 +31,15 @@ from kplan.subjects.sequence import run_in_order
 from kplan.subjects.workload_pods import workloads_called
 
 
-@dataclass(frozen=True)
-class Whereabouts(Answer):
+class Whereabouts(msgspec.Struct, frozen=True):
     """The node of a pod, and its placement now."""
 
+    make_context: Callable[[], Context]
     node: str | None  #: the node on which it runs; None for a pending pod
     placement: Placement  #: the decision about it, as if it were pending
     adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
     nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
-    #: returns what becomes of its group, for a pending pod
-    make_groups: Callable[[], tuple[GroupPlan, ...]] = field(default=tuple, repr=False, compare=False)
+    make_groups: Callable[[], tuple[GroupPlan, ...]] = tuple  #: returns what becomes of its group, for a pending pod
 
     def current(self) -> Current | None:
         """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
@@ -57,10 +55,6 @@ class Whereabouts(Answer):
             best_score=None if best is None else best.total,
         )
 
-    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> PlacementReport:
-        """Return a PlacementReport about the pod; ``current`` of its placement is the node on which it runs."""
-        return whereabouts_report([self], fail_on=fail_on, nodes=nodes)
-
     def shown(self, nodes: NodesShown) -> NodesShown:
         """Return the nodes to explain, with the node on which the pod runs."""
         if isinstance(nodes, Shown) and self.node is not None:
@@ -75,14 +69,14 @@ def whereabouts_report(
     nodes: NodesShown = None,
     max_listed: int | None = None,
 ) -> PlacementReport:
-    """Return a PlacementReport about pods, at least one; see `Whereabouts.report`.
+    """Return a PlacementReport about pods, at least one; ``current`` of a placement is the node on which the pod runs.
 
     Parameters
     ----------
     max_listed : the number of pods in the report; the others are counted; None for all
     """
     report = placement_report(
-        whereabouts[0].context,
+        whereabouts[0].make_context(),
         [pod.placement for pod in whereabouts],
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
@@ -149,11 +143,9 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         raise error
     if pod.spec.node_name:
         context = partial(in_whole_groups, base.context)
-        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=context)
+        return Whereabouts(context, pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
-    return Whereabouts(
-        None, plan.placements[0], plan.adds, plan.nodes, make_groups=lambda: plan.groups, make_context=plan.make_context
-    )
+    return Whereabouts(plan.make_context, None, plan.placements[0], plan.adds, plan.nodes, lambda: plan.groups)
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:

@@ -12,14 +12,13 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
+from kplan.answers.plan import Plan
 from kplan.answers.pod_groups import groups_of_members
 from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base
-from kplan.documents.base import Condition, Context
+from kplan.documents.base import Condition
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Outcome, PodPlacement, Rejection
-from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
@@ -51,17 +50,15 @@ def without_room(placements: Sequence[Placement]) -> list[Placement]:
 
 
 def preemption_report(
-    context: Context,
+    plan: Plan,
     placements: Sequence[Placement],
     followed: Followed | None = None,
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
     explain: bool = False,
-    nodes: NodeChanges | None = None,
-    groups: Sequence[GroupPlan] = (),
 ) -> PreemptionReport:
-    """Return the PreemptionReport.
+    """Return the PreemptionReport about some placements of a plan.
 
     Parameters
     ----------
@@ -69,9 +66,8 @@ def preemption_report(
     fail_on : what makes the verdict a failure; None for the defaults of `preempt`
     nodes_of : as for `placement_report`
     explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
-    nodes : the nodes that an autoscaler adds; None where none is followed
-    groups : what becomes of the groups of these pods
     """
+    context, nodes, groups = plan.context, plan.nodes, plan.groups
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = placement_documents(placements, nodes_of)
     return PreemptionReport(

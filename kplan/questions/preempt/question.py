@@ -46,14 +46,12 @@ class Preempt(AboutPods, frozen=True):
         course = plan_queue(subject.base, queue) if self.follow else None
         followed = None if course is None else follow_victims(course, with_map=showing.with_map)
         report = preemption_report(
-            plan.context,
+            plan,
             placements,
             followed,
             fail_on=showing.fail_on,
             nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
             explain=self.explain,
-            nodes=plan.nodes,
-            groups=plan.groups,
         )
         if course is None:
             return report

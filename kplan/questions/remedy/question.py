@@ -36,12 +36,4 @@ class Remedy(Question, frozen=True):
         """Return the RemedyReport."""
         from kplan.questions.remedy.report import remedy_report
 
-        subject.base.resolve(self.pods)
-        progress = showing.progress
-        return remedy_report(
-            subject.base,
-            self.pods or None,
-            kinds=self.kinds(),
-            fail_on=showing.fail_on,
-            progress=None if progress is None else lambda n: progress(n, None),
-        )
+        return remedy_report(subject.base, self, showing)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.actions import KINDS, Acts, disturbance, in_order, kind_of, new_nodes
+from kplan.actions.actions import Acts, disturbance, in_order, kind_of, new_nodes
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
-from kplan.documents.base import Condition, Counted, InputWarning
+from kplan.documents.base import Counted, InputWarning
 from kplan.effects.missing import missing_replicas
 from kplan.effects.watching import begin
 from kplan.framework.session import Session
@@ -23,36 +25,27 @@ from kplan.questions.remedy.described import action_of, grouped, with_effects
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
+if TYPE_CHECKING:
+    from kplan.questions.remedy.question import Remedy
+
 MOST_ALTERNATIVES = 4
 
 _PATCHES: tuple[d.Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names")
 _SHARE_OF_ALTERNATIVE = 4
 
 
-def remedy_report(
-    base: Base,
-    pods: Collection[str] | None = None,
-    *,
-    kinds: Sequence[d.Kind] = KINDS,
-    fail_on: Sequence[Condition] | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> d.RemedyReport:
-    """Return the RemedyReport.
-
-    Parameters
-    ----------
-    pods : NAMESPACE/NAME of pending pods; None for all of them
-    kinds : what may be done
-    fail_on : what makes the verdict a failure; None for a pod that stays pending
-    progress : called with the number of sets that were tried
-    """
-    playing = Playing(base, progress)
+def remedy_report(base: Base, question: Remedy, showing: Showing = PLAIN) -> d.RemedyReport:
+    """Return the RemedyReport."""
+    kinds, pods = question.kinds(), question.pods
+    base.resolve(pods)
+    progress = showing.progress
+    playing = Playing(base, None if progress is None else lambda n: progress(n, None))
     simulation = begin(base)
     start = waiting_of(simulation)
     by_itself = playing.play(())
     anyway = by_itself.waiting
     asleep = _asleep(simulation)
-    named = {key for keys in (*start.values(), *anyway.values()) for key in keys} if pods is None else set(pods)
+    named = {key for keys in (*start.values(), *anyway.values()) for key in keys} if not pods else set(pods)
     goal = Goal(start, anyway, named - asleep)
     most = budget(playing)
     by_hand = "pools" not in kinds
@@ -67,13 +60,13 @@ def remedy_report(
                 alternatives.append(_described(playing, goal, other, others))
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     growth = by_itself.growth
-    chosen = DEFAULT_FAIL_ON["remedy"] if fail_on is None else fail_on
+    chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
     left = sorted({*described.left, *(asleep & named)})
     counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
     if NEW_NODES in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
-    missing = missing_replicas(base, None if pods is None else list(goal.wanted))
+    missing = missing_replicas(base, list(goal.wanted) if pods else None)
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),

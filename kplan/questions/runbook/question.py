@@ -36,6 +36,4 @@ class Runbook(Question, frozen=True):
 
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        return runbook_report(
-            subject.base, self.nodes, rolling=self.rolling, options=self.options, clock=self.timeline, showing=showing
-        )
+        return runbook_report(subject.base, self, showing)

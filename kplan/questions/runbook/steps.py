@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -37,6 +37,9 @@ from kplan.effects.what_if import changed
 from kplan.simulation.draining import DrainOptions
 from kplan.whatif.edits import AddNodes, cordoned
 
+if TYPE_CHECKING:
+    from kplan.questions.runbook.question import Runbook
+
 MOST_TRIED = 300
 """At most this many drains are simulated; nodes that are left then are stuck."""
 
@@ -45,25 +48,10 @@ _MOST_ADDED = 3
 _MOST_SHAPES = 4
 
 
-def runbook_report(
-    base: Base,
-    nodes: Sequence[str],
-    *,
-    rolling: bool = False,
-    options: DrainOptions | None = None,
-    clock: Clock | None = None,
-    showing: Showing = PLAIN,
-) -> RunbookReport:
-    """Return the RunbookReport.
-
-    Parameters
-    ----------
-    rolling : uncordon each node when it is empty; else all are cordoned first and stay so
-    options : the drain's options; None for those of `kubectl drain`
-    clock : None for a runbook that does not tell how long drains take
-    """
-    check_nodes(base, nodes)
-    book = _Runbook(base, list(dict.fromkeys(nodes)), options or DrainOptions(), clock, rolling=rolling)
+def runbook_report(base: Base, question: Runbook, showing: Showing = PLAIN) -> RunbookReport:
+    """Return the RunbookReport."""
+    check_nodes(base, question.nodes)
+    book = _Runbook(base, question)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
@@ -71,11 +59,11 @@ def runbook_report(
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),
-        nodes=tuple(dict.fromkeys(nodes)),
-        rolling=rolling,
+        nodes=tuple(dict.fromkeys(question.nodes)),
+        rolling=question.rolling,
         steps=tuple(book.steps),
         stuck=tuple(book.stuck),
-        seconds=sum(times) if clock is not None else UNSET,
+        seconds=sum(times) if question.timeline is not None else UNSET,
         tried=book.n_tried,
     )
 
@@ -92,11 +80,9 @@ class _Tried(msgspec.Struct, frozen=True):
 
 
 class _Runbook:
-    def __init__(
-        self, base: Base, nodes: list[str], options: DrainOptions, clock: Clock | None, *, rolling: bool
-    ) -> None:
-        self._base, self._left, self._options, self._rolling = base, nodes, options, rolling
-        self._clock = clock
+    def __init__(self, base: Base, question: Runbook) -> None:
+        self._base, self._left = base, list(dict.fromkeys(question.nodes))
+        self._options, self._rolling, self._clock = question.options, question.rolling, question.timeline
         self._known: tuple[Base, Mapping[str, int]] | None = None
         self._undoing: list[RunbookStep] = []
         self.steps: list[RunbookStep] = []

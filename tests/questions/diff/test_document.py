@@ -157,7 +157,7 @@ def queue(planner: Planner) -> Report:
 
 def preemption(planner: Planner) -> Report:
     plan = planner.plan(["ml/fine-tune", "ml/llm-eval"])
-    return preemption_report(plan.context, plan.placements, None)
+    return preemption_report(plan, plan.placements)
 
 
 def templates(planner: Planner) -> list[Template]:

@@ -12,7 +12,7 @@ from tests.report.documents import demo_document, node, pod
 
 def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str:
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan(pods, settle_preemption=settle)
-    return render(preemption_report(plan.context, plan.placements, None), "table", ReportOptions())
+    return render(preemption_report(plan, plan.placements), "table", ReportOptions())
 
 
 def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
