@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from kplan.cli import collector
@@ -47,15 +48,25 @@ class ChangedClusterFlags(ClusterFlags):
         "--settle", "Let controllers and scheduler react to these changes before the question is asked."
     )
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether an option changes the cluster."""
+        return self.settle or any(getattr(self, name) for name in _NAMES)
+
+    def unchanged(self, snapshot: str) -> ChangedClusterFlags:
+        """Return the flags for the file of another cluster, without changes."""
+        nothing = dict.fromkeys(_NAMES)
+        return replace(self, snapshot=snapshot, settle=False, **nothing)  # type: ignore[arg-type] # none of each
+
 
 def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
     """Return the changes of the options, in their order, with settling last.
 
     Raises KplanError for an invalid change, with its option.
     """
-    options = {name: getattr(flags, name) or () for name in _NAMES}
-    if not any(options.values()) and not flags.settle:
+    if not flags.is_changed:
         return []
+    options = {name: getattr(flags, name) or () for name in _NAMES}
     from kplan.whatif.edits import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
     from kplan.whatif.references import parse_reference
     from kplan.whatif.resizing import of_autoscalers, of_krr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,6 +46,15 @@ class Showing(msgspec.Struct, frozen=True):
     ask_all: AskAll | None = None
     progress: Progress | None = None
     on_no_effect: Callable[[str, str], None] | None = None
+
+    def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
+        """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
+        assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only
+        return {
+            index: self.nodes if index in in_full else others
+            for index in range(n)
+            if index in in_full or not self.is_outlined
+        }
 
     def tell_no_effect(self, parameter: str, because: str) -> None:
         """Tell that a parameter of the question has no effect, to who wants to know."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
@@ -57,17 +57,8 @@ class Counting(AboutWorkloads, frozen=True):
     replicas: int | None = None
     mix: tuple[int, ...] = ()
 
-    def _count(
-        self,
-        subject: Subject,
-        showing: Showing,
-        *,
-        limit: int | None = None,
-        preempt: bool = False,
-        lose: int = 0,
-        of: Literal["nodes", "zones"] = "nodes",
-        shapes: str | None = None,
-    ) -> CapacityReport:
+    def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
+        """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
         from kplan.capacity.fitting import capacity_of, with_templates
         from kplan.capacity.templates import number_of_templates
         from kplan.framework.pod_groups import WORKLOAD_GATE
@@ -84,18 +75,9 @@ class Counting(AboutWorkloads, frozen=True):
             subject.base, subject.manifests, self.workloads, mix=self.mix, wanted=self.replicas, limit=limit
         )
         progress = showing.progress
-        capacity = capacity_of(
-            base,
-            templates,
-            wanted=self.replicas,
-            limit=limit,
-            preempt=preempt,
-            lose=lose or None,
-            zones=bool(lose) and of == "zones",
-            shapes=shapes,
-            progress=None if progress is None else lambda n: progress(n, None),
-        )
-        before = base.session.cluster if showing.with_map and not lose else None
+        counted = None if progress is None else lambda n: progress(n, None)
+        capacity = capacity_of(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
+        before = base.session.cluster if showing.with_map and not how.get("lose") else None
         return capacity.report(fail_on=showing.fail_on, nodes=_nodes(showing), before=before)
 
 
@@ -132,7 +114,8 @@ class Capacity(Counting, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
         """Return the CapacityReport."""
         self.check()
-        return self._count(subject, showing, limit=self.limit, preempt=self.preempt, lose=self.lose, of=self.of)
+        lost = {"lose": self.lose, "zones": self.of == "zones"} if self.lose else {}
+        return self._count(subject, showing, self.limit, preempt=self.preempt, **lost)
 
 
 class Shapes(Counting, frozen=True, kw_only=True):

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
-from kplan.cli.live_options import ClusterFlags
 from kplan.cli.options import flag, options, several
-from kplan.cli.what_if import ChangedClusterFlags
 from kplan.errors import UsageError
 from kplan.questions.diff.revisions import GIT, manifests_of_both
 
@@ -22,17 +20,6 @@ if TYPE_CHECKING:
     from kplan.questions.diff.compared import ComparedAnswer
 
 _CONDITIONS = ("regression", "warning", "none")
-_CHANGES = (
-    "with_",
-    "without",
-    "add_nodes",
-    "cordon",
-    "uncordon",
-    "scale",
-    "apply_recommendations",
-    "recommendations",
-    "settle",
-)
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 
@@ -98,15 +85,12 @@ def diff(
         scheduler_config=against_config or scheduler.scheduler_config,
         kubernetes_version=against_version or scheduler.kubernetes_version,
     )
-    is_changed = any(getattr(cluster, name) for name in _CHANGES)
+    is_changed = cluster.is_changed
     if not (against or against_config or against_version or against_manifests or is_changed):
         before, after = _saved(names)
         emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
         return
-    plain = ChangedClusterFlags(
-        **{field.name: getattr(cluster, field.name) for field in dataclasses.fields(ClusterFlags)}
-    )
-    earlier = dataclasses.replace(flags, cluster=dataclasses.replace(plain, snapshot=against or cluster.snapshot))
+    earlier = dataclasses.replace(flags, cluster=cluster.unchanged(against or cluster.snapshot))
     titles = _titles(
         (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import UNSET
 
-from kplan.answers.verdict import WARNING, counted_warnings
+from kplan.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, InputWarning, Report, Verdict
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.diff import (
@@ -31,6 +31,7 @@ from kplan.questions.diff.compared import ComparedAnswer
 from kplan.questions.diff.costs import costs_of, map_of_both
 from kplan.questions.diff.facts import fact_differences, fits_of, rule_of
 from kplan.questions.diff.workloads import workload_differences, workloads_of
+from kplan.report.words import grouped
 
 REGRESSION: Condition = "regression"
 _ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
@@ -51,7 +52,6 @@ COMPARED = (
 """Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 
 _MOST_CAUSES = 5
-_WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
 
 
 class _Pods(msgspec.Struct, frozen=True):
@@ -90,8 +90,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         )
         worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
         counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in worse]
-    if WARNING in fail_on:
-        counted += counted_warnings(after.report.warnings, fail_on)
+    counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
     return DiffReport(
@@ -103,12 +102,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         after=_side(after),
         summary=DiffSummary(
             same=n_both - in_both,
-            moved=counts[Difference.MOVED],
-            newly_pending=counts[Difference.NEWLY_PENDING],
-            newly_placed=counts[Difference.NEWLY_PLACED],
-            still_pending=counts[Difference.STILL_PENDING],
-            appeared=counts[Difference.APPEARED],
-            disappeared=counts[Difference.DISAPPEARED],
+            **{difference.name.lower(): counts[difference] for difference in Difference},
             victims_added=len(added),
             victims_removed=len(removed),
         ),
@@ -154,8 +148,8 @@ def _worse(
     pods: Iterable[PodDifference], victims: Iterable[str], capacity: Iterable[CapacityDifference]
 ) -> Iterator[Counted]:
     for pod in pods:
-        if pod.difference in _WORSE:
-            yield Counted(pod.pod, _WORSE[pod.difference])
+        if pod.difference is Difference.NEWLY_PENDING:
+            yield Counted(pod.pod, "NewlyPending")
         elif pod.difference is Difference.APPEARED and pod.after is not None and pod.after.node is None:
             yield Counted(pod.pod, pod.after.outcome)
     yield from (Counted(victim, "NewVictim") for victim in victims)
@@ -174,11 +168,7 @@ def _pods_of(report: Report) -> _Pods:
 
 def _fate_of(placement: PodPlacement) -> Fate:
     preemption = placement.preemption
-    victims = (
-        ()
-        if preemption is None
-        else tuple(sorted(f"{victim.namespace}/{victim.name}" for victim in preemption.victims))
-    )
+    victims = () if preemption is None else tuple(sorted(victim.key for victim in preemption.victims))
     if placement.current and placement.node is None:
         return Fate(outcome="Scheduled", node=placement.current.node)
     return Fate(
@@ -193,25 +183,21 @@ def _fate_of(placement: PodPlacement) -> Fate:
 def _pods_of_plan(report: PlanReport) -> _Pods:
     fates: dict[str, Fate] = {}
     placements: dict[str, PodPlacement] = {}
-    victims: dict[str, list[str]] = {}
-    for change in report.changes:
-        if change.by is not None:
-            victims.setdefault(change.by, []).append(change.pod)
+    victims = grouped((change.by, change.pod) for change in report.changes if change.by is not None)
     for change in report.changes:
         evicts = tuple(sorted(victims.get(change.pod, ())))
+        fate = Fate(outcome=change.outcome or "Unschedulable", message=change.reason, victims=evicts)
         if change.action is Action.EVICTED:
-            fates[change.pod] = Fate(outcome="Evicted")
+            fate = Fate(outcome="Evicted")
         elif change.to_node is not None:
-            fates[change.pod] = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
-        else:
-            outcome = change.outcome or "Unschedulable"
-            fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
+            fate = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+        fates[change.pod] = fate
         if change.attempt is not None:
             placements[change.pod] = report.placements[change.attempt]
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
-    waiting = {change.pod for change in report.changes if change.caused_by == "waiting"}
-    waiting |= {change.owner_key for change in report.changes if change.caused_by == "waiting"} - own
-    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), frozenset(waiting))
+    old = [change for change in report.changes if change.caused_by == "waiting"]
+    waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
+    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods), waiting)
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
@@ -286,20 +272,17 @@ def _causes(
 ) -> Iterator[Cause]:
     """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
     old, new = first.node, second.node
-    is_hard = False
-    for cause in (
+    obstacles = (
         _obstacle(old, "node-gone", "rejects", nodes[1], placements[1]),
         _obstacle(new, "node-new", "took-off", nodes[0], placements[0]),
-    ):
-        if cause is not None:
-            is_hard = True
-            yield cause
-    if is_hard or old is None or new is None or placements[0] is None or placements[1] is None:
+    )
+    hard = [cause for cause in obstacles if cause is not None]
+    yield from hard
+    if hard or old is None or new is None or placements[0] is None or placements[1] is None:
         return
-    leads = [_leads(placement, old, new) for placement in (placements[0], placements[1])]
-    plugins = dict.fromkeys((*leads[1], *leads[0]))
-    changed = [(leads[0].get(name, 0), leads[1].get(name, 0), name) for name in plugins]
-    tips = sorted((lead for lead in changed if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
+    before, after = (_leads(placement, old, new) for placement in (placements[0], placements[1]))
+    leads = [(before.get(name, 0), after.get(name, 0), name) for name in before | after]
+    tips = sorted((lead for lead in leads if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
     for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
         yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
 
@@ -323,8 +306,7 @@ def _obstacle(
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:
     """Return by how many points each plugin prefers the new node to the old one; empty if one of them has no score."""
-    scores = placement.scores
-    if old not in scores or new not in scores:
+    if old not in placement.scores or new not in placement.scores:
         return {}
-    plugins = dict.fromkeys((*scores[new].plugins, *scores[old].plugins))
-    return {name: scores[new].plugins.get(name, 0) - scores[old].plugins.get(name, 0) for name in plugins}
+    mine, other = placement.scores[new].plugins, placement.scores[old].plugins
+    return {name: mine.get(name, 0) - other.get(name, 0) for name in mine | other}

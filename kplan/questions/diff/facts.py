@@ -7,7 +7,7 @@ longer be drained, a workload that is stuck.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kplan.documents.base import Report
@@ -34,6 +34,8 @@ _WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "fail
 NODE, ADDED, PRICE = "node", "added", "price"
 """Facts about nodes that come and go: what becomes of a node, how many are added, the price of all at the end."""
 
+_OF_DRAIN = {"mayGo": "may_go"} | {name: name for name in ("placed", "pending", "blocked", "evicted", "preempted")}
+_OF_BUDGET = {"allowed": "allowed", "allowedAtBest": "allowed_at_best"}
 _DRIFTED = "Drifted"
 _NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
@@ -48,23 +50,13 @@ def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...
     then, now = _facts(before), _facts(after)
     if isinstance(before, QueueReport) and isinstance(after, QueueReport):
         _rank(then, now)
-    differences = []
-    for key in dict.fromkeys((*now, *then)):
-        first, second = then.get(key), now.get(key)
-        if not _differ(first, second):
-            continue
-        about, name = key
-        before_value, after_value = _value(first), _value(second)
-        differences.append(
-            FactDifference(
-                about=about,
-                fact=name,
-                before=before_value,
-                after=after_value,
-                worse=_is_worse(name, before_value, after_value),
-            )
-        )
-    return tuple(differences)
+    pairs = {key: (then.get(key), now.get(key)) for key in (*now, *then)}
+    return tuple(_difference(*key, *pair) for key, pair in pairs.items() if _differ(*pair))
+
+
+def _difference(about: str, name: str, first: Any, second: Any) -> FactDifference:
+    before, after = (fact.share if isinstance(fact, Share) else fact for fact in (first, second))
+    return FactDifference(about=about, fact=name, before=before, after=after, worse=_is_worse(name, before, after))
 
 
 def rule_of(difference: FactDifference) -> str:
@@ -82,10 +74,15 @@ def fits_of(report: Report) -> dict[str, int]:
 
 
 def _facts(report: Report) -> Facts:
-    for kind, facts_of in _FACTS_OF.items():
-        if isinstance(report, kind):
-            return dict(facts_of(report))
-    return {}
+    facts_of = _FACTS_OF.get(type(report))
+    return {} if facts_of is None else dict(facts_of(report))
+
+
+def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Yield fields of documents as facts, by the name of each fact, about what another field names."""
+    for document in documents:
+        for name, field in names.items():
+            yield (getattr(document, about), name), getattr(document, field)
 
 
 def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -111,21 +108,6 @@ def _rank(then: Facts, now: Facts) -> None:
             del facts[key]
         for rank, key in enumerate(sorted(both, key=facts.__getitem__), 1):
             facts[key] = rank
-
-
-def _of_drains(report: DrainsReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for drain in report.drains:
-        about = drain.name
-        yield (about, "mayGo"), drain.may_go
-        for name in ("placed", "pending", "blocked", "evicted", "preempted"):
-            yield (about, name), getattr(drain, name)
-
-
-def _of_shrink(report: ShrinkReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for freed in report.freed:
-        yield (freed.name, "mayGo"), True
-    for stays in report.stays:
-        yield (stays.name, "mayGo"), False
 
 
 def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -177,18 +159,6 @@ def _kind_of(new: AddedNode) -> str:
     return " ".join(word for word in (home, new.instance_type, new.capacity_type, new.zone) if word)
 
 
-def _of_checks(report: ChecksReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for check in report.checks:
-        yield (check.name, "check"), check.state
-        yield (check.name, "failed"), check.failed
-
-
-def _of_budgets(report: BudgetsReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for budget in report.budgets:
-        yield (budget.budget, "allowed"), budget.allowed
-        yield (budget.budget, "allowedAtBest"), budget.allowed_at_best
-
-
 def _of_remedy(report: RemedyReport) -> Iterator[tuple[tuple[str, str], Any]]:
     waiting = {*report.remedy.left, *(event.object for event in report.verdict.counted)}
     for pod in report.pods:
@@ -196,24 +166,24 @@ def _of_remedy(report: RemedyReport) -> Iterator[tuple[tuple[str, str], Any]]:
     yield ("", "disturbance"), report.remedy.disturbance
 
 
-def _of_runbook(report: RunbookReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    stuck = {node.name for node in report.stuck}
-    for name in report.nodes:
-        yield (name, "mayGo"), name not in stuck
+def _may_go(nodes: Iterable[str], stay: Iterable[Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Yield whether nodes may go; `stay` are documents about those that may not."""
+    stuck = {node.name for node in stay}
+    return (((name, "mayGo"), name not in stuck) for name in nodes)
 
 
 _FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
-    DrainsReport: _of_drains,
-    ShrinkReport: _of_shrink,
+    DrainsReport: lambda report: _fields(report.drains, "name", _OF_DRAIN),
+    ShrinkReport: lambda report: _may_go((node.name for node in (*report.freed, *report.stays)), report.stays),
     RemedyReport: _of_remedy,
-    RunbookReport: _of_runbook,
+    RunbookReport: lambda report: _may_go(report.nodes, report.stuck),
     CapacityReport: _of_capacity,
     OddsReport: _of_odds,
     NodesReport: _of_nodes,
-    ChecksReport: _of_checks,
-    BudgetsReport: _of_budgets,
+    ChecksReport: lambda report: _fields(report.checks, "name", {"check": "state", "failed": "failed"}),
+    BudgetsReport: lambda report: _fields(report.budgets, "budget", _OF_BUDGET),
 }
 
 
@@ -224,10 +194,6 @@ def _differ(first: Any, second: Any) -> bool:
     if isinstance(first or second, Share):
         return bool((first or second).runs)
     return bool(first != second)
-
-
-def _value(fact: Any) -> Fact | None:
-    return fact.share if isinstance(fact, Share) else fact
 
 
 def _is_worse(name: str, before: Fact | None, after: Fact | None) -> bool:

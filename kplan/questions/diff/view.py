@@ -14,6 +14,7 @@ from kplan.questions.diff.workloads_view import (
     event_text,
     evicted_for_good,
     reasons,
+    rule_for,
     workload_blocks,
     workload_cases,
     workloads_sentence,
@@ -115,15 +116,8 @@ def _sentence(document: DiffReport) -> str:
     if document.workloads:
         return workloads_sentence(document)
     summary = document.summary
-    numbers = (
-        (summary.moved, Difference.MOVED),
-        (summary.newly_pending, Difference.NEWLY_PENDING),
-        (summary.newly_placed, Difference.NEWLY_PLACED),
-        (summary.still_pending, Difference.STILL_PENDING),
-        (summary.appeared, Difference.APPEARED),
-        (summary.disappeared, Difference.DISAPPEARED),
-    )
-    parts = [f"{number} {WORDS[difference]}" for number, difference in numbers if number]
+    numbers = {difference: getattr(summary, difference.name.lower()) for difference in Difference}
+    parts = [f"{number} {WORDS[difference]}" for difference, number in numbers.items() if number]
     if not parts:
         others = document.utilisation or document.victims_added or document.victims_removed
         return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
@@ -182,13 +176,9 @@ def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
 
 def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
     word = Span(WORDS[pod.difference], STYLES.get(pod.difference, ""))
-    return (pod.pod, word, _place(pod.before), _place(pod.after), _why_in_table(pod, options))
-
-
-def _why_in_table(pod: PodDifference, options: ReportOptions) -> str:
-    if pod.difference is Difference.STILL_PENDING and not options.is_wide:
-        return "different message (-o wide shows it)"
-    return _why(pod)
+    is_left_out = pod.difference is Difference.STILL_PENDING and not options.is_wide
+    why = "different message (-o wide shows it)" if is_left_out else _why(pod)
+    return (pod.pod, word, _place(pod.before), _place(pod.after), why)
 
 
 def _place(fate: Fate | None) -> str:
@@ -214,16 +204,14 @@ def _number(fits: int | None) -> str:
 
 
 def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
-    named = {row.workload for row in document.workloads} | {
-        victim for row in document.workloads for victim in row.evicts
-    }
+    named = {name for row in document.workloads for name in (row.workload, *row.evicts)}
     yield from workload_cases(document)
     counted_objects = {event.object for event in document.verdict.counted}
     for pod in document.pods:
         if pod.workload in named or pod.difference is Difference.STILL_PENDING:
             continue
         message = f"{WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
-        rule = "".join(word.title() for word in pod.difference.value.split("-"))
+        rule = rule_for(pod.difference)
         yield Case(pod.pod, "failed" if pod.pod in counted_objects else "skipped", rule, message, _why(pod))
     fits = {fit.template: f"{fit.after} fit, {fit.before} before" for fit in document.capacity}
     for counted in document.verdict.counted:

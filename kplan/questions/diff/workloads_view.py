@@ -19,10 +19,7 @@ from kplan.report.words import count, left_out
 
 STYLES: Mapping[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
 WORDS: Mapping[Difference, str] = {
-    Difference.MOVED: "moved",
-    Difference.NEWLY_PENDING: "newly pending",
-    Difference.NEWLY_PLACED: "newly placed",
-    Difference.STILL_PENDING: "still pending",
+    **{difference: difference.value.replace("-", " ") for difference in Difference},
     Difference.APPEARED: "added",
     Difference.DISAPPEARED: "removed",
 }
@@ -93,6 +90,11 @@ def _pending_pods(side: WorkloadSide) -> str:
     return {1: "the pod", 2: "both pods"}.get(side.pods, f"all {side.pods} pods")
 
 
+def rule_for(difference: Difference) -> str:
+    """Return the rule of a case: ``NewlyPlaced``."""
+    return difference.value.title().replace("-", "")
+
+
 def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     """Yield the table of workloads, the worst first, each with the reason."""
     rows = document.workloads
@@ -155,16 +157,16 @@ def blame_text(blame: Blame) -> str:
 
 def cause_text(cause: Cause) -> str:
     """Return what tips a decision, in words."""
-    reasons = ", ".join(cause.reasons)
-    by = f" ({cause.plugin})" if cause.plugin else ""
-    if cause.kind == "node-gone":
-        return f"{cause.node} is gone"
-    if cause.kind == "node-new":
-        return f"{cause.node} is new"
-    if cause.kind == "rejects":
-        return f"{cause.node} rejects it: {reasons}{by}"
-    if cause.kind == "took-off":
-        return f"{cause.node} rejected it: {reasons}{by}"
+    reasons = ", ".join(cause.reasons) + (f" ({cause.plugin})" if cause.plugin else "")
+    match cause.kind:
+        case "node-gone":
+            return f"{cause.node} is gone"
+        case "node-new":
+            return f"{cause.node} is new"
+        case "rejects":
+            return f"{cause.node} rejects it: {reasons}"
+        case "took-off":
+            return f"{cause.node} rejected it: {reasons}"
     return f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
 
 
@@ -179,12 +181,11 @@ def cost_blocks(document: DiffReport) -> Iterator[Block]:
     """Yield what the change costs, resource by resource: requests, and the room that is left."""
     shares = {usage.resource: (f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
     costs = {cost.resource: cost for cost in document.costs}
-    names = [*costs, *(name for name in shares if name not in costs)]
-    if not names:
+    if not costs and not shares:
         return
     yield Heading(("What it costs",), folds=False)
     rows = []
-    for name in names:
+    for name in dict.fromkeys((*costs, *shares)):
         cost, share = costs.get(name), _then(*shares.get(name, ("", "")))
         if cost is None:
             rows.append((name, "-", share, "-", "-"))
@@ -215,10 +216,8 @@ def workload_cases(document: DiffReport) -> Iterator[Case]:
     failed = failed_rows(document)
     for row in document.workloads:
         state: State = "failed" if row.workload in failed else "skipped"
-        if row.now_pending > 0:
-            rule = "NewlyPending"
-        else:
-            rule = "NewVictim" if row.evicts else "".join(word.title() for word in row.difference.value.split("-"))
+        ends = "NewVictim" if row.evicts else rule_for(row.difference)
+        rule = "NewlyPending" if row.now_pending > 0 else ends
         case = Case(name_of(row.workload), state, rule, _message(row), workload_reason(row), kind="workload")
         if row.decision is not None:
             case = located(case, row.decision)

@@ -105,8 +105,4 @@ def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf 
     groups = workload_groups([placement.pod for placement in placements])
     chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
     chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
-    return {
-        index: showing.nodes if index in chosen else showing.others
-        for index in range(len(placements))
-        if index in chosen or not showing.is_outlined
-    }
+    return showing.nodes_of(len(placements), chosen, showing.others)

@@ -145,10 +145,5 @@ def nodes_to_show(plan: QueuePlan, showing: Showing) -> NodesOf | None:
         return None
     from kplan.questions.plan.view import attempts_in_full
 
-    in_full = set(attempts_in_full(plan.changes))
     others = showing.others if showing.explain else ()
-    return {
-        index: showing.nodes if index in in_full else others
-        for index in range(len(plan.placements))
-        if index in in_full or not showing.is_outlined
-    }
+    return showing.nodes_of(len(plan.placements), attempts_in_full(plan.changes), others)
