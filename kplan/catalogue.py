@@ -60,7 +60,7 @@ HOMES = (
     Home(
         "preempt",
         ("Preempt",),
-        {"PreemptionReport": ("preemption_report", "view")},
+        {"PreemptionReport": ("placement", "view")},
         _PODS,
         "Show which pods would be evicted to make room, and why those.",
     ),
@@ -85,8 +85,8 @@ HOMES = (
         ("Capacity", "Shapes", "Headroom", "Shrink"),
         {
             "CapacityReport": ("capacity", "view"),
-            "HeadroomReport": ("headroom", "headroom_view"),
-            "ShrinkReport": ("shrink", "shrink_view"),
+            "HeadroomReport": ("capacity", "headroom_view"),
+            "ShrinkReport": ("capacity", "shrink_view"),
         },
         _ROOM,
         "Count how many replicas fit, where, and what stops the next one.",
@@ -106,7 +106,7 @@ HOMES = (
     Home("in_turn", ("InTurn",), {"DrainsReport": ("drains", "view")}, tool="drain_each"),
     Home("many_runs", ("ManyRuns",), {"OddsReport": ("odds", "view")}),
     Home("what_if", ("WhatIf",)),
-    Home("runbook", ("Runbook",), {"RunbookReport": ("runbook", "view")}),
+    Home("runbook", ("Runbook",), {"RunbookReport": ("drains", "view")}),
 )
 
 QUESTIONS: Mapping[str, str] = {

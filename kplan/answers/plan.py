@@ -1,4 +1,4 @@
-"""Decisions about pods in order, and their report."""
+"""Decisions about pods in order, their report, and whether pods compete for nodes at all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
-from kplan.answers.room import is_roomy
 from kplan.autoscaling.seam import NewNode
 from kplan.documents.base import Condition
-from kplan.documents.luck import Luck
 from kplan.documents.nodes import NodeChanges
-from kplan.documents.placement import PlacementReport
+from kplan.documents.placement import Luck, PlacementReport
 from kplan.documents.pod_groups import GroupPlan
 from kplan.engine.cluster import Cluster
+from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True)
@@ -96,3 +96,29 @@ class Plan(Answer):
             return report
         after = self.session.cluster
         return replace(report, cluster=cluster_map(before_growth(self.before, after), after))
+
+
+def is_roomy(fewest_nodes: int, infos: Sequence[PodInfo]) -> bool:
+    """Return whether every pod gets a node, whichever of equal nodes the scheduler draws for them.
+
+    Each of the other pods can take one node away from a pod, so it gets one if at least as many nodes fit it as there
+    are pods. That does not hold for pods of which one decides about many nodes, such as a zone.
+
+    Parameters
+    ----------
+    fewest_nodes : the least number of nodes that fitted one of the pods when it was tried
+    infos : the pods
+    """
+    return len(infos) < 2 or (fewest_nodes >= len(infos) and not any(map(_looks_beyond_a_node, infos)))
+
+
+def _looks_beyond_a_node(info: PodInfo) -> bool:
+    spec = info.pod.spec
+    return bool(
+        info.affinity.required_affinity
+        or info.affinity.required_anti_affinity
+        or spec.resource_claims
+        or any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints)
+        or any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes)
+        or group_of(info) is not None
+    )

@@ -27,7 +27,7 @@ from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
 from kplan.cluster.limits import DEFAULT_HEADROOM
 from kplan.documents.base import Condition, Counted
-from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
+from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.errors import NotFoundError, UsageError
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled

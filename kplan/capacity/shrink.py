@@ -24,11 +24,11 @@ from kplan.api.wellknown import CONTROL_PLANE
 from kplan.cluster.base import Base
 from kplan.cluster.growth import prices_of, ref_of
 from kplan.documents.base import Condition
+from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent
 from kplan.documents.nodes import NodePrices
 from kplan.documents.placement import Outcome
 from kplan.documents.plan import Usage
-from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
 from kplan.framework.cycle import schedule_pod

@@ -1,4 +1,4 @@
-"""CapacityReport: how many replicas fit, where, and what stops the next one."""
+"""How many replicas fit (CapacityReport), of each workload (HeadroomReport), and which nodes can go (ShrinkReport)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.nodes import NodeChanges
+from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.documents.placement import PodPlacement
+from kplan.documents.plan import Usage
 from kplan.documents.pod_groups import GroupPlan
 
 Price = Annotated[float, Meta(ge=0)]
@@ -244,3 +245,105 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     survival: Survival | UnsetType = UNSET
     offers: Offers | UnsetType = UNSET
     new_nodes: NodeChanges | UnsetType = UNSET
+
+
+class WorkloadHeadroom(Document, frozen=True, kw_only=True):
+    """How many more replicas of one workload fit.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    running : pods that it has on nodes
+    fits : how many more; at least so many where the count ends at its limit
+    nodes : nodes that take any of them
+    requests : of one replica
+    stop : the decision about the first replica that did not fit; null when the count ended before
+    wanted : how many more of this workload should fit; absent where the report says it for all
+    pool : the node pool whose nodes count, for one more pod like the workload; absent where all nodes do
+    """
+
+    workload: str
+    running: Count
+    fits: Count
+    nodes: Count
+    priority: int
+    requests: dict[str, str]
+    stop: PodPlacement | None
+    wanted: Count | UnsetType = UNSET
+    pool: str | UnsetType = UNSET
+
+
+class HeadroomReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan capacity --headroom: each workload alone, from the same start.
+
+    Attributes
+    ----------
+    wanted : --replicas
+    limit : each count stops here; without --max only where replicas have to be placed one by one
+    workloads : the tightest first, then by name
+    """
+
+    kind: Literal["HeadroomReport"] = "HeadroomReport"
+    wanted: int | None
+    limit: Count
+    workloads: tuple[WorkloadHeadroom, ...]
+
+
+Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane"]
+"""Why a node stays: a pod finds no other place; a budget forbids an eviction; kubectl drain refuses to delete a pod;
+other pods would be evicted; the control plane runs there."""
+
+
+class FreedNode(Document, frozen=True, kw_only=True):
+    """A node that can go.
+
+    Attributes
+    ----------
+    moved : pods that find another place
+    deleted : pods that no controller recreates, with --force
+    frees : resource -> how much of it the node offers
+    saves : its price; null if unknown
+    """
+
+    name: str
+    moved: Count
+    deleted: Count
+    frees: dict[str, str]
+    saves: float | None = None
+
+
+class StayingNode(Document, frozen=True, kw_only=True):
+    """A node that cannot go after those before.
+
+    Attributes
+    ----------
+    pod : NAMESPACE/NAME of the first pod with that reason; empty for none
+    because : the words of kube-scheduler, of the eviction API or of kubectl; empty for none
+    """
+
+    name: str
+    why: Why
+    pod: str = ""
+    because: str = ""
+
+
+class ShrinkReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan capacity --shrink: the most nodes that were found to go, greedily.
+
+    Attributes
+    ----------
+    freed : in the order in which they are drained
+    stays : the other nodes, in the order in which they were tried
+    frees : resource -> how much of it the nodes that go offer together
+    usage : resource -> requests on all nodes before, and on those that stay afterwards
+    autoscaler : where the prices come from; absent where no autoscaler is named
+    price : of the nodes whose price is known; absent where no autoscaler is named
+    """
+
+    kind: Literal["ShrinkReport"] = "ShrinkReport"
+    freed: tuple[FreedNode, ...]
+    stays: tuple[StayingNode, ...]
+    frees: dict[str, str]
+    usage: dict[str, Usage]
+    autoscaler: AutoscalerRef | UnsetType = UNSET
+    price: NodePrices | UnsetType = UNSET

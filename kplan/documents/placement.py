@@ -1,4 +1,4 @@
-"""PlacementReport: where each pod goes, and why there or nowhere."""
+"""PlacementReport: where each pod goes, and why there or nowhere; PreemptionReport: whom pods evict."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ from kplan.api.references import PodKey, object_name
 from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
-from kplan.documents.luck import Luck
 from kplan.documents.nodes import NewNodeRef, NodeChanges, RightSizing
 from kplan.documents.pod_groups import GroupPlan, TopologyDomain
 from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
+
+
+class Luck(Document, frozen=True, kw_only=True):
+    """What depends on draws among equal nodes and equal pods; the report itself is about one way to draw.
+
+    Attributes
+    ----------
+    runs : the number of draws
+    seed : of the draws
+    fails : draws in which something happens that --fail-on lists
+    pending : pods that stay pending in some draws only -> in how many; in none or all of them where the report itself
+        says otherwise
+    evicted : pods that make room for others in some draws only -> in how many; in none or all as above
+    """
+
+    runs: Positive
+    seed: int
+    fails: Count
+    pending: dict[str, Count]
+    evicted: dict[str, Count]
 
 
 class Outcome(enum.StrEnum):
@@ -260,4 +279,49 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     unlisted: tuple[Unlisted, ...] = ()
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
     right_sizing: RightSizing | UnsetType = UNSET
+    luck: Luck | UnsetType = UNSET
+
+
+class Aftermath(Document, frozen=True, kw_only=True):
+    """What becomes of one victim.
+
+    Attributes
+    ----------
+    victim : NAMESPACE/NAME of the pod that is evicted
+    by : the pod for which it is evicted
+    from_node : the node that it leaves
+    recreated_as : the pod that replaces it; null for none, and where replacements keep being evicted
+    circling : its replacements keep being evicted, and were followed no further
+    placement : the last decision about that pod
+    """
+
+    victim: str
+    by: str
+    from_node: str = field(name="from")
+    recreated_as: str | None
+    circling: bool
+    placement: PodPlacement | None
+
+
+class PreemptionReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan preempt: which pods would be evicted for others, why those, and where they go.
+
+    Attributes
+    ----------
+    placements : in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
+    aftermath : where the victims go, when all the pods are scheduled in queue order; null unless followed
+    cluster : every node before and after these pods; where --explain or a picture asks for it, if followed
+    nodes : what an autoscaler adds for pods that neither fit nor preempt; absent where none is followed
+    groups : what becomes of the pod groups of these pods, where the scheduler has groups
+    luck : what depends on draws among equals, where the victims are followed; absent where nothing does, or there are
+        too many pods to draw
+    """
+
+    kind: Literal["PreemptionReport"] = "PreemptionReport"
+    summary: Summary
+    placements: tuple[PodPlacement, ...]
+    aftermath: tuple[Aftermath, ...] | None
+    cluster: ClusterMap | UnsetType = UNSET
+    nodes: NodeChanges | UnsetType = UNSET
+    groups: tuple[GroupPlan, ...] | UnsetType = UNSET
     luck: Luck | UnsetType = UNSET

@@ -11,9 +11,8 @@ from kplan.api.references import PodKey, WorkloadRef
 from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.luck import Luck
 from kplan.documents.nodes import NodeChanges, RightSizing
-from kplan.documents.placement import PodPlacement, Summary, Unlisted
+from kplan.documents.placement import Luck, PodPlacement, Summary, Unlisted
 from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.queue import QueueEntry
 from kplan.documents.timeline import Timeline

@@ -31,7 +31,7 @@ from kplan.simulation.updates import Update
 from kplan.subjects.not_found import did_you_mean
 
 if TYPE_CHECKING:
-    from kplan.documents.luck import Luck
+    from kplan.documents.placement import Luck
     from kplan.documents.plan import PodChange
     from kplan.documents.timeline import Timeline
 

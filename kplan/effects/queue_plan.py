@@ -27,8 +27,7 @@ from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Step
-from kplan.documents.luck import Luck
-from kplan.documents.placement import Outcome, PodPlacement, Unlisted
+from kplan.documents.placement import Luck, Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.carried_out import being_deleted

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.answers.plan import Plan
-from kplan.answers.room import is_roomy
+from kplan.answers.plan import Plan, is_roomy
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
-from kplan.documents.luck import Luck
-from kplan.documents.placement import Outcome
+from kplan.documents.placement import Luck, Outcome
 from kplan.documents.plan import Action, PodChange
 from kplan.odds.of_pods import in_order
 from kplan.odds.report import Command, Odds, odds_of

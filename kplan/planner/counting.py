@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from kplan.capacity.measure import Capacity
     from kplan.capacity.replicas import Template
     from kplan.cluster.asking import AskAll
-    from kplan.documents.headroom import HeadroomReport
+    from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.nodes_report import NodesReport
-    from kplan.documents.shrink import ShrinkReport
     from kplan.odds.report import Odds
     from kplan.questions.many_runs.question import Drawable
     from kplan.simulation.applying import Rollout

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from kplan.api.readable import listing, readable
 from kplan.documents.base import ClusterChange, Report
-from kplan.documents.luck import Luck
+from kplan.documents.placement import Luck
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count, grouped

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from kplan.documents.placement import Outcome, PlacementReport, PodPlacement
-from kplan.documents.preemption_report import PreemptionReport
+from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, PreemptionReport
 from kplan.report.daemons import daemon_message, is_daemon_set, nodes_text
 from kplan.report.decision import decision_blocks, decision_heading
 from kplan.report.options import ReportOptions

@@ -1,15 +1,15 @@
-"""When a change ends, what it waits for, and how many pods of each workload are ready meanwhile."""
+"""The course of a change: its steps, when it ends, what it waits for, and how many pods are ready meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
 from kplan.documents.change import Step, StepEvent
 from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
-from kplan.report.blocks import Block, Cell, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.occupancy import occupancy_blocks
 from kplan.report.times import object_title, seconds_text
 from kplan.report.view import Case
@@ -166,3 +166,34 @@ def unavailable_cases(document: PlanReport) -> Iterator[Case]:
                 f" {seconds_text(workload.lowest_ready_at)} after the change"
             )
             yield Case(object_title(name), "failed", "Unavailable", words, words, kind="workload")
+
+
+_MOST_STEPS = 200
+_STYLES: Mapping[StepEvent, Style] = {
+    StepEvent.BOUND: "good",
+    StepEvent.EVICTED: "warn",
+    StepEvent.BLOCKED: "bad",
+    StepEvent.STUCK: "bad",
+    StepEvent.REFUSED: "bad",
+}
+
+
+def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
+    """Yield a table of everything that happens, in order."""
+    if not steps:
+        return
+    yield Heading(("Steps",))
+    has_times = not isinstance(steps[-1].at, UnsetType)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
+            Span(step.event, _STYLES.get(step.event, "")),
+            step.pod or step.workload,
+            step.node or "-",
+            step.because,
+        )
+        for step in steps[:_MOST_STEPS]
+    ]
+    note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
+    first = "SECOND" if has_times else "STEP"
+    yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)

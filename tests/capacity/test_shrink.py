@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.capacity.shrink import _Shrinking, shrink_report
-from kplan.documents.shrink import ShrinkReport
+from kplan.documents.capacity import ShrinkReport
 from kplan.simulation.draining import LOCAL_STORAGE, DrainOptions
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head

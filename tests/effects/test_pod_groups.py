@@ -7,9 +7,8 @@ from typing import Any
 import kplan
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.capacity import CapacityReport
-from kplan.documents.placement import PlacementReport
+from kplan.documents.placement import PlacementReport, PreemptionReport
 from kplan.documents.plan import PlanReport
-from kplan.documents.preemption_report import PreemptionReport
 from kplan.documents.remedies import RemedyReport
 from kplan.questions.capacity.question import Capacity
 from kplan.questions.place.question import Place

@@ -9,8 +9,7 @@ import pytest
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.details import OtherFacts
-from kplan.documents.placement import PlacementReport
-from kplan.documents.preemption_report import PreemptionReport
+from kplan.documents.placement import PlacementReport, PreemptionReport
 from kplan.questions.preempt.document import preemption_report
 from kplan.report.details import detail_text
 from kplan.report.options import ReportOptions

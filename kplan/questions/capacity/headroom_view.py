@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
+from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import decision_blocks

@@ -13,9 +13,7 @@ from kplan.simulation.draining import DrainOptions
 if TYPE_CHECKING:
     from kplan.answers.placement import NodesShown
     from kplan.cluster.base import Base
-    from kplan.documents.capacity import CapacityReport
-    from kplan.documents.headroom import HeadroomReport
-    from kplan.documents.shrink import ShrinkReport
+    from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
     from kplan.effects.subject import Subject
 
 

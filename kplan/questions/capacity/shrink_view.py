@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kplan.api.readable import readable
+from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.plan import Usage
-from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text
 from kplan.report.options import ReportOptions

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from kplan.documents.base import Head, Report
+from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.checks import BudgetsReport, Finding, Subject
 from kplan.documents.drains import DrainOutcome, DrainsReport
-from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import Outcome, PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange

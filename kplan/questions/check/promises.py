@@ -11,8 +11,8 @@ from kplan.questions.base import PLAIN, Question, Showing
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.base import Condition
+    from kplan.documents.capacity import HeadroomReport
     from kplan.documents.checks import BudgetRoom, BudgetsReport
-    from kplan.documents.headroom import HeadroomReport
     from kplan.documents.placement import PlacementReport
     from kplan.simulation.disruption import BudgetState
 

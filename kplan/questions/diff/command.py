@@ -17,7 +17,7 @@ from kplan.questions.diff.revisions import GIT, manifests_of_both
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.effects.subject import Subject
-    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.questions.diff.costs import ComparedAnswer
 
 _CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
@@ -130,7 +130,7 @@ def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
 def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
     if len(names) != 2:
         raise UsageError("nothing to compare with", hint=_HINT)
-    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.questions.diff.costs import ComparedAnswer
     from kplan.report.saved import read_report
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)

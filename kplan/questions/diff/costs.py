@@ -1,19 +1,37 @@
-"""What a change costs: requests and room before and after, and the nodes of both answers side by side."""
+"""One of two answers, and what the change costs: requests and room before and after, nodes side by side."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec.structs import replace
 
+from kplan.documents.base import Report
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.documents.diff import Cost
+from kplan.documents.placement import Origin
 from kplan.documents.plan import Largest, PlanReport
-from kplan.questions.diff.compared import ComparedAnswer
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text
 from kplan.workloads.contents import Manifests
+
+
+class ComparedAnswer(msgspec.Struct, frozen=True):
+    """One of the two answers."""
+
+    what: str  #: its name in messages and in the report
+    report: Report
+    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None for a saved report
+    #: resource -> percent that is requested at the end; None if only the report itself may hold it
+    usage: Mapping[str, float] | None = None
+    #: KIND/NAMESPACE/NAME of the workloads of its manifests -> their places
+    origins: Mapping[str, Origin] = {}
+    #: resource -> what the pods of its manifests request; None where it has none
+    requests: Mapping[str, int] | None = None
+    room: Mapping[str, Largest] = {}  #: resource -> what is free at the end; empty if only the report may hold it
+    cluster: ClusterMap | None = None  #: every node before and after; None if only the report itself may hold it
 
 
 def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> tuple[Cost, ...]:

@@ -23,12 +23,10 @@ from kplan.documents.diff import (
     Side,
     UsageDifference,
 )
-from kplan.documents.placement import PlacementReport, PodPlacement
+from kplan.documents.placement import PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
-from kplan.documents.preemption_report import PreemptionReport
 from kplan.errors import UsageError
-from kplan.questions.diff.compared import ComparedAnswer
-from kplan.questions.diff.costs import costs_of, map_of_both
+from kplan.questions.diff.costs import ComparedAnswer, costs_of, map_of_both
 from kplan.questions.diff.facts import fact_differences, fits_of, rule_of
 from kplan.questions.diff.workloads import workload_differences, workloads_of
 from kplan.report.words import grouped

@@ -11,20 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kplan.documents.base import Report
-from kplan.documents.capacity import CapacityReport
+from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
 from kplan.documents.change import WorkloadState
 from kplan.documents.checks import BudgetsReport, ChecksReport
 from kplan.documents.diff import Fact, FactDifference
-from kplan.documents.drains import DrainsReport
-from kplan.documents.headroom import HeadroomReport
+from kplan.documents.drains import DrainsReport, RunbookReport
 from kplan.documents.nodes import AddedNode
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
-from kplan.documents.runbook import RunbookReport
-from kplan.documents.shrink import ShrinkReport
 from kplan.questions.nodes.stay_reasons import stay_reason
 from kplan.rules.group_names import short_group_name
 

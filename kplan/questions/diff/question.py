@@ -10,7 +10,7 @@ from kplan.questions.what_if.question import Plain, WhatIf
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.diff import DiffReport
-    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.questions.diff.costs import ComparedAnswer
 
 
 class Diff(Question, frozen=True):
@@ -35,7 +35,7 @@ class Diff(Question, frozen=True):
 def _compared(name: str, question: Plain | WhatIf, base: Base) -> ComparedAnswer:
     from kplan.documents.base import Report
     from kplan.errors import UsageError
-    from kplan.questions.diff.compared import ComparedAnswer
+    from kplan.questions.diff.costs import ComparedAnswer
 
     answer = question.answer(base, Showing(fail_on=()))
     if not isinstance(answer, Report):

@@ -22,8 +22,7 @@ from kplan.effects.queued import work_off
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
 from kplan.questions.diff.blame import pods_without, waiting_rows, with_causes, without_workload
-from kplan.questions.diff.compared import ComparedAnswer
-from kplan.questions.diff.costs import requests_of
+from kplan.questions.diff.costs import ComparedAnswer, requests_of
 from kplan.questions.diff.document import diff_report
 from kplan.questions.updates import change_of
 

@@ -10,9 +10,8 @@ from msgspec import UNSET
 
 from kplan.documents.base import Report
 from kplan.documents.diff import Cause, Difference, PodDifference, WorkloadDifference, WorkloadSide
-from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement
+from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
-from kplan.documents.preemption_report import PreemptionReport
 
 
 class Tally(msgspec.Struct):

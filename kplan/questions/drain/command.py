@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar
 
 from msgspec import structs
 
@@ -13,12 +15,52 @@ from kplan.cli.choosing import NodeChoiceFlags
 from kplan.cli.common import GrowingSavingFlags
 from kplan.cli.flags import RunsOption, with_flags
 from kplan.cli.help import MORE
-from kplan.cli.options import flag, several, switch
+from kplan.cli.options import flag, options, several, switch
 from kplan.cli.sweeping import SweepFlags
-from kplan.cli.timeline import TimelineFlags
+from kplan.cli.timeline import TimelineFlags, seconds_of
 from kplan.errors import UsageError
-from kplan.questions.drain.flags import UpgradeFlags
+from kplan.questions.drain.profiles import MOST_SURGE
 from kplan.questions.running import reply_with_odds
+
+Profile = StrEnum("Profile", {"GKE": "gke", "EKS": "eks", "AKS": "aks"})
+"""How the node pools of a cloud are upgraded by default."""
+
+
+@options
+class UpgradeFlags:
+    """Options about upgrades of nodes, with --timeline."""
+
+    panel: ClassVar[str] = "Time"
+
+    surge: int | None = flag(
+        "--surge N",
+        "With --replace: N more nodes like the first join before, and so many are drained at a time.",
+        default=None,
+        panel=MORE,
+        min=0,
+        max=MOST_SURGE,
+    )
+    max_unavailable: int | None = flag(
+        "--max-unavailable N",
+        "With --rolling or --replace: N (more) nodes are drained at a time.",
+        default=None,
+        panel=MORE,
+        min=0,
+    )
+    timeout: str = flag("--timeout DURATION", "Give a drain up after so long, as kubectl does.", panel=MORE)
+    profile: Profile | None = flag(
+        "--profile", "Upgrade a node pool as this cloud does by default; implies --replace.", default=None, panel=MORE
+    )
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a drain that the options set."""
+        return {
+            "surge": self.surge,
+            "max_unavailable": self.max_unavailable,
+            "timeout": seconds_of(self.timeout, "--timeout") if self.timeout else None,
+            "profile": None if self.profile is None else self.profile.value,
+        }
+
 
 _LONGEST = 366 * 24 * 3600
 

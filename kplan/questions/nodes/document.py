@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET
@@ -33,31 +33,30 @@ if TYPE_CHECKING:
     from kplan.cluster.showing import Showing
     from kplan.effects.clock import Clock
     from kplan.effects.subject import Subject
-    from kplan.questions.nodes.question import Nodes
 
 MAX_LOOPS = 1_000
 
 B = TypeVar("B", bound=Base)
 
 
-def decided_now(base: Base, question: Nodes, showing: Showing) -> NodesReport:
-    """Return what the autoscaler does as long as the question says that it looks.
+def decided_now(base: Base, loops: Sequence[float] | None, showing: Showing, *, full: bool) -> NodesReport:
+    """Return what the autoscaler does in such loops; `full` includes its whole decision in its own terms.
 
     Raises UsageError for no autoscaler, and for loops that are not times in ascending order.
     """
     if base.autoscaler is None:
         raise _no_autoscaler()
     autoscaler = set_up(base.autoscaler, base.objects)
-    loops = autoscaler.usual_loops if question.loops is None else question.loops
+    loops = autoscaler.usual_loops if loops is None else loops
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
         raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
     prepared = PreparedCluster(base.objects, base.session, base.now)
-    advice = autoscaler.look(prepared, full=question.full, loops=loops)
+    advice = autoscaler.look(prepared, full=full, loops=loops)
     return replace(
         _report(base, autoscaler, advice, showing),
         cluster=_map(base, advice) if showing.with_map else UNSET,
-        detail=dict(advice.detail) if question.full else UNSET,
+        detail=dict(advice.detail) if full else UNSET,
     )
 
 

@@ -48,7 +48,7 @@ class Nodes(AboutPods, frozen=True):
             document = decided_in_time(subject, self.timeline, showing)
         elif self.settles:
             rest = as_scheduled(following(base, None), subject.pods)
-            document = decided_now(following(rest, base.autoscaler), self, showing)
+            document = decided_now(following(rest, base.autoscaler), self.loops, showing, full=self.full)
         else:
-            document = decided_now(base, self, showing)
+            document = decided_now(base, self.loops, showing, full=self.full)
         return replace(document, snapshot=base.context().snapshot)

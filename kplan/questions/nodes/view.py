@@ -21,8 +21,7 @@ from kplan.report.new_nodes import (
     unhelped_blocks,
 )
 from kplan.report.options import ReportOptions
-from kplan.report.steps import step_blocks
-from kplan.report.timeline import timeline_blocks
+from kplan.report.timeline import step_blocks, timeline_blocks
 from kplan.report.times import seconds_text
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges

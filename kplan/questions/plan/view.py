@@ -28,8 +28,8 @@ from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
-from kplan.report.steps import step_blocks
 from kplan.report.text import detail_of
+from kplan.report.timeline import step_blocks
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View, reasons_of
 from kplan.report.words import count, grouped

@@ -18,9 +18,8 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.placement import Outcome, PodPlacement, Rejection
+from kplan.documents.placement import Aftermath, Outcome, PodPlacement, PreemptionReport, Rejection
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
-from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_plan import QueuePlan
 from kplan.preemption import PreemptionResult

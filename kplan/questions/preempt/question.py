@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kplan.questions.base import PLAIN, AboutPods, Showing
 
 if TYPE_CHECKING:
-    from kplan.documents.preemption_report import PreemptionReport
+    from kplan.documents.placement import PreemptionReport
     from kplan.effects.subject import Subject
 
 

@@ -36,4 +36,5 @@ class Remedy(Question, frozen=True):
         """Return the RemedyReport."""
         from kplan.questions.remedy.report import remedy_report
 
-        return remedy_report(subject.base, self, showing)
+        subject.base.resolve(self.pods)
+        return remedy_report(subject.base, self.pods, self.kinds(), showing)

@@ -1,32 +1,44 @@
-"""The RemedyReport: the least set of actions, what each achieves, and sets of other kinds beside it."""
+"""The RemedyReport: the least set of actions, what each achieves, its commands, and sets of other kinds beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.actions.actions import Acts, disturbance, in_order, kind_of, new_nodes
+from kplan.actions.actions import (
+    Act,
+    Acts,
+    Fewer,
+    Loosen,
+    Move,
+    NewNodes,
+    Patch,
+    UncordonNode,
+    Widen,
+    disturbance,
+    in_order,
+    kind_of,
+    new_nodes,
+)
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
+from kplan.actions.commands import commands
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
+from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.showing import Showing
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted, InputWarning
 from kplan.effects.missing import missing_replicas
 from kplan.effects.watching import begin
 from kplan.framework.session import Session
-from kplan.questions.remedy.described import action_of, grouped, with_effects
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
-
-if TYPE_CHECKING:
-    from kplan.questions.remedy.question import Remedy
 
 MOST_ALTERNATIVES = 4
 
@@ -34,10 +46,8 @@ _PATCHES: tuple[d.Kind, ...] = ("requests", "selectors", "tolerations", "rules",
 _SHARE_OF_ALTERNATIVE = 4
 
 
-def remedy_report(base: Base, question: Remedy, showing: Showing = PLAIN) -> d.RemedyReport:
-    """Return the RemedyReport."""
-    kinds, pods = question.kinds(), question.pods
-    base.resolve(pods)
+def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[d.Kind], showing: Showing) -> d.RemedyReport:
+    """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
     progress = showing.progress
     playing = Playing(base, None if progress is None else lambda n: progress(n, None))
     simulation = begin(base)
@@ -145,3 +155,84 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         left=tuple(goal.left(before)),
         is_least=solution.is_least,
     )
+
+
+def grouped(acts: Acts) -> Iterator[Acts]:
+    """Yield actions in their order, moves from one node that follow each other together."""
+    group: list[Act] = []
+    for act in acts:
+        last = group[-1] if group else None
+        if group and not (isinstance(act, Move) and isinstance(last, Move) and act.node == last.node):
+            yield tuple(group)
+            group = []
+        group.append(act)
+    if group:
+        yield tuple(group)
+
+
+def action_of(base: Base, group: Acts, done: Acts, moved_to: Mapping[str, str]) -> d.Action:  # noqa: PLR0911 - one for each kind
+    """Return an action, or moves from one node, without their effects.
+
+    Parameters
+    ----------
+    base : the cluster before any action
+    done : all actions up to these
+    moved_to : NAMESPACE/NAME of a deleted pod -> the node of the next one
+    """
+    act = group[0]
+    match act:
+        case UncordonNode(node=node):
+            return d.Uncordon(node=node, commands=commands(group))
+        case NewNodes(nodes=nodes, like=like):
+            return d.AddNodes(nodes=nodes, like=like, commands=commands(group))
+        case Widen(change=change):
+            return _widened(change, commands(group))
+        case Loosen(budget=budget, old=old, to=to):
+            return d.LoosenBudget(budget=budget, old=old, to=to, commands=commands(group))
+        case Fewer(workload=workload, old=old, to=to, scaler=scaler):
+            return d.Scale(workload=workload, old=old, to=to, autoscaler=scaler, commands=commands(group))
+        case Patch(target=target, text=text, remedy=remedy):
+            return d.Change(object=target, remedy=remedy, patch=text, commands=commands(group))
+        case Move(node=node):
+            accepts = not base.objects.node_by_name[node].spec.unschedulable or UncordonNode(node) in done
+            places = tuple(
+                d.Place(pod=move.pod, goes_to=moved_to.get(move.pod, "")) for move in group if isinstance(move, Move)
+            )
+            return d.MovePods(node=node, pods=places, uncordons=accepts, commands=commands(group, uncordons=accepts))
+
+
+def with_effects(action: d.Action, before: Played, after: Played) -> d.Action:
+    """Return an action with the pods that run after it, that are not wanted any more, and that it deletes.
+
+    Parameters
+    ----------
+    before, after : the end of the actions without this one, and with it
+    """
+    running = {pod.key for pod in after.simulation.pods.values() if pod.node and not pod.is_new}
+    achieves: list[str] = []
+    drops: list[str] = []
+    for workload, waited in before.waiting.items():
+        waits = after.waiting.get(workload, frozenset())
+        achieves += waited & running
+        gone = waited - waits - running
+        if len(waits) < len(waited) - len(waited & running):
+            if isinstance(action, d.Scale) and action.workload == workload:
+                drops += gone
+            else:
+                achieves.append(workload)
+    disturbs = tuple(key for key in after.disturbed if key not in before.disturbed)
+    if isinstance(action, d.Scale):
+        action = replace(action, drops=tuple(sorted(drops)))
+    return replace(action, achieves=tuple(sorted(achieves)), disturbs=disturbs)
+
+
+def _widened(change: PoolChange, lines: tuple[str, ...]) -> d.Action:
+    match change:
+        case LargerGroup(group=group, old=old, to=to):
+            return d.EnlargeGroup(group=group, old=old, to=to, commands=lines)
+        case HigherLimits(pool=pool, limits=limits):
+            raised = tuple(d.LimitChange(resource=resource, old=old, to=to) for resource, old, to in limits)
+            return d.RaiseLimits(pool=pool, limits=raised, commands=lines)
+        case WiderRequirement(pool=pool, key=key, operator=operator, values=values):
+            listed: Literal["In", "NotIn"] = "In" if operator == "In" else "NotIn"
+            return d.AdmitValues(pool=pool, key=key, operator=listed, values=values, commands=lines)

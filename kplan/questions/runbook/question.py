@@ -10,7 +10,7 @@ from kplan.questions.base import PLAIN, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.documents.runbook import RunbookReport
+    from kplan.documents.drains import RunbookReport
     from kplan.effects.subject import Subject
 
 
@@ -36,4 +36,5 @@ class Runbook(Question, frozen=True):
 
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        return runbook_report(subject.base, self, showing)
+        options, clock = self.options, self.timeline
+        return runbook_report(subject.base, self.nodes, options, clock, showing, rolling=self.rolling)

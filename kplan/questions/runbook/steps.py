@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -19,13 +19,13 @@ from kplan.answers.verdict import DEFAULT_FAIL_ON, PENDING, UNSCHEDULABLE, openi
 from kplan.api.policy import PodDisruptionBudget
 from kplan.api.references import PodKey
 from kplan.cluster.base import Base
-from kplan.cluster.showing import PLAIN, Showing
+from kplan.cluster.showing import Showing
 from kplan.diagnosis.node_shapes import node_shapes
 from kplan.documents import remedy as r
 from kplan.documents.base import Counted
 from kplan.documents.change import StepEvent
+from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
 from kplan.documents.remedies import Place
-from kplan.documents.runbook import RunbookReport, RunbookStep, StuckNode
 from kplan.effects.change import ChangePlan
 from kplan.effects.clock import Clock
 from kplan.effects.drains import check_nodes, drain
@@ -37,9 +37,6 @@ from kplan.effects.what_if import changed
 from kplan.simulation.draining import DrainOptions
 from kplan.whatif.edits import AddNodes, cordoned
 
-if TYPE_CHECKING:
-    from kplan.questions.runbook.question import Runbook
-
 MOST_TRIED = 300
 """At most this many drains are simulated; nodes that are left then are stuck."""
 
@@ -48,10 +45,12 @@ _MOST_ADDED = 3
 _MOST_SHAPES = 4
 
 
-def runbook_report(base: Base, question: Runbook, showing: Showing = PLAIN) -> RunbookReport:
-    """Return the RunbookReport."""
-    check_nodes(base, question.nodes)
-    book = _Runbook(base, question)
+def runbook_report(
+    base: Base, nodes: Sequence[str], options: DrainOptions, clock: Clock | None, showing: Showing, *, rolling: bool
+) -> RunbookReport:
+    """Return the RunbookReport; parameters as for the question."""
+    check_nodes(base, nodes)
+    book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, rolling=rolling)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counts = bool({UNSCHEDULABLE, PENDING, "pdb-violation"} & set(chosen))
@@ -59,11 +58,11 @@ def runbook_report(base: Base, question: Runbook, showing: Showing = PLAIN) -> R
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),
-        nodes=tuple(dict.fromkeys(question.nodes)),
-        rolling=question.rolling,
+        nodes=tuple(dict.fromkeys(nodes)),
+        rolling=rolling,
         steps=tuple(book.steps),
         stuck=tuple(book.stuck),
-        seconds=sum(times) if question.timeline is not None else UNSET,
+        seconds=sum(times) if clock is not None else UNSET,
         tried=book.n_tried,
     )
 
@@ -80,9 +79,10 @@ class _Tried(msgspec.Struct, frozen=True):
 
 
 class _Runbook:
-    def __init__(self, base: Base, question: Runbook) -> None:
-        self._base, self._left = base, list(dict.fromkeys(question.nodes))
-        self._options, self._rolling, self._clock = question.options, question.rolling, question.timeline
+    def __init__(
+        self, base: Base, nodes: list[str], options: DrainOptions, clock: Clock | None, *, rolling: bool
+    ) -> None:
+        self._base, self._left, self._options, self._clock, self._rolling = base, nodes, options, clock, rolling
         self._known: tuple[Base, Mapping[str, int]] | None = None
         self._undoing: list[RunbookStep] = []
         self.steps: list[RunbookStep] = []

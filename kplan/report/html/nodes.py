@@ -7,8 +7,7 @@ from html import escape
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.report.blocks import Span
-from kplan.report.html.anchors import node_anchor, pod_anchor, pod_link
-from kplan.report.html.picture import share
+from kplan.report.html.picture import node_anchor, pod_anchor, pod_link, share
 
 MOST_LISTED = 20
 """At most so many pods that come to a node, or leave it, are named."""

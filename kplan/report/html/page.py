@@ -11,18 +11,17 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.documents.base import Report
+from kplan.documents.base import Report, Verdict
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.placement import PodPlacement
+from kplan.documents.placement import NodeScore, PodPlacement
 from kplan.documents.timeline import Timeline
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
-from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
-from kplan.report.html.picture import picture
-from kplan.report.html.scores import scores_by_plugin
+from kplan.report.html.picture import node_anchor, picture, pod_anchor
 from kplan.report.html.timeline import timeline_figures
-from kplan.report.html.verdict import verdict_box
-from kplan.report.view import Case, Moment, View
+from kplan.report.rules import rule_of
+from kplan.report.view import Case, Moment, View, alike
+from kplan.report.words import count, name_ranges
 from kplan.visible import as_json
 
 MAX_EMBEDDED = 400_000
@@ -235,3 +234,89 @@ class _Inside:
         if name in self._nodes:
             text = f'<a href="#{node_anchor(self._nodes[name])}">{text}</a>'
         return f'<span class="{cell.style}">{text}</span>' if isinstance(cell, Span) and cell.style else text
+
+
+MOST_PLACEMENTS = 20
+MOST_NODES = 12
+
+
+def scores_by_plugin(placements: Sequence[PodPlacement]) -> str:
+    """Return a table of scores for each placement that has them; equal tables are shown once."""
+    drawn: list[str] = []
+    tables: set[str] = set()
+    for placement in placements:
+        if not placement.scores:
+            continue
+        table = _table(placement)
+        if table not in tables and len(drawn) < MOST_PLACEMENTS:
+            tables.add(table)
+            drawn.append(f"<details><summary>{escape(placement.pod.key)}</summary>{table}</details>")
+    return f"<h2>Scores by plugin</h2>{''.join(drawn)}" if drawn else ""
+
+
+def _table(placement: PodPlacement) -> str:
+    best = sorted(placement.scores.items(), key=lambda item: (-item[1].total, item[0]))[:MOST_NODES]
+    plugins = sorted({plugin for _, score in best for plugin in score.plugins})
+    most = {plugin: max(abs(score.plugins.get(plugin, 0)) for _, score in best) or 1 for plugin in plugins}
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Node", *plugins, "Total"))
+    rows = "".join(_row(node, score, plugins, most) for node, score in best)
+    table = f'<table class="data scores"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<div class="scroll">{table}</div>'
+
+
+def _row(node: str, score: NodeScore, plugins: Sequence[str], most: dict[str, int]) -> str:
+    cells = "".join(_cell(score.plugins.get(plugin, 0), most[plugin]) for plugin in plugins)
+    return f'<tr><th scope="row">{escape(node)}</th>{cells}<td class="right">{score.total}</td></tr>'
+
+
+def _cell(value: int, most: int) -> str:
+    width = f"{100 * max(value, 0) / most:.4g}"
+    bar = f'<rect class="room" width="100" height="8"/><rect class="kept" width="{width}" height="8"/>'
+    svg = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
+    return f'<td class="score" data-value="{value}">{value}{svg}</td>'
+
+
+_MOST = 5
+
+
+def verdict_box(document: Report, cases: Iterable[Case]) -> str:
+    """Return the box, with a few lines for each workload that failed."""
+    if not document.verdict.failed:
+        skipped = [case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure]
+        return _not_counted(skipped, document.verdict)
+    groups = alike(case for case in cases if case.state == "failed")
+    items = [_failure(group) for group in groups[:_MOST]]
+    if not items:
+        items = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
+    left_out = (len(groups) or len(document.verdict.because)) - len(items)
+    items += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
+    return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(items)}</ul></div>'
+
+
+def _not_counted(cases: Sequence[Case], verdict: Verdict) -> str:
+    """Return the box of an answer that is no failure, with what went wrong all the same."""
+    if not cases:
+        return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
+    groups = alike(cases)
+    items = [_failure(group) for group in groups[:_MOST]]
+    items += [f"<li>and {len(groups) - _MOST} more</li>"] if len(groups) > _MOST else []
+    conditions = escape(", ".join(verdict.fail_on)) or "none"
+    heading = (
+        "<p><strong>Not all is well.</strong> The exit code is 0 all the same: "
+        f"--fail-on is {conditions}, which counts none of this.</p>"
+    )
+    return f'<div class="verdict failed">{heading}<ul>{"".join(items)}</ul></div>'
+
+
+def _failure(cases: Sequence[Case]) -> str:
+    case = cases[0]
+    facts = [f"{count(len(cases), 'pod')}: {name_ranges([case.name for case in cases])}"] if len(cases) > 1 else []
+    facts += [f"{case.file}:{case.line}" if case.line is not None else case.file] if case.file else []
+    first, _, rest = case.message.partition("\n")
+    why = f"{first}. {rest}".replace("\n", " ") if rest and case.kind == "workload" else first
+    lines = [f"<strong>{escape(f'{case.about}: {case.rule}')}</strong>"]
+    lines += [f'<span class="dim">{escape(", ".join(facts))}</span>'] if facts else []
+    lines.append(f'<span class="why">{escape(why)}</span>')
+    helps = case.would_help or case.hint
+    lines += [f'<span class="help">What would help: {escape(helps)}</span>'] if helps else []
+    return f"<li>{''.join(lines)}</li>"

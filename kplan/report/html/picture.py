@@ -7,15 +7,31 @@ have one letter, wherever they run.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.report.blocks import Span
-from kplan.report.html.anchors import node_anchor, pod_link
 from kplan.report.html.badges import Badges
 from kplan.report.view import Moment
+
+
+def node_anchor(index: int) -> str:
+    """Return the id of a node's row, by its place in the map."""
+    return f"n{index}"
+
+
+def pod_anchor(key: str) -> str:
+    """Return the id of the part about a pod NAMESPACE/NAME."""
+    return "p" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:10]
+
+
+def pod_link(key: str) -> str:
+    """Return a link to the part about a pod."""
+    return f'<a href="#{pod_anchor(key)}">{escape(key)}</a>'
+
 
 MAX_CARDS = 150
 """Up to so many nodes are drawn as cards, more as a heat map."""

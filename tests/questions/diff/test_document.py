@@ -18,7 +18,7 @@ from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.check.promises import Budgets, Surge
 from kplan.questions.check.question import Check, Checks
-from kplan.questions.diff.compared import ComparedAnswer
+from kplan.questions.diff.costs import ComparedAnswer
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy.question import Remedy

@@ -6,10 +6,8 @@ import kplan
 from kplan.actions.actions import Widen
 from kplan.actions.commands import commands
 from kplan.autoscaling.seam import LargerGroup
-from kplan.cluster.showing import Showing
 from kplan.documents import remedies as d
 from kplan.questions.remedy.question import Remedy
-from kplan.questions.remedy.report import remedy_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool
@@ -35,16 +33,14 @@ def with_groups(groups: list[Object], *objects: Object | list[Object]) -> kplan.
 
 
 def remedy(planner: kplan.Planner, *only: Any) -> d.RemedyReport:
-    report = remedy_report(planner, Remedy(only=only))
+    report = planner.ask(Remedy(only=only))
     assert replayed(planner, report.remedy) == report.remedy.of - report.remedy.runs
     assert_keeps_to_its_schema(report.to_dict())
     return report
 
 
 def test_new_nodes_fail_where_they_are_to_and_are_no_pods_that_wait() -> None:
-    report = remedy_report(
-        with_karpenter(node_pool(), waiting_pod("one", "1500m")), Remedy(), Showing(fail_on=("new-nodes",))
-    )
+    report = with_karpenter(node_pool(), waiting_pod("one", "1500m")).ask(Remedy(), fail_on=("new-nodes",))
     text = render(report, "table", ReportOptions())
 
     assert report.verdict.because == ("general-new-1: NewNode",)
@@ -184,7 +180,7 @@ def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> Non
 def test_nodes_are_added_by_hand_where_nobody_asks_for_the_autoscaler() -> None:
     groups: list[Object] = [{"name": "small", "maxSize": 1, "nodes": ["small-1"], "price": 1}]
     planner = with_groups(groups, node("small-1", "4"), deployment("web", "3", ("small-1", "")))
-    report = remedy_report(planner, Remedy(only=("nodes",)))
+    report = planner.ask(Remedy(only=("nodes",)))
 
     (action,) = report.remedy.actions
     assert isinstance(action, d.AddNodes)

@@ -14,7 +14,6 @@ from kplan.documents import remedies as d
 from kplan.effects.watching import begin
 from kplan.errors import UsageError
 from kplan.questions.remedy.question import Remedy
-from kplan.questions.remedy.report import remedy_report
 from kplan.questions.remedy.search import Search
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -122,7 +121,7 @@ def remedy(
     *objects: Object | list[Object], only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> d.RemedyReport:
     planner = planner_of(*objects)
-    report = remedy_report(planner, Remedy(only=only, without=without))
+    report = planner.ask(Remedy(only=only, without=without))
     assert replayed(planner, report.remedy) == report.remedy.of - report.remedy.runs
     return report
 
@@ -241,9 +240,7 @@ def test_a_misspelt_selector_is_corrected_in_the_template() -> None:
 
 
 def test_pods_with_gates_are_left_alone() -> None:
-    report = remedy_report(
-        planner_of(node("a"), deployment("web", "1", ("",), schedulingGates=[{"name": "hold"}])), Remedy()
-    )
+    report = planner_of(node("a"), deployment("web", "1", ("",), schedulingGates=[{"name": "hold"}])).ask(Remedy())
 
     assert (report.remedy.actions, report.remedy.of) == ((), 0)
     assert report.verdict.failed
@@ -251,7 +248,7 @@ def test_pods_with_gates_are_left_alone() -> None:
 
 def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
     gated = deployment("held", "1", ("",), schedulingGates=[{"name": "hold"}])
-    report = remedy_report(planner_of(node("a"), gated, deployment("web", "9", ("",))), Remedy(only=("moves",)))
+    report = planner_of(node("a"), gated, deployment("web", "9", ("",))).ask(Remedy(only=("moves",)))
 
     text = render(report, "table", ReportOptions())
     assert (report.remedy.of, report.remedy.left) == (1, ("default/web-abc-0",))
@@ -322,7 +319,7 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
     status = head("ConfigMap", name="cluster-autoscaler-status", namespace="kube-system")
 
     alone, followed = (
-        remedy_report(kplan.Planner(kplan.load_snapshot(these)), Remedy(only=("nodes",)))
+        kplan.Planner(kplan.load_snapshot(these)).ask(Remedy(only=("nodes",)))
         for these in (objects, [*objects, status])
     )
 

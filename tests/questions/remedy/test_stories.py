@@ -6,7 +6,6 @@ import pytest
 
 from kplan.documents import remedies as d
 from kplan.questions.remedy.question import Remedy
-from kplan.questions.remedy.report import remedy_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import head
@@ -256,7 +255,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
 def test_the_best_answer_is_given_and_every_answer_holds(story: str) -> None:
     objects, only, commands = STORIES[story]
     planner = planner_of(*objects)
-    report = remedy_report(planner, Remedy(only=tuple(only.split())))
+    report = planner.ask(Remedy(only=tuple(only.split())))
 
     assert [command for action in report.remedy.actions for command in action.commands] == commands
     for answer in (report.remedy, *report.alternatives):
@@ -270,7 +269,7 @@ def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
         "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
     }
     objects = [node("a"), node("b", cordoned=True), deployment("web", "2", ("a", "a", ""), replicas=5), quota]
-    report = remedy_report(planner_of(*objects), Remedy())
+    report = planner_of(*objects).ask(Remedy())
 
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
     (warning,) = report.warnings
@@ -280,7 +279,7 @@ def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
 
 def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
     objects, _, _ = STORIES["an autoscaler at its maximum gets a lower one"]
-    report = remedy_report(planner_of(*objects), Remedy(only=("scale",)))
+    report = planner_of(*objects).ask(Remedy(only=("scale",)))
 
     (action,) = report.remedy.actions
     assert isinstance(action, d.Scale)

@@ -5,13 +5,12 @@ from typing import Any
 
 import msgspec
 
-from kplan.documents.runbook import RunbookReport
+from kplan.documents.drains import RunbookReport
 from kplan.effects.drains import drain
 from kplan.effects.snapshots import snapshot_of
 from kplan.effects.what_if import changed
 from kplan.planner.planner import Planner
 from kplan.questions.runbook.question import Runbook
-from kplan.questions.runbook.steps import runbook_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.whatif.edits import Settle, With, cordoned, parse_add_nodes, parse_scale
@@ -23,7 +22,7 @@ Object = dict[str, Any]
 
 def runbook(*objects: Any, nodes: tuple[str, ...], rolling: bool = False) -> RunbookReport:
     planner = planner_of(*objects)
-    report = runbook_report(planner, Runbook(nodes=nodes, rolling=rolling))
+    report = planner.ask(Runbook(nodes=nodes, rolling=rolling))
     carry_out(planner, report)
     return report
 
@@ -106,7 +105,7 @@ def test_nodes_are_added_where_pods_find_no_place() -> None:
 def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
     lonely = deployment("web", "1", ("a",))[-1]
     del lonely["metadata"]["ownerReferences"]
-    report = runbook_report(planner_of(node("a"), node("b"), lonely), Runbook(nodes=("a",)))
+    report = planner_of(node("a"), node("b"), lonely).ask(Runbook(nodes=("a",)))
 
     assert [(node.name, node.pod) for node in report.stuck] == [("a", "default/web-abc-0")]
     assert report.verdict.exit_code == 1

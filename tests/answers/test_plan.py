@@ -1,7 +1,7 @@
 """Pods that cannot take each other's last node."""
 
 import kplan
-from kplan.answers.room import is_roomy
+from kplan.answers.plan import is_roomy
 from tests.preemption.scenes import node, pod
 
 
