@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from kplan.api.meta import LabelSelector
+from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -107,8 +108,15 @@ def selector_from(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
-    for expression in selector.match_expressions:
+    return _compiled(tuple(selector.match_labels.items()), selector.match_expressions)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(
+    match_labels: tuple[tuple[str, str], ...], match_expressions: tuple[LabelSelectorRequirement, ...]
+) -> Selector:
+    requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(match_labels)]
+    for expression in match_expressions:
         if expression.operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
             raise InvalidSelector(f"{_quote(expression.operator)} is not a valid label selector operator")
         requirements.append(new_requirement(expression.key, expression.operator, expression.values))

@@ -29,6 +29,7 @@ class DomainCounts:
         self._slots = slots
         self._n_slots = n_slots
         self._counted = counted
+        self.n_pods = 0  #: how many matching pods were counted when `counts` was last read
         self._counts = self._count()
         self._position = len(cluster.log)
         self._n_terminations = cluster.n_terminations
@@ -37,6 +38,7 @@ class DomainCounts:
         rows = self._cluster.rows_with(self._match)
         if self._counted is not None:
             rows = rows[self._counted[rows]]
+        self.n_pods = len(rows)
         return np.bincount(self._slots[rows], minlength=self._n_slots).astype(np.int64, copy=False)
 
     @property
@@ -54,6 +56,7 @@ class DomainCounts:
                 for change in log[self._position :]:
                     if is_match[change.pod] and (counted is None or counted[change.row]):
                         self._counts[self._slots[change.row]] += change.sign
+                        self.n_pods += change.sign
             self._position = len(log)
         self._n_terminations = n_terminations
         return self._counts

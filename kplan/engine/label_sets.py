@@ -75,11 +75,15 @@ class LabelSets:
         """Return the sets that a selector matches, in no particular order; without a column where few can match."""
         if selector.is_nothing:
             return []
-        listed = next((one for one in selector.requirements if one.operator == "In"), None)
-        if listed is None or len(listed.values) > _MAX_LOOKED_UP:
+        for listed in selector.requirements:
+            if listed.operator == "In" and len(listed.values) <= _MAX_LOOKED_UP:
+                break
+        else:
             return np.flatnonzero(self.mask(selector)).tolist()
         by_value = self._posted().get(listed.key, {})
-        codes = [code for value in listed.values for code in by_value.get(value, ())]
+        codes: list[int] = []
+        for value in listed.values:
+            codes += by_value.get(value, ())
         if len(selector.requirements) == 1:
             return codes
         if len(codes) > _MAX_LOOKED_UP:
@@ -111,6 +115,8 @@ class LabelSets:
     def _posted(self) -> dict[str, dict[str, list[int]]]:
         """Return the index, label -> value -> codes, after adding the new sets to it."""
         postings = self._postings
+        if self._n_posted == len(self.sets):
+            return postings
         for code in range(self._n_posted, len(self.sets)):
             for key, value in self.sets[code].items():
                 postings.setdefault(key, {}).setdefault(value, []).append(code)

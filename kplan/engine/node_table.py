@@ -53,6 +53,11 @@ class LabelColumn:
         return bool(self.present.all())
 
     @cached_property
+    def is_distinct(self) -> bool:
+        """Whether every node has a value of its own, as host names are; then the code of a node is its row."""
+        return len(self.values) == len(self.codes)
+
+    @cached_property
     def slots(self) -> RowArray:
         """The code of each node's value, or len(values) without the label: indices into len(values) + 1 counters."""
         return np.where(self.codes == ABSENT, len(self.values), self.codes).astype(np.intp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from kplan.engine.pod_columns import (
     is_resource,
     read_column,
 )
-from kplan.engine.pod_matching import ByLabels, PodMatch
+from kplan.engine.pod_matching import SEVERAL, ByLabels, PodMatch
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermSets
 from kplan.rules.affinity import PodAffinityTerms
@@ -96,7 +96,8 @@ class PodTable:
         self._has_own_starts = False  # no copy of the table shares the column of start times
         self._namespace_code_of: dict[str, int] = {}
         self._label_sets = LabelSets()
-        self._by_labels = ByLabels(np.zeros(0, np.intp), [0])
+        self._by_labels = ByLabels(np.zeros(0, np.intp), [0], [])
+        self._has_terminating = False  # some pod is being deleted, or was when it was added
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
         self._term_sets = TermSets()
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
@@ -117,6 +118,7 @@ class PodTable:
         copied._requests = dict(self._requests)
         self._has_own_starts = False
         copied._by_labels = self._by_labels
+        copied._has_terminating = self._has_terminating
         copied._share_codes(self)
         return copied
 
@@ -150,6 +152,7 @@ class PodTable:
         for name in _COLUMNS:
             setattr(rearranged, name, np.append(getattr(self, name)[rows], getattr(rearranged, name)))
         rearranged._requests = {key: self.derived(key)[rows] for key in self._requests}
+        rearranged._has_terminating = self._has_terminating
         rearranged._share_codes(self)
         uncoded = np.zeros(len(self), np.bool_)
         uncoded[self._without_term_code] = True
@@ -170,6 +173,7 @@ class PodTable:
         self._label_codes[row] = self._label_sets.code(info.labels)
         self._priorities[row] = info.priority
         self._terminating[row] = info.is_terminating
+        self._has_terminating |= info.is_terminating
         self._with_ports[row] = has_ports(info.pod)
         if info.pod.spec.affinity is not None:
             self._with_affinity[row] = True
@@ -186,7 +190,7 @@ class PodTable:
                 self._has_own_starts = True
             starts[row] = read_column(START, [info])[0]
         if info.is_terminating:
-            self._terminating[row] = True
+            self._terminating[row] = self._has_terminating = True
             for mask in self._masks.values():
                 mask.note_terminating(row)
 
@@ -200,6 +204,7 @@ class PodTable:
         self._label_codes[first:end] = [code_of_labels(info.labels) for info in infos]
         self._priorities[first:end] = [info.priority for info in infos]
         self._terminating[first:end] = [info.is_terminating for info in infos]
+        self._has_terminating |= bool(self._terminating[first:end].any())
         self._with_affinity[first:end] = [info.pod.spec.affinity is not None for info in infos]
         self._with_ports[first:end] = [has_ports(info.pod) for info in infos]
         self._without_term_code += (np.flatnonzero(self._with_affinity[first:end]) + first).tolist()
@@ -216,6 +221,7 @@ class PodTable:
         self._label_codes[first:end] = self._label_sets.code(info.labels)
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
+        self._has_terminating |= info.is_terminating
         self._with_ports[first:end] = has_ports(info.pod)
         self._with_affinity[first:end] = info.pod.spec.affinity is not None
         self.infos += [info] * n
@@ -332,30 +338,42 @@ class PodTable:
         if not match.clauses:
             rows = np.arange(len(self.infos))
         else:
-            (namespaces, selector), *others = match.clauses
-            rows = self._rows_selected(selector)
-            if namespaces is not None:
-                rows = rows[self._in_namespaces(namespaces, self._namespace_codes[rows])]
+            first, *others = match.clauses
+            rows = self._rows_selected(*first)
             for clause in others:
                 rows = rows[self._matches_clause(clause, rows)]
-        return rows[~self._terminating[rows]] if match.skip_terminating else rows
+        return rows[~self._terminating[rows]] if match.skip_terminating and self._has_terminating else rows
 
-    def _rows_selected(self, selector: Selector) -> RowArray:
-        """Return the pods whose labels a selector matches."""
+    def _rows_selected(self, namespaces: Collection[str] | None, selector: Selector) -> RowArray:
+        """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
         n_pods = len(self.infos)
         n_sorted = len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
-            self._by_labels = ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
+            label_codes = self._label_codes[:n_pods]
+            self._by_labels = ByLabels.of(label_codes, len(self._label_sets), self._namespace_codes[:n_pods])
             n_sorted = n_pods
         codes = self._label_sets.codes(selector)
         if len(codes) * _PODS_A_SET > n_sorted:
-            return np.flatnonzero(self._label_sets.mask(selector)[self._label_codes[:n_pods]])
-        order, bounds = self._by_labels.order, self._by_labels.bounds
-        parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
+            return self._only_in(namespaces, self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0])
+        order, bounds, namespace_of = self._by_labels.order, self._by_labels.bounds, self._by_labels.namespaces
+        wanted = None if namespaces is None else [self._namespace_code_of.get(name) for name in namespaces]
+        parts = []
+        for code in codes:
+            if code >= len(namespace_of):
+                continue
+            part = order[bounds[code] : bounds[code + 1]]
+            if wanted is None or namespace_of[code] in wanted:
+                parts.append(part)
+            elif namespace_of[code] == SEVERAL:
+                parts.append(self._only_in(namespaces, part))
         if n_sorted < n_pods:
-            unsorted = self._label_sets.mask(selector)[self._label_codes[n_sorted:n_pods]]
-            parts.append(np.flatnonzero(unsorted) + n_sorted)
+            unsorted = self._label_sets.mask(selector)[self._label_codes[n_sorted:n_pods]].nonzero()[0]
+            parts.append(self._only_in(namespaces, unsorted + n_sorted))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
+
+    def _only_in(self, namespaces: Iterable[str] | None, rows: RowArray) -> RowArray:
+        """Return those of some pods that are in one of the namespaces; None stands for all namespaces."""
+        return rows if namespaces is None else rows[self._in_namespaces(namespaces, self._namespace_codes[rows])]
 
     def _in_namespaces(self, namespaces: Iterable[str], codes: CodeArray) -> BoolArray:
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_columns import NONZERO_CPU, NONZERO_MEMORY
 from kplan.engine.pod_matching import PodColumn, PodMatch
 
@@ -96,7 +97,16 @@ class NodeView:
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """Return a node column (first axis n_nodes) at the view's positions; not always a copy, so do not store it."""
-        return column if self.pick is None else column[self.pick]
+        pick = self.pick
+        if pick is None:
+            return column
+        return column[pick] if isinstance(pick, slice) else column.take(pick, 0)
+
+    def of_domains(self, column: LabelColumn, per_slot: NDArray[S]) -> NDArray[S]:
+        """Return the element of `per_slot` (first axis the slots of the column) of each node's domain; see `take`."""
+        if column.is_distinct:
+            return self.take(per_slot[: len(column.codes)])
+        return per_slot.take(self.take(column.slots), 0)
 
     def allocatable(self, resource: str) -> Int64Array:
         """Return each node's allocatable amount of a resource."""

@@ -191,6 +191,14 @@ class NormalizeScorePlugin(Named, Protocol):
 
 
 @runtime_checkable
+class FinalScorePlugin(Named, Protocol):
+    """Scores and normalizes at once (optional), where that takes less than one after the other."""
+
+    def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return what `normalize_score` returns for the scores of a view, int64 of shape (n_view,)."""
+
+
+@runtime_checkable
 class ReservePlugin(Named, Protocol):
     """Reserves what the pod needs on its node, so that later pods of a plan do not get it."""
 

@@ -20,6 +20,7 @@ from kplan.framework.interface import (
     ConstantScorePlugin,
     CycleState,
     FilterPlugin,
+    FinalScorePlugin,
     KeyedPlugin,
     NormalizeScorePlugin,
     Plugin,
@@ -85,6 +86,7 @@ class PluginCache:
         extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
         constants = {plugin.name: plugin for plugin in plugins_with(ConstantScorePlugin, plugins.values())}
+        finals = {plugin.name: plugin for plugin in plugins_with(FinalScorePlugin, plugins.values())}
         self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
         keyed = plugins_with(KeyedPlugin, plugins.values())
@@ -107,6 +109,7 @@ class PluginCache:
                 plugin,
                 normalizers.get(plugin.name),
                 constants.get(plugin.name),
+                finals.get(plugin.name),
                 plugins[plugin.name].scope,
             )
             for rank, plugin in enumerate(scores)

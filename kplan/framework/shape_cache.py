@@ -22,6 +22,7 @@ from kplan.framework.interface import (
     ConstantScorePlugin,
     CycleState,
     FilterPlugin,
+    FinalScorePlugin,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -136,6 +137,7 @@ class Scorer(msgspec.Struct, frozen=True):
     plugin: ScorePlugin
     normalizer: NormalizeScorePlugin | None
     constant: ConstantScorePlugin | None  #: the plugin, if it knows for which pods its scores are constant
+    final: FinalScorePlugin | None  #: the plugin, if it scores and normalizes at once
     scope: Scope
 
     def part(self, scores: Int64Array, *, is_full: bool) -> ScorePart:
@@ -149,6 +151,8 @@ class Scorer(msgspec.Struct, frozen=True):
         ----------
         raw : the raw scores of all nodes, int64 of shape (n_nodes,), where they are known
         """
+        if raw is None and self.final is not None:
+            return self.final.final_score(cycle, feasible)
         scores = self.plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
         return scores if self.normalizer is None else self.normalizer.normalize_score(cycle, scores)
 

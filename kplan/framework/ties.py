@@ -35,7 +35,7 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     if np.count_nonzero(feasible) < len(order):
         left_out = np.logical_not(feasible).take(np.roll(order, -start) if start else order).nonzero()[0]
         positions = positions - left_out.searchsorted(positions)
-    return int(ties[first_on_heap(positions)])
+    return int(ties[_ranks(len(order).bit_length()).take(positions).argmin()])
 
 
 def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArray:

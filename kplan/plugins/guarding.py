@@ -25,6 +25,7 @@ _METHODS = (
     "pre_score",
     "score",
     "normalize_score",
+    "final_score",
     "reserve",
     "unreserve",
     "permit",
@@ -70,7 +71,7 @@ def _problem(method: str, result: Any, args: tuple[Any, ...]) -> str:
     """Return what is wrong with what a method returned; empty if it is of the right kind."""
     if method == "filter" and not isinstance(result, Verdicts):
         return f"{type(result).__name__}, expected Verdicts"
-    if method not in ("score", "normalize_score"):
+    if method not in ("score", "normalize_score", "final_score"):
         return ""
     n_wanted = len(args[2])  # the view, or the raw scores
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "iu":

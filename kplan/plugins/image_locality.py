@@ -36,8 +36,11 @@ class ImageLocality:
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's images and how many containers it has."""
-        images = pod_images(pod.pod, with_volumes=self._with_volumes)
-        return tuple(images), len(pod.pod.spec.init_containers) + len(pod.pod.spec.containers)
+        spec = pod.pod.spec
+        images = tuple([container.image for container in (*spec.init_containers, *spec.containers)])
+        if not spec.volumes:
+            return images
+        return images, tuple(pod_images(pod.pod, with_volumes=self._with_volumes))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return scores from 0 to 100 by the size of the images on each node."""

@@ -71,7 +71,10 @@ class Neighbourhood(Asked):
 
 
 def scored(plugin, cycle, view):
-    """Ask PreScore, Score and NormalizeScore: raw and normalized scores, or None when the plugin skips."""
+    """Ask PreScore, Score and NormalizeScore: raw and normalized scores, or None when the plugin skips.
+
+    A plugin that does both at once is asked for that, too.
+    """
     result = plugin.pre_score(cycle, view)
     if isinstance(result, PreScoreResult):
         return None
@@ -80,6 +83,8 @@ def scored(plugin, cycle, view):
     before = raw.tolist()
     normalized = plugin.normalize_score(cycle, raw)
     assert raw.tolist() == before
+    if hasattr(plugin, "final_score"):
+        assert plugin.final_score(cycle, view).tolist() == normalized.tolist()
     return before, normalized.tolist()
 
 

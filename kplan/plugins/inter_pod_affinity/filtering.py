@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kplan.engine.arrays import BoolArray
+from kplan.engine.arrays import BitArray, BoolArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.explaining import Explainer
@@ -31,13 +31,17 @@ class FilterState(msgspec.Struct, frozen=True):
 
 def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
     """Return verdicts with the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
-    rejected = existing_anti_affinity_fails(state.running, nodes)
-    bits = np.zeros(len(nodes), np.uint32) if rejected is None else rejected * np.uint32(_EXISTING_ANTI_AFFINITY)
     required = state.required
+    bits: BitArray | None = None
+    rejected = existing_anti_affinity_fails(state.running, nodes)
+    if rejected is not None:
+        bits = _over(bits, rejected, _EXISTING_ANTI_AFFINITY)
     if required is not None and required.anti_affinity:
-        bits[anti_affinity_fails(required, nodes)] = _ANTI_AFFINITY
+        bits = _over(bits, anti_affinity_fails(required, nodes), _ANTI_AFFINITY)
     if required is not None and required.affinity:
-        bits[affinity_fails(required, nodes)] = _AFFINITY
+        bits = _over(bits, affinity_fails(required, nodes), _AFFINITY)
+    if bits is None:
+        bits = np.zeros(len(nodes), np.uint8)
     explainer = Explainer(required, state.running, nodes)
     return Verdicts(
         bits,
@@ -47,6 +51,12 @@ def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
             Reason(REASON_EXISTING_ANTI_AFFINITY, Code.UNSCHEDULABLE, explainer.existing_anti_affinity),
         ),
     )
+
+
+def _over(bits: BitArray | None, fails: BoolArray, bit: int) -> BitArray:
+    """Return verdicts with a rule that comes before those that they contain."""
+    own: BitArray = fails.view(np.uint8) * np.uint8(bit)
+    return own if bits is None else np.where(fails, own, bits)
 
 
 def affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
@@ -85,11 +95,9 @@ def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
 
 def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
     """Return which positions have matching pods in their domain, bool of shape (n_view,); a new array."""
-    slots = nodes.take(term.column.slots)
     if not nodes.is_changed:
-        has_pods: BoolArray = (term.counts > 0)[slots]
-        return has_pods
-    counts = term.counts[slots] + nodes.delta_matches(term.match)
+        return nodes.of_domains(term.column, term.counts > 0)
+    counts = nodes.of_domains(term.column, term.counts) + nodes.delta_matches(term.match)
     changed: BoolArray = (counts > 0) & nodes.take(term.column.present)
     return changed
 
@@ -101,7 +109,7 @@ def existing_anti_affinity_fails(running: RunningTerms, nodes: NodeView) -> Bool
     running.read_all_terms()
     rejected: BoolArray | None = None
     for topology_key, terms in running.rejecting.items():
-        n_terms = terms.counts[nodes.take(terms.column.slots)] + nodes.delta_count(running.terms_per_pod[topology_key])
+        n_terms = nodes.of_domains(terms.column, terms.counts) + nodes.delta_count(running.terms_per_pod[topology_key])
         is_rejected: BoolArray = (n_terms > 0) & nodes.take(terms.column.present)
         rejected = is_rejected if rejected is None else rejected | is_rejected
     return rejected

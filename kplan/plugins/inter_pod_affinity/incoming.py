@@ -33,6 +33,8 @@ def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:
 
     Upstream: mergeAffinityTermNamespacesIfNotEmpty, AffinityTerm.Matches.
     """
+    if term.namespace_selector.is_nothing:
+        return term.namespaces, term.selector
     if term.namespace_selector.matches({}):
         return None, term.selector
     namespaces = (
@@ -64,6 +66,11 @@ class TermCounts:
     def counts(self) -> Int64Array:
         """Pods per domain, int64 of shape (n_domains + 1,); the last element, for no domain, is 0."""
         return self._domains.counts
+
+    @property
+    def n_pods(self) -> int:
+        """Number of matching pods in all domains, as of the last time that `counts` was read."""
+        return self._domains.n_pods
 
 
 class RequiredTerms:
@@ -117,5 +124,5 @@ class PreferredTerms:
         """Yield the contributions of the terms that match running pods."""
         for term in self.terms:
             counts = term.counts
-            if counts.any():
+            if term.n_pods:
                 yield Contribution(term.topology_key, term.weight * counts)

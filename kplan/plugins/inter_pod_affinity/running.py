@@ -16,6 +16,7 @@ from kplan.engine.cluster import MAX_FOLLOWED, Cluster
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
 from kplan.engine.terms import TermKind, pod_terms
+from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.incoming import Contribution
 from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
 from kplan.rules.pod_info import PodInfo
@@ -185,9 +186,9 @@ class RunningTerms:
         Cached until a pod with such terms comes or leaves; do not write to it.
         """
         if self._rejected is None:
-            rejected = np.zeros(len(self._cluster), np.bool_)
+            everywhere, rejected = NodeView(self._cluster), np.zeros(len(self._cluster), np.bool_)
             for terms in self.rejecting.values():
-                rejected |= (terms.counts > 0)[terms.column.slots]
+                rejected |= everywhere.of_domains(terms.column, terms.counts > 0)
             self._rejected = rejected
         return self._rejected
 

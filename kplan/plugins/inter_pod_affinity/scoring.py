@@ -35,7 +35,7 @@ def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Arr
     """Return the sum of the scores of each node's domains, int64 of shape (n_view,)."""
     total: Int64Array | None = None
     for topology_key, per_domain in state.per_domain.items():
-        scores: Int64Array = per_domain[nodes.take(cluster.nodes.label(topology_key).slots)]
+        scores = nodes.of_domains(cluster.nodes.label(topology_key), per_domain)
         total = scores if total is None else total + scores
     return np.zeros(len(nodes), np.int64) if total is None else total
 
@@ -43,12 +43,12 @@ def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Arr
 def normalized(scores: Int64Array) -> Int64Array:
     """Return scores scaled from 0 (the lowest) to 100 (the highest), truncated; equal scores become 0."""
     lowest = int(scores.min())
-    spread = int(scores.max()) - lowest
+    spread = int(scores[scores.argmax()]) - lowest
     if spread == 0:
         return np.zeros(len(scores), np.int64)
     above = scores - lowest
     if spread < len(scores):  # computed once a score: many nodes have the same
-        return _scaled(np.arange(spread + 1), spread)[above]
+        return _scaled(np.arange(spread + 1), spread).take(above)
     return _scaled(above, spread)
 
 

@@ -16,6 +16,7 @@ from kplan.documents.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
+from kplan.engine.pod_matching import PodMatch
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, counted_nodes, nodes_with_all_keys
@@ -47,8 +48,12 @@ class HardConstraint:
         n_slots = len(self.column.values) + 1
         self._absent = n_slots - 1
         self._pods = DomainCounts(cluster, constraint.base_match(pod.namespace), self.column.slots, n_slots, counted)
-        self._change_match = constraint.change_match(pod.namespace)
+        self._namespace = pod.namespace
         self.self_match = int(constraint.selector.matches(pod.labels))
+
+    @cached_property
+    def _change_match(self) -> PodMatch:
+        return self.constraint.change_match(self._namespace)
 
     @cached_property
     def _is_domain(self) -> BoolArray:
@@ -84,20 +89,21 @@ class HardConstraint:
         least = self._domains[counts == counts.min()] if len(counts) else self._domains
         return [self.column.values[slot] for slot in least[:MAX_NAMES]]
 
-    def bits(self, nodes: NodeView) -> BitArray:
-        """Return 0, _SKEW or _LABEL_MISSING for each position, uint32 of shape (n_view,)."""
-        slots = nodes.take(self.column.slots)
+    def bits(self, nodes: NodeView) -> BitArray | None:
+        """Return 0, _SKEW or _LABEL_MISSING for each position, uint8 of shape (n_view,); None for all 0."""
         if nodes.is_changed:
             pods, minimum_at = self.numbers(nodes)
-            bits = (pods + self.self_match - minimum_at > self.constraint.max_skew).astype(np.uint32)
-            bits[slots == self._absent] = _LABEL_MISSING
+            bits: BitArray = (pods + self.self_match - minimum_at > self.constraint.max_skew).astype(np.uint8)
+            bits[nodes.take(self.column.slots) == self._absent] = _LABEL_MISSING
             return bits
         minimum = 0 if self.lacks_domains else int(self._domain_counts.min(initial=NO_DOMAIN_COUNT))
         limit = self.constraint.max_skew - self.self_match + minimum
-        per_domain = (self._pods.counts > limit).astype(np.uint32)
+        exceeds = self._pods.counts > limit
+        if self.column.is_everywhere and not np.count_nonzero(exceeds[:-1]):
+            return None
+        per_domain = exceeds.view(np.uint8)
         per_domain[-1] = _LABEL_MISSING
-        result: BitArray = per_domain[slots]
-        return result
+        return nodes.of_domains(self.column, per_domain)
 
     def numbers(self, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
         """Return the counts behind each position's skew, with its changes.
@@ -176,10 +182,13 @@ def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, 
 
 def spread_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
     """Return verdicts with the first constraint that fails."""
-    bits = state.constraints[-1].bits(nodes)
-    for constraint in reversed(state.constraints[:-1]):
+    bits: BitArray | None = None
+    for constraint in reversed(state.constraints):
         earlier = constraint.bits(nodes)
-        bits = np.where(earlier != 0, earlier, bits)
+        if earlier is not None:
+            bits = earlier if bits is None else np.where(earlier != 0, earlier, bits)
+    if bits is None:
+        return Verdicts.accepting(len(nodes))
 
     def details(position: int) -> list[Detail]:
         return list(_details(state, nodes, position))
@@ -197,5 +206,6 @@ def _details(state: FilterState, nodes: NodeView, position: int) -> Iterable[Det
     """Yield the detail of every constraint that fails; upstream reports only the first."""
     here = nodes.at(position)
     for constraint in state.constraints:
-        if constraint.bits(here)[0]:
+        own = constraint.bits(here)
+        if own is not None and own[0]:
             yield constraint.detail(nodes, position)

@@ -34,6 +34,7 @@ from kplan.plugins.pod_topology_spread.replicas import SpreadGroups
 from kplan.plugins.pod_topology_spread.scoring import (
     ScoreState,
     WeightedState,
+    final_scores,
     normalized,
     raw_scores,
     score_lines,
@@ -142,6 +143,10 @@ class PodTopologySpread:
         weighted = cycle.find(WeightedState)
         return None if weighted is None else SpreadGroups(weighted.state, NodeView(self._cluster), cycle.pod)
 
+    def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return the normalized scores at once, most of which are the same on many nodes."""
+        return final_scores(cycle.read(WeightedState), nodes)
+
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""
         return normalized(cycle.read(WeightedState), scores)
@@ -158,8 +163,10 @@ class PodTopologySpread:
         return self._last_key[1]
 
     def _may_have(self, pod: PodInfo, action: str) -> bool:
-        constraints = pod.pod.spec.topology_spread_constraints or self._defaults
-        return any(constraint.when_unsatisfiable == action for constraint in constraints)
+        for constraint in pod.pod.spec.topology_spread_constraints or self._defaults:
+            if constraint.when_unsatisfiable == action:
+                return True
+        return False
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
         """Return the pod's own constraints, or the defaults with the selector of its services and controller."""

@@ -6,6 +6,7 @@ Upstream: plugins/podtopologyspread/scoring.go.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property
 
 import msgspec
@@ -19,6 +20,9 @@ from kplan.engine.node_table import LabelColumn
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, counted_nodes, nodes_with_all_keys
 from kplan.rules.pod_info import PodInfo
+
+_FEW = 64
+"""Up to so many scores are computed one by one: less than arrays of them take."""
 
 
 class SoftConstraint:
@@ -40,15 +44,16 @@ class SoftConstraint:
         #: bool array of shape (n_nodes,), nodes whose pods count in their domain; None for all
         self.counted: BoolArray | None = None
         self._is_everywhere = self.column.is_everywhere
-        self._domains: DomainCounts | None = None
-        if not self.is_per_node:
+        if self.is_per_node:
+            self._pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
+        else:
             self.counted = counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
-            self._domains = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
+            self._pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
 
     @property
     def domain_counts(self) -> Int64Array:
-        """Matching pods in each domain, int64 of shape (n_slots,); empty for the hostname; do not write to it."""
-        return np.zeros(0, np.int64) if self._domains is None else self._domains.counts
+        """Matching pods in each domain, of the hostname on each node; int64 of shape (n_slots,), do not write to it."""
+        return self._pods.counts
 
     def counts_pod(self, pod: PodInfo) -> bool:
         """Whether a pod like the one with the constraint counts, once it runs."""
@@ -75,9 +80,7 @@ class SoftConstraint:
 
     def counts(self, nodes: NodeView) -> Int64Array:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
-        if self._domains is None:
-            return nodes.take(self._cluster.match_counts(self.match))
-        return self._domains.counts[nodes.take(self.slots)]
+        return nodes.take(self._pods.counts) if self.is_per_node else self._pods.counts.take(nodes.take(self.slots))
 
     def scores(self, nodes: NodeView, weight: float) -> FloatArray:
         """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
@@ -85,22 +88,39 @@ class SoftConstraint:
         The maximum skew minus one is added for every domain, so that small skews hardly affect the score.
         """
         scores: FloatArray
-        if self._domains is None:
+        if self.is_per_node:
             scores = self._scores_of(self.counts(nodes), weight)
         else:
-            scores = self._scores_of(self._domains.counts, weight)[nodes.take(self.slots)]
+            scores = self._scores_of(self._pods.counts, weight).take(nodes.take(self.slots))
         return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
 
-    def whole_scores(self, nodes: NodeView, weight: float) -> Int64Array:
-        """Return the `scores` rounded, int64 of shape (n_view,), each computed once a domain or count of pods."""
-        if self._domains is None:
-            counts = self.counts(nodes)
-            most = int(counts.max(initial=0))
-            if self._is_everywhere and most < len(counts):
-                return round_half_away(self._scores_of(np.arange(most + 1), weight))[counts]
-        elif self._is_everywhere:
-            return round_half_away(self._scores_of(self._domains.counts, weight))[nodes.take(self.slots)]
-        return round_half_away(self.scores(nodes, weight))
+    def few_scores(self, nodes: NodeView, weight: float) -> FewScores | None:
+        """Return the `scores` rounded, computed once a domain or count of pods; None where that does not help."""
+        if not self._is_everywhere or not len(nodes):
+            return None
+        if not self.is_per_node:
+            if self._n_slots > _FEW:
+                return None
+            indices = nodes.take(self.slots)
+            scores = self._whole_scores(self._pods.counts.tolist(), weight)
+            of_nodes = [scores[slot] for slot in np.bincount(indices).nonzero()[0].tolist()]
+            return FewScores(indices, scores, min(of_nodes), max(of_nodes))
+        counts = self.counts(nodes)
+        least, most = int(counts.min()), int(counts[counts.argmax()])
+        if most >= _FEW:
+            return None
+        scores = self._whole_scores(range(most + 1), weight)
+        return FewScores(counts, scores, scores[least], scores[most])  # more pods score more
+
+    def _whole_scores(self, counts: Iterable[int], weight: float) -> list[int]:
+        """Return the scores of a few counts of pods, rounded as `round_half_away` does."""
+        penalty = float(self.constraint.max_skew - 1)
+        scores = []
+        for count in counts:
+            score = count * weight + penalty
+            whole = math.trunc(score)
+            scores.append(whole + (score - whole >= 0.5) - (score - whole <= -0.5))
+        return scores
 
     def _scores_of(self, counts: Int64Array, weight: float) -> FloatArray:
         scores: FloatArray = counts * np.float64(weight) + np.float64(self.constraint.max_skew - 1)
@@ -112,6 +132,15 @@ def _slots(column: LabelColumn) -> tuple[RowArray, int]:
     if "" not in column.code_of:
         return column.slots, len(column.values) + 1
     return np.where(column.present, column.codes, column.code_of[""]).astype(np.intp), len(column.values)
+
+
+class FewScores(msgspec.Struct, frozen=True):
+    """Scores of nodes that have few different ones."""
+
+    indices: RowArray  #: intp array of shape (n_view,), into `scores`
+    scores: list[int]  #: some of which may be those of no node
+    lowest: int  #: the lowest score of a node
+    highest: int
 
 
 class ScoreState(msgspec.Struct, frozen=True):
@@ -158,14 +187,31 @@ def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
 
 def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
     """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
-    if len(weighted.weights) == 1 and weighted.ignored is None:
-        return weighted.state.constraints[0].whole_scores(nodes, weighted.weights[0])
+    few = _few_scores(weighted, nodes)
+    if few is not None:
+        return np.asarray(few.scores, np.int64).take(few.indices)
     total = np.zeros(len(nodes), np.float64)
     for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
         total += constraint.scores(nodes, weight)
     if weighted.ignored is not None:
         total[weighted.ignored] = 0.0
     return round_half_away(total)
+
+
+def _few_scores(weighted: WeightedState, nodes: NodeView) -> FewScores | None:
+    if len(weighted.weights) != 1 or weighted.ignored is not None:
+        return None
+    return weighted.state.constraints[0].few_scores(nodes, weighted.weights[0])
+
+
+def final_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
+    """Return the `raw_scores`, `normalized`."""
+    few = _few_scores(weighted, nodes)
+    if few is None:
+        return normalized(weighted, raw_scores(weighted, nodes))
+    ends, top = few.highest + few.lowest, few.highest
+    scaled = [MAX_NODE_SCORE * (ends - score) // top if top else MAX_NODE_SCORE for score in few.scores]
+    return np.asarray(scaled, np.int64).take(few.indices)
 
 
 def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
