@@ -6,6 +6,7 @@ so no protocol buffer runtime is used.
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 from itertools import count
@@ -69,6 +70,8 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 _Fields = dict[int, list[int | bytes]]
+_LENGTHS = {1: 8, 5: 4}
+"""Wire type -> the number of bytes; that of others stands before them."""
 _STRING, _DOUBLE = 6, 5
 _CONSTANT, _NAME, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = 3, 4, 5, 6, 7, 8, 9
 _LOOP_PARTS = (2, 4, 5, 6, 7)
@@ -136,32 +139,23 @@ def _type(data: bytes) -> str:  # noqa: PLR0911 - one return a kind of type
 def _fields(data: bytes) -> _Fields:
     """Return a message's values by field number: varints as int, everything else as bytes."""
     fields: _Fields = {}
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        wire_type = key & 7
-        value: int | bytes
-        if wire_type == 0:
-            value, position = _varint(data, position)
-        else:
-            length = 8 if wire_type == 1 else 4
-            if wire_type == 2:
-                length, position = _varint(data, position)
-            value = data[position : position + length]
-            position += length
-        fields.setdefault(key >> 3, []).append(value)
+    stream = io.BytesIO(data)
+    while stream.tell() < len(data):
+        number, wire_type = divmod(_varint(stream), 8)
+        is_varint = wire_type == 0
+        value = _varint(stream) if is_varint else stream.read(_LENGTHS.get(wire_type) or _varint(stream))
+        fields.setdefault(number, []).append(value)
     return fields
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(stream: io.BytesIO) -> int:
     value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
+    for byte in iter(lambda: stream.read(1)[0], None):
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            break
         shift += 7
+    return value
 
 
 def _all(fields: _Fields, number: int) -> list[bytes]:
@@ -185,11 +179,10 @@ def _packed(fields: _Fields, number: int) -> Iterator[int]:
     for value in fields.get(number, ()):
         if isinstance(value, int):
             yield value
-            continue
-        position = 0
-        while position < len(value):
-            item, position = _varint(value, position)
-            yield item
+        else:
+            stream = io.BytesIO(value)
+            while stream.tell() < len(value):
+                yield _varint(stream)
 
 
 def encode(root: Node) -> bytes:

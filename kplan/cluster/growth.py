@@ -24,7 +24,6 @@ from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
-from kplan.subjects.incoming import with_objects
 
 MOST_LOOKS = 1_000
 """So often an autoscaler looks at most; one that adds nodes without end is stopped."""
@@ -174,11 +173,6 @@ def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
 def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
     """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
     return tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
-
-
-def with_new(snapshot: Snapshot, adds: Iterable[NewNode]) -> Snapshot:
-    """Return a cluster that also holds new nodes, with all that comes with them."""
-    return with_objects(snapshot, [obj for new in adds for obj in (new.node, *new.daemons, *new.objects)])
 
 
 def _with_cordon(node: Node) -> Node:

@@ -16,7 +16,7 @@ from kplan.config.model import SchedulerConfiguration
 from kplan.documents.base import Context
 from kplan.framework.extenders import Extender
 from kplan.plugins.dynamic_resources import gates as device_gates
-from kplan.plugins.node_volume_limits import gates as volume_gates
+from kplan.plugins.node_volume_limits import limits as volume_gates
 from kplan.rules.csi_translation import PLUGIN_BY_NAME
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

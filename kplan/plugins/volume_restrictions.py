@@ -22,7 +22,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volume_claims import ClaimKey, not_found
+from kplan.rules.volume_claims import ClaimKey, named_claims, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -90,7 +90,7 @@ class VolumeRestrictions:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""
         pod = cycle.pod.pod
         disks = tuple(disk_uses(pod))
-        names = claim_names(pod)
+        names = named_claims(pod)
         if not names and not _has_disks(pod):
             return SKIP_SHAPE
         once_claims = set()
@@ -174,7 +174,7 @@ class VolumeRestrictions:
             users = [
                 f"{info.key} on {names[row]}"
                 for info, row in zip(infos, node_of, strict=True)
-                if row >= 0 and info.namespace == namespace and claim in claim_names(info.pod)
+                if row >= 0 and info.namespace == namespace and claim in named_claims(info.pod)
             ]
             if users:
                 used_by, more = first_names(users)
@@ -210,7 +210,7 @@ class VolumeUses:
         info = self.cluster.pods.infos[pod]
         if not info.pod.spec.volumes:
             return
-        for name in claim_names(info.pod):
+        for name in named_claims(info.pod):
             key = (info.namespace, name)
             self.claims[key] += sign
             if self.claims[key] <= 0:
@@ -242,7 +242,7 @@ class VolumeUses:
         pods = self.cluster.pods
         fresh = np.flatnonzero(pods.n_storage_volumes[self._n_indexed :]) + self._n_indexed
         for pod in fresh.tolist():
-            for name in claim_names(pods.infos[pod].pod):
+            for name in named_claims(pods.infos[pod].pod):
                 self._naming.setdefault(name, []).append(pod)
             for use in disk_uses(pods.infos[pod].pod):
                 self._mounting.setdefault(use.disk, []).append((pod, use))
@@ -282,12 +282,3 @@ def _disks_of(volume: Volume) -> Iterator[DiskUse]:
 
 def _has_disks(pod: Pod) -> bool:
     return any(getattr(volume, source) is not None for volume in pod.spec.volumes for source in _DISK_SOURCES)
-
-
-def claim_names(pod: Pod) -> list[str]:
-    """Return the claims that a pod's volumes name, an entry per volume, without those of generic ephemeral volumes."""
-    return [
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    ]

@@ -22,7 +22,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.csi_translation import ZONE_DELIMITER
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
+from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, named_claims, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 
@@ -59,11 +59,7 @@ class VolumeZone:
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""
-        names = [
-            volume.persistent_volume_claim.claim_name
-            for volume in cycle.pod.pod.spec.volumes
-            if volume.persistent_volume_claim is not None
-        ]
+        names = named_claims(cycle.pod.pod)
         if not names:
             return SKIP_SHAPE
         topologies: list[VolumeTopology] = []

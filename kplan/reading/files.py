@@ -118,15 +118,15 @@ def _read_text(
     packed: _Counted | None = None
     if head.startswith(_GZIP_MAGIC):
         packed = _Counted(head, stream)
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK)))
-        head = _unpacked(stream)
+        stream = cast("IO[bytes]", _Gunzipped(gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK))))
+        head = _fill(stream, CHUNK)
     encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     has_more = len(head) == CHUNK
     if encoding == "utf-8":
         _check_head(head, has_more=has_more, is_objects=is_objects)
     limit = limits.max_bytes if size is not None and packed is None else limits.max_stream_bytes
     data = bytearray(head)  # it grows in place: large snapshots are held once
-    while has_more and (part := _more(stream, is_packed=packed is not None)):
+    while has_more and (part := stream.read(CHUNK << 4)):
         data += part
         if len(data) > limit:
             raise NotObjects(f"more than {_amount(limit)}")
@@ -164,18 +164,10 @@ class _Counted(io.RawIOBase):
         return len(part)
 
 
-def _unpacked(stream: IO[bytes]) -> bytes:
-    return _fill(_Gunzipped(stream), CHUNK)
-
-
-def _more(stream: IO[bytes], *, is_packed: bool) -> bytes:
-    return _Gunzipped(stream).read(CHUNK << 4) if is_packed else stream.read(CHUNK << 4)
-
-
 class _Gunzipped:
     """Unpacks a gzip stream; errors become NotObjects."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: gzip.GzipFile) -> None:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
@@ -187,7 +179,7 @@ class _Gunzipped:
             raise NotObjects("the gzip file is damaged", "write the file again") from None
 
 
-def _fill(stream: IO[bytes] | _Gunzipped, size: int) -> bytes:
+def _fill(stream: IO[bytes], size: int) -> bytes:
     """Read `size` bytes, or up to the end of the stream; a pipe may return fewer at a time."""
     parts = []
     missing = size

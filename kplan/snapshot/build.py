@@ -17,11 +17,10 @@ from kplan.api.references import object_name
 from kplan.documents.base import MissingKind
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.reading.content import Document
-from kplan.snapshot.checks import QuantityCheck, have_times, reference_warnings, time_problems
+from kplan.snapshot.checks import QuantityCheck, have_times, node_pool_problems, reference_warnings, time_problems
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
-from kplan.snapshot.node_pools import node_pool_problems
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority and storage/sto
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -237,10 +237,6 @@ def _complete_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeC
     return replace(claim, spec=spec, status=replace(claim.status, phase=phase))
 
 
-def _complete_storage_class(storage_class: storage.StorageClass) -> storage.StorageClass:
-    return _filled(storage_class, reclaim_policy="Delete", volume_binding_mode="Immediate")
-
-
 def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
     spec = driver.spec
     attach_required = True if spec.attach_required is None else spec.attach_required
@@ -285,7 +281,7 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "ReplicationController": _complete_replication_controller,
     "PersistentVolume": _complete_volume,
     "PersistentVolumeClaim": _complete_claim,
-    "StorageClass": _complete_storage_class,
+    "StorageClass": partial(_filled, reclaim_policy="Delete", volume_binding_mode="Immediate"),
     "CSIDriver": _complete_driver,
     "LimitRange": complete_limit_range,
     "NodePool": _complete_node_pool,

@@ -28,7 +28,7 @@ from kplan.api.meta import PlainMeta
 from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, Snapshot
-from kplan.snapshot.pseudonyms import Pseudonyms
+from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
     KEPT_FIELDS,
@@ -38,7 +38,6 @@ from kplan.snapshot.redact_rules import (
     Rule,
     metadata_rule,
 )
-from kplan.snapshot.redact_words import Words
 
 #: What stays as it was, for people who decide whether to show the file. The help of `kplan snapshot save` says so, too.
 KEPT = (

@@ -38,7 +38,7 @@ from kplan.api.pod import PodAnnotations
 from kplan.api.service import HEADLESS, ServicePort, ServiceSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.lean import DECIDING_ANNOTATIONS
-from kplan.snapshot.redact_words import Words
+from kplan.snapshot.pseudonyms import Words
 
 
 def _words(text: str) -> frozenset[str]:

@@ -26,11 +26,10 @@ from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
 from kplan.reading.items import Item
-from kplan.snapshot.checks import time_problems
+from kplan.snapshot.checks import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
-from kplan.snapshot.node_pools import node_pool_problems
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload, duplicate_names
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job

@@ -8,6 +8,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynami
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -59,18 +60,12 @@ class DemandProblem(Exception):  # noqa: N818 - a rejection, or upstream's error
         self.code = code
 
 
-class _Lack(msgspec.Struct):
-    """A resource that is short on some positions of a view."""
-
-    resource: str
-    requested: dict[int, int] = {}  #: position -> the whole demand of the pod
-
-
 class Shortage(msgspec.Struct):
     """Why the whole demand of a pod does not fit on the nodes of a view."""
 
     problems: dict[int, tuple[str, Code]] = {}  #: position -> why the demand cannot be computed
-    lacks: dict[str, _Lack] = {}  #: by resource
+    #: resource that is short -> position -> the whole demand of the pod
+    lacks: defaultdict[str, dict[int, int]] = msgspec.field(default_factory=lambda: defaultdict(dict))
     unresolvable: set[int] = set()  #: positions of nodes that are too small for the demand even when empty
 
     def verdicts(self, nodes: NodeView) -> Verdicts | None:
@@ -86,19 +81,17 @@ class Shortage(msgspec.Struct):
             holds[[position for position, problem in self.problems.items() if problem == (text, code)]] = True
             yield holds, Reason(text, code)
         for name in resource_order(self.lacks):
-            lack = self.lacks[name]
             holds = np.zeros(len(nodes), np.bool_)
-            holds[list(lack.requested)] = True
-            yield holds, _reason(nodes, lack)
+            holds[list(self.lacks[name])] = True
+            yield holds, _reason(nodes, name, self.lacks[name])
 
 
-def _reason(nodes: NodeView, lack: _Lack) -> Reason:
-    name = lack.resource
+def _reason(nodes: NodeView, name: str, demands: Mapping[int, int]) -> Reason:
     text = f"Insufficient {name}"
 
     def details(position: int) -> list[Detail]:
         allocatable, used = int(nodes.allocatable(name)[position]), int(nodes.requested(name)[position])
-        requested = lack.requested[position]
+        requested = demands[position]
         amounts = (requested, allocatable - used, allocatable, requested - allocatable + used)
         wanted, free, all_of_it, short = (quantity_text(name, amount) for amount in amounts)
         return [
@@ -129,7 +122,7 @@ def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[i
             if name not in free:
                 free[name] = nodes.allocatable(name) - nodes.requested(name)
             if amount > free[name][position] and (amount > 0 or name not in _PLAIN):
-                shortage.lacks.setdefault(name, _Lack(name)).requested[position] = amount
+                shortage.lacks[name][position] = amount
                 if amount > nodes.allocatable(name)[position]:
                     shortage.unresolvable.add(position)
     return shortage

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 from kplan.plugins.dynamic_resources.capacity import CounterLedger, consumed_capacity, fits
-from kplan.plugins.dynamic_resources.constraints import Constraint
-from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo, prevents_allocation
 from kplan.plugins.dynamic_resources.pools import Pool
-from kplan.plugins.dynamic_resources.requests import RequestSpec
+from kplan.plugins.dynamic_resources.requests import Constraint, RequestSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
-from kplan.plugins.dynamic_resources.taints import prevents_allocation
 from kplan.plugins.dynamic_resources.tracker import AllocatedState
 
 

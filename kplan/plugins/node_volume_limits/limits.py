@@ -11,8 +11,10 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.node_table import NodeTable
+from kplan.framework.features import UnmodelledFeature
 from kplan.framework.listers import Listers
 from kplan.plugins.node_volume_limits.resolving import VolumeResolver
+from kplan.snapshot.model import Snapshot
 
 NO_LIMIT = 2**62
 
@@ -56,3 +58,13 @@ class LimitCatalogue:
         if driver in self.installed:
             missing &= ~self.installed[driver]
         return missing
+
+
+def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
+    """Return the drivers that would keep pods off nodes on which they are not installed, if the gate were on."""
+    text = "pods may be placed on nodes on which the driver is not installed"
+    return [
+        UnmodelledFeature(f"CSIDriver/{driver.metadata.name}", "VolumeLimitScaling", text)
+        for driver in snapshot.csi_drivers
+        if driver.spec.prevent_pod_scheduling_if_missing
+    ]

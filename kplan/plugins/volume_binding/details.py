@@ -35,14 +35,14 @@ class BindingDetails:
             if not is_reachable[row]:
                 affinity = _affinity_terms(self._finder.affinity_on(volume, row))
                 name = volume.metadata.name
-                details.append(UnreachableVolume(claim=_name(claim), volume=name, requires=affinity))
+                details.append(UnreachableVolume(claim=claim.metadata.key, volume=name, requires=affinity))
         return details
 
     def missing_volumes(self) -> list[Detail]:
         """Return the claims that are bound to volumes that do not exist."""
         known = self._finder.listers.persistent_volumes
         return [
-            LostVolume(claim=_name(claim), volume=claim.spec.volume_name)
+            LostVolume(claim=claim.metadata.key, volume=claim.spec.volume_name)
             for claim in self._claims.bound
             if claim.spec.volume_name not in known
         ]
@@ -56,13 +56,13 @@ class BindingDetails:
                 details.append(replace(_unbound(claim), selected_node=selected or ""))
             else:
                 details += self._provision_conflicts(_unbound(claim), claim, row)
-        for match, why in zip(self._finding.matches, self._unmatched, strict=True):
+        for match, obstacle in zip(self._finding.matches, self._unmatched, strict=True):
             if match.indices[row] == NO_VOLUME:
                 unbound = _unbound(match.claim)
-                if isinstance(why, str):
-                    unbound = replace(unbound, promised_volume=why)
-                elif why is not None:
-                    unbound = replace(unbound, volumes_rejected=_texts(why.on(row)))
+                if isinstance(obstacle, str):
+                    unbound = replace(unbound, promised_volume=obstacle)
+                elif obstacle is not None:
+                    unbound = replace(unbound, volumes_rejected={why: str(n) for why, n in obstacle.on(row).items()})
                 details += self._provision_conflicts(unbound, match.claim, row)
         return details
 
@@ -111,17 +111,9 @@ class BindingDetails:
         return []
 
 
-def _texts(counts: dict[str, int]) -> dict[str, str]:
-    return {why: str(count) for why, count in counts.items()}
-
-
 def _unbound(claim: PersistentVolumeClaim) -> UnboundClaim:
     requested = str(claim.spec.resources.requests.get(STORAGE, "0"))
-    return UnboundClaim(claim=_name(claim), storage_class=claim_class(claim) or "", requested=requested)
-
-
-def _name(claim: PersistentVolumeClaim) -> str:
-    return claim.metadata.key
+    return UnboundClaim(claim=claim.metadata.key, storage_class=claim_class(claim) or "", requested=requested)
 
 
 def _affinity_terms(affinity: VolumeNodeAffinity | None) -> tuple[str, ...]:
