@@ -10,17 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
 from kplan.api.durations import SECOND, Nanoseconds
 from kplan.config.releases import Release
 
+S = TypeVar("S", bound=msgspec.Struct)
+
 
 class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Base of all structs of the configuration: frozen, by keyword, camel case in JSON."""
+
+
+def filled(struct: S) -> S:
+    """Return a struct with its defaults in place of empty texts and lists, and of zeros."""
+    fields = [field for field in msgspec.structs.fields(struct) if not field.required and field.type is not bool]
+    return replace(struct, **{field.name: field.default for field in fields if not getattr(struct, field.name)})
 
 
 class PluginArgs(ConfigStruct, frozen=True, kw_only=True):
@@ -149,15 +158,25 @@ def args_type(name: str, release: Release) -> type[PluginArgs] | None:
 
 def default_args(name: str, release: Release) -> PluginArgs:
     """Return the default arguments of a plugin."""
-    args = ARGS_TYPES[name]()
+    return defaulted(ARGS_TYPES[name](), release)
+
+
+def defaulted(args: PluginArgs, release: Release) -> PluginArgs:
+    """Return arguments with defaults in place of empty lists, empty texts and weights of 0, as a release has them."""
+    if isinstance(args, DynamicResourcesArgs):
+        is_bound = release.is_on("DRADeviceBindingConditions") and release.is_on("DRAResourceClaimDeviceStatus")
+        is_limited = release.is_on("DRASchedulerFilterTimeout")
+        filtering, binding = args.filter_timeout if is_limited else None, args.binding_timeout if is_bound else None
+        return DynamicResourcesArgs(filter_timeout=filtering, binding_timeout=binding)
     if isinstance(args, VolumeBindingArgs):
         return with_default_shape(args, release)
-    if not isinstance(args, DynamicResourcesArgs):
-        return args
-    return DynamicResourcesArgs(
-        filter_timeout=args.filter_timeout if has_filter_timeout(release) else None,
-        binding_timeout=args.binding_timeout if has_binding_timeout(release) else None,
-    )
+    if isinstance(args, NodeResourcesFitArgs):
+        strategy = filled(args.scoring_strategy)
+        resources = tuple(map(filled, strategy.resources))
+        return replace(args, scoring_strategy=replace(strategy, resources=resources))
+    if isinstance(args, NodeResourcesBalancedAllocationArgs):
+        return replace(args, resources=tuple(map(filled, filled(args).resources)))
+    return filled(args) if isinstance(args, PodTopologySpreadArgs) else args
 
 
 def with_default_shape(args: VolumeBindingArgs, release: Release) -> VolumeBindingArgs:
@@ -167,14 +186,4 @@ def with_default_shape(args: VolumeBindingArgs, release: Release) -> VolumeBindi
     """
     if args.shape or not release.is_on(STORAGE_SCORING_GATE):
         return args
-    return msgspec.structs.replace(args, shape=_EMPTIER_FIRST)
-
-
-def has_filter_timeout(release: Release) -> bool:
-    """Tell whether DynamicResources limits the time of its filter for a node."""
-    return release.is_on("DRASchedulerFilterTimeout")
-
-
-def has_binding_timeout(release: Release) -> bool:
-    """Tell whether DynamicResources waits for devices to become ready."""
-    return release.is_on("DRADeviceBindingConditions") and release.is_on("DRAResourceClaimDeviceStatus")
+    return replace(args, shape=_EMPTIER_FIRST)

@@ -6,22 +6,16 @@ keys of extenders are left out, as the output may end up in logs.
 
 from __future__ import annotations
 
-import base64
 import typing
 
-import msgspec
-
-from kplan.api.base import KubeStruct
-from kplan.api.durations import Nanoseconds, format_duration
 from kplan.config.args import PluginArgs
 from kplan.config.defaults import default_configuration
 from kplan.config.foreign import API_VERSION, KIND
-from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerConfiguration
+from kplan.config.model import PluginRef, Profile, SchedulerConfiguration, plain
 from kplan.config.problems import child, index
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 from kplan.documents.config import Difference
-from kplan.visible import without_account
 
 
 def to_document(config: SchedulerConfiguration) -> dict[str, object]:
@@ -37,13 +31,13 @@ def to_document(config: SchedulerConfiguration) -> dict[str, object]:
         "profiles": [_profile(profile) for profile in config.profiles],
     }
     if config.extenders:
-        document["extenders"] = [_plain(extender) for extender in config.extenders]
+        document["extenders"] = [plain(extender) for extender in config.extenders]
     return document
 
 
 def args_document(profile: Profile) -> dict[str, object]:
     """Return the arguments of a profile's plugins by plugin name, as in a file."""
-    return {name: _plain(args) for name, args in sorted(profile.args.items())}
+    return {name: plain(args) for name, args in sorted(profile.args.items())}
 
 
 def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
@@ -114,26 +108,3 @@ def _with_type(name: str, args: object) -> dict[str, object]:
 
 def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:
     return [{"name": ref.name, "weight": ref.weight} if ref.weight else {"name": ref.name} for ref in refs]
-
-
-def _plain(value: object) -> object:
-    """Return a struct as plain values with the field names of a file, without absent optional fields."""
-    if isinstance(value, KubeStruct):
-        return msgspec.to_builtins(value)
-    if isinstance(value, msgspec.Struct):
-        document: dict[str, object] = {}
-        for field in msgspec.structs.fields(value):
-            held = getattr(value, field.name)
-            if held is None or (isinstance(value, ExtenderTLSConfig) and (field.name == "key_data" or not held)):
-                continue
-            if field.name == "url_prefix":
-                held = without_account(held)
-            document[field.encode_name] = (
-                format_duration(held) if Nanoseconds in (field.type, *typing.get_args(field.type)) else _plain(held)
-            )
-        return document
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value

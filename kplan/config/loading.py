@@ -14,11 +14,11 @@ from types import MappingProxyType
 import msgspec
 
 from kplan.api.decode import DecodeError
-from kplan.config.args import NodeResourcesFitArgs
+from kplan.config.args import NodeResourcesFitArgs, filled
 from kplan.config.decoding import decode
 from kplan.config.defaults import default_configuration, release_warnings
 from kplan.config.foreign import check_type_meta
-from kplan.config.model import DEFAULT_EXTENDER_TIMEOUT, Extender, Profile, SchedulerConfiguration
+from kplan.config.model import Extender, Profile, SchedulerConfiguration
 from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.profiles import Warn, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
@@ -144,14 +144,13 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
     profiles = build_profiles(wire.profiles, problems, warn)
     profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
     problems.raise_if_any(value)
-    default = default_configuration(problems.release)
     return SchedulerConfiguration(
         profiles=profiles,
-        percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score or 0,
-        parallelism=wire.parallelism or default.parallelism,
-        pod_initial_backoff_seconds=wire.pod_initial_backoff_seconds or default.pod_initial_backoff_seconds,
-        pod_max_backoff_seconds=wire.pod_max_backoff_seconds or default.pod_max_backoff_seconds,
-        extenders=tuple(_with_timeout(extender) for extender in wire.extenders),
+        percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score,
+        parallelism=wire.parallelism,
+        pod_initial_backoff_seconds=wire.pod_initial_backoff_seconds,
+        pod_max_backoff_seconds=wire.pod_max_backoff_seconds,
+        extenders=tuple(map(filled, wire.extenders)),
         source=source,
         warnings=tuple(warnings),
         settings=MappingProxyType(settings_of(wire)),
@@ -159,10 +158,6 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
         document=value,
         other_documents=others,
     )
-
-
-def _with_timeout(extender: Extender) -> Extender:
-    return msgspec.structs.replace(extender, http_timeout=extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT)
 
 
 def _ignore_extender_resources(

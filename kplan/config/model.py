@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kplan.api.durations import Nanoseconds
+from kplan.api.base import KubeStruct
+from kplan.api.durations import SECOND, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
 from kplan.config.releases import Release, reference
+from kplan.visible import without_account
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
-
-#: The timeout of an extender whose `httpTimeout` is absent or zero.
-DEFAULT_EXTENDER_TIMEOUT: Final = Nanoseconds(5_000_000_000)
 
 
 class PluginRef(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ class Extender(ConfigStruct, frozen=True, kw_only=True):
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout: Nanoseconds = DEFAULT_EXTENDER_TIMEOUT
+    http_timeout: Nanoseconds = Nanoseconds(5 * SECOND)
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
@@ -116,3 +117,26 @@ class SchedulerConfiguration:
         Upstream: scheduler.go buildExtenders.
         """
         return tuple(sorted(self.extenders, key=lambda extender: extender.ignorable))
+
+
+def plain(value: object) -> object:
+    """Return a struct as plain values with the field names of a file, without absent optional fields."""
+    if isinstance(value, KubeStruct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, msgspec.Struct):
+        document: dict[str, object] = {}
+        for field in msgspec.structs.fields(value):
+            held = getattr(value, field.name)
+            if held is None or (isinstance(value, ExtenderTLSConfig) and (field.name == "key_data" or not held)):
+                continue
+            if field.name == "url_prefix":
+                held = without_account(held)
+            document[field.encode_name] = (
+                format_duration(held) if Nanoseconds in (field.type, *typing.get_args(field.type)) else plain(held)
+            )
+        return document
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value

@@ -5,28 +5,26 @@ Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, comp
 
 from __future__ import annotations
 
-from typing import Final
-
-from kplan.api.durations import Nanoseconds, format_duration
+from kplan.api.durations import format_duration
 from kplan.api.names import label_key_problems
-from kplan.config.model import Extender
+from kplan.config.args import filled
+from kplan.config.model import Extender, plain
 from kplan.config.problems import Problems, child, index
-from kplan.config.wire import ClientConnection, KubeSchedulerConfiguration, LeaderElection
+from kplan.config.wire import KubeSchedulerConfiguration, LeaderElection
 from kplan.rules.resources import is_extended
-
-_SECOND: Final = 1_000_000_000
 
 
 def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems) -> None:
     """Record what kube-scheduler refuses outside the profiles."""
-    _client_connection(wire.client_connection, problems)
-    _leader_election(wire.leader_election, problems)
-    if wire.parallelism is not None and wire.parallelism <= 0:
+    if wire.client_connection.burst < 0:
+        hint = "write 0 or more; the default is 100"
+        problems.invalid("clientConnection.burst", wire.client_connection.burst, "must be non-negative", hint)
+    _leader_election(filled(wire.leader_election), problems)
+    if wire.parallelism <= 0:
         detail = "should be an integer value greater than zero"
         problems.invalid("parallelism", wire.parallelism, detail, "write 1 or more; the default is 16")
     validate_percentage(wire.percentage_of_nodes_to_score, "percentageOfNodesToScore", problems)
-    initial = 1 if wire.pod_initial_backoff_seconds is None else wire.pod_initial_backoff_seconds
-    longest = 10 if wire.pod_max_backoff_seconds is None else wire.pod_max_backoff_seconds
+    initial, longest = wire.pod_initial_backoff_seconds, wire.pod_max_backoff_seconds
     if initial <= 0:
         hint = "write 1 or more; the default is 1"
         problems.invalid("podInitialBackoffSeconds", initial, "must be greater than 0", hint)
@@ -45,52 +43,17 @@ def validate_percentage(percentage: int | None, path: str, problems: Problems) -
 
 def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
     """Return the fields that do not affect scheduling, with defaults, as values of the document."""
-    election, connection = _defaulted_election(wire.leader_election), wire.client_connection
-    profiling = True if wire.enable_profiling is None else wire.enable_profiling
-    contention = profiling if wire.enable_contention_profiling is None else wire.enable_contention_profiling
+    profiling, contention = wire.enable_profiling, wire.enable_contention_profiling
     return {
-        "leaderElection": {
-            "leaderElect": election.leader_elect,
-            "leaseDuration": format_duration(election.lease_duration),
-            "renewDeadline": format_duration(election.renew_deadline),
-            "retryPeriod": format_duration(election.retry_period),
-            "resourceLock": election.resource_lock,
-            "resourceName": election.resource_name,
-            "resourceNamespace": election.resource_namespace,
-        },
-        "clientConnection": {
-            "kubeconfig": connection.kubeconfig,
-            "acceptContentTypes": connection.accept_content_types,
-            "contentType": connection.content_type or "application/vnd.kubernetes.protobuf",
-            "qps": connection.qps or 50.0,
-            "burst": connection.burst or 100,
-        },
+        "leaderElection": plain(filled(wire.leader_election)),
+        "clientConnection": plain(filled(wire.client_connection)),
         "enableProfiling": profiling,
-        "enableContentionProfiling": contention,
+        "enableContentionProfiling": profiling if contention is None else contention,
         "delayCacheUntilActive": wire.delay_cache_until_active,
     }
 
 
-def _defaulted_election(election: LeaderElection) -> LeaderElection:
-    return LeaderElection(
-        leader_elect=True if election.leader_elect is None else election.leader_elect,
-        lease_duration=election.lease_duration or Nanoseconds(15 * _SECOND),
-        renew_deadline=election.renew_deadline or Nanoseconds(10 * _SECOND),
-        retry_period=election.retry_period or Nanoseconds(2 * _SECOND),
-        resource_lock=election.resource_lock or "leases",
-        resource_name=election.resource_name or "kube-scheduler",
-        resource_namespace=election.resource_namespace or "kube-system",
-    )
-
-
-def _client_connection(connection: ClientConnection, problems: Problems) -> None:
-    if connection.burst < 0:
-        hint = "write 0 or more; the default is 100"
-        problems.invalid("clientConnection.burst", connection.burst, "must be non-negative", hint)
-
-
-def _leader_election(written: LeaderElection, problems: Problems) -> None:
-    election = _defaulted_election(written)
+def _leader_election(election: LeaderElection, problems: Problems) -> None:
     if not election.leader_elect:
         return
     for field, duration in (

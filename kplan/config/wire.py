@@ -1,6 +1,6 @@
-"""KubeSchedulerConfiguration v1 as in a file, before defaults.
+"""KubeSchedulerConfiguration v1 as in a file, with the defaults of what is not set.
 
-A field that is not set is None; its default may depend on other fields.
+A field whose default depends on other fields is None where it is not set.
 
 Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go.
 """
@@ -11,7 +11,7 @@ from typing import Final, NewType
 
 import msgspec
 
-from kplan.api.durations import Nanoseconds
+from kplan.api.durations import SECOND, Nanoseconds
 from kplan.config.args import ConfigStruct
 from kplan.config.model import Extender
 
@@ -74,38 +74,38 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True, kw_only=True):
 
 
 class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
-    """Settings of leader election; an absent, empty or zero value gets its default."""
+    """Settings of leader election; an empty or zero value gets its default."""
 
-    leader_elect: bool | None = None
-    lease_duration: Nanoseconds = Nanoseconds(0)
-    renew_deadline: Nanoseconds = Nanoseconds(0)
-    retry_period: Nanoseconds = Nanoseconds(0)
-    resource_lock: str = ""
-    resource_name: str = ""
-    resource_namespace: str = ""
+    leader_elect: bool = True
+    lease_duration: Nanoseconds = Nanoseconds(15 * SECOND)
+    renew_deadline: Nanoseconds = Nanoseconds(10 * SECOND)
+    retry_period: Nanoseconds = Nanoseconds(2 * SECOND)
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
 
 
 class ClientConnection(ConfigStruct, frozen=True, kw_only=True):
-    """How the scheduler reaches the API server; an absent, empty or zero value gets its default."""
+    """How the scheduler reaches the API server; an empty or zero value gets its default."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
-    content_type: str = ""
-    qps: float = 0.0
-    burst: Int32 = Int32(0)
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: Int32 = Int32(100)
 
 
 class KubeSchedulerConfiguration(ConfigStruct, frozen=True, kw_only=True):
     """The whole document, without `apiVersion` and `kind`."""
 
-    parallelism: Int32 | None = None
+    parallelism: Int32 = Int32(16)
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
-    enable_profiling: bool | None = None
+    enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
-    percentage_of_nodes_to_score: Int32 | None = None
-    pod_initial_backoff_seconds: int | None = None
-    pod_max_backoff_seconds: int | None = None
+    percentage_of_nodes_to_score: Int32 = Int32(0)
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
