@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from kplan.admission.amounts import aggregate_limits, aggregate_requests
 from kplan.admission.fields import fields_of
+from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import Quantity, parse
 
 Object = dict[str, Any]
 _NANOS_PER_MILLI = 10**6
-_HUGE_PAGES = "hugepages-"
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _IMAGE = re.compile(
@@ -120,14 +119,14 @@ def _resources(resources: Object) -> None:
         _round_up(resources.get(side, {}))
 
 
-def _container(container: Object) -> None:
-    if not container.get("imagePullPolicy"):
-        container["imagePullPolicy"] = pull_policy(container.get("image", ""))
+def _pulled(image: str, policy: str) -> Callable[[Object], None]:
+    """Return what fills in the pull policy of an image, from the names of both fields."""
 
+    def fill_in(obj: Object) -> None:
+        if not obj.get(policy):
+            obj[policy] = pull_policy(obj.get(image, ""))
 
-def _image(source: Object) -> None:
-    if not source.get("pullPolicy"):
-        source["pullPolicy"] = pull_policy(source.get("reference", ""))
+    return fill_in
 
 
 def pull_policy(image: str) -> str:
@@ -163,11 +162,11 @@ def _stateful_strategy(strategy: Object) -> None:
 
 
 _DEPENDENT: dict[str, Callable[[Object], None]] = {
-    "V1Container": _container,
+    "V1Container": _pulled("image", "imagePullPolicy"),
     "V1DaemonSetUpdateStrategy": _rolling({"maxUnavailable": 1, "maxSurge": 0}),
     "V1DeploymentStrategy": _rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),
-    "V1EphemeralContainer": _container,
-    "V1ImageVolumeSource": _image,
+    "V1EphemeralContainer": _pulled("image", "imagePullPolicy"),
+    "V1ImageVolumeSource": _pulled("reference", "pullPolicy"),
     "V1PodSpec": _pod_spec,
     "V1ResourceRequirements": _resources,
     "V1StatefulSetUpdateStrategy": _stateful_strategy,
@@ -223,18 +222,14 @@ def _default_pod_resources(spec: Object, resources: Object) -> None:
     """Fill in pod-level limits of huge pages, and pod-level requests where there are limits."""
     limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
     if limits or requests:
-        totals = aggregate_limits(spec).items()
-        pages = {name: str(total) for name, total in totals if name.startswith(_HUGE_PAGES) and name not in requests}
+        totals = plain_totals(spec, "limits").items()
+        pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
         limits = {**pages, **limits}
     if limits:
-        totals = aggregate_requests(spec).items()
+        totals = plain_totals(spec, "requests").items()
         summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
-        limited = {name: amount for name, amount in limits.items() if name in summed or _is_pod_level(name)}
+        limited = {name: amount for name, amount in limits.items() if name in summed or is_pod_level_resource(name)}
         requests = {**limited, **summed, **requests}
     for side, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
             resources[side] = amounts
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -140,21 +141,15 @@ _GO = {
 }
 
 
-def _split(struct: str) -> tuple[str, str]:
-    """Split ``EventsV1beta1Event`` into version and name."""
-    at = next((i for i in range(len(struct) - 1) if struct[i] == "V" and struct[i + 1].isdigit()), None)
-    if at is None:
-        return "v1", struct
-    end = at + 1
-    while end < len(struct) and (struct[end].isdigit() or struct.startswith(("alpha", "beta"), end)):
-        end += 1 if struct[end].isdigit() else 5 if struct[end] == "a" else 4
-    return struct[at:end].lower(), struct[end:]
+_VERSION = re.compile(r"V\d+(?:(?:alpha|beta)\d+)?")
 
 
 def go_name(struct: str) -> str:
-    """Return the name of a struct in Go."""
-    return _split(struct)[1]
+    """Return the name of a struct in Go: that behind the version in ``EventsV1beta1Event``."""
+    match = _VERSION.search(struct)
+    return struct if match is None else struct[match.end() :]
 
 
 def _version(struct: str) -> str:
-    return _split(struct)[0]
+    match = _VERSION.search(struct)
+    return "v1" if match is None else match[0].lower()

@@ -169,11 +169,21 @@ def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
     complete(obj["spec"], "V1PodSpec")
-    add_service_account(obj)
-    drop_disabled(obj["spec"], minor)
-    _merge_label_keys(obj, minor)
-    take_profiles_from_annotations(obj)
+    for _ in _finish(obj, minor):
+        pass
     return obj
+
+
+def _finish(obj: Object, minor: int) -> Iterator[str]:
+    """Change a pod as the API server does after its plugins; yield the source of each change that is made."""
+    add_service_account(obj)
+    yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}"
+    drop_disabled(obj["spec"], minor)
+    yield "feature gate that is off"
+    _merge_label_keys(obj, minor)
+    yield "matchLabelKeys"
+    take_profiles_from_annotations(obj)
+    yield "annotation of AppArmor"
 
 
 def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> Iterator[tuple[str, Object]]:
@@ -186,14 +196,8 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
         if stage.source.startswith("LimitRange "):
             _annotate(obj, before)
         yield stage.source, copy.deepcopy(obj)
-    add_service_account(obj)
-    yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}", copy.deepcopy(obj)
-    drop_disabled(obj["spec"], minor)
-    yield "feature gate that is off", copy.deepcopy(obj)
-    _merge_label_keys(obj, minor)
-    yield "matchLabelKeys", copy.deepcopy(obj)
-    take_profiles_from_annotations(obj)
-    yield "annotation of AppArmor", copy.deepcopy(obj)
+    for source in _finish(obj, minor):
+        yield source, copy.deepcopy(obj)
     obj["metadata"]["generation"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
     if obj["spec"].get("schedulingGates"):

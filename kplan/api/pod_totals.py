@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from typing import Any
 
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
@@ -58,6 +59,20 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
     return peak_totals(
         map(amounts_of, spec.containers),
         [(amounts_of(container), container.restart_policy == "Always") for container in spec.init_containers],
+    )
+
+
+def plain_totals(spec: dict[str, Any], side: str) -> dict[str, Quantity]:
+    """Return the total ``requests`` or ``limits`` of the containers of a spec of plain values."""
+
+    def of(container: dict[str, Any]) -> ResourceList:
+        amounts: ResourceList = container.get("resources", {}).get(side, {})
+        return amounts
+
+    init_containers = spec.get("initContainers", [])
+    return peak_totals(
+        map(of, spec.get("containers", [])),
+        [(of(container), container.get("restartPolicy") == "Always") for container in init_containers],
     )
 
 

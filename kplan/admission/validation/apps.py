@@ -19,7 +19,7 @@ from kplan.admission.validation.checks import (
     rules,
 )
 from kplan.admission.validation.claims import claim_spec_errors
-from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid, not_supported, required
+from kplan.admission.validation.errors import Errors, GoStruct, forbidden, go_struct, invalid, not_supported, required
 from kplan.admission.validation.metadata import metadata, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import restart_policy, template_errors
 from kplan.admission.validation.texts import LABEL, dns_label, percent
@@ -89,16 +89,10 @@ def _number(share: int | str) -> int:
     return int(text[:19]) if text.isascii() and text.removeprefix("-").isdigit() else 0
 
 
-def _shown(rolling: Object | None, **fields: int | None) -> GoStruct | None:
-    """Return the parameters of a rolling update as messages show them; `fields` have their zero values."""
-    if rolling is None:
-        return None
-    return GoStruct({name: rolling.get(name[0].lower() + name[1:], zero) for name, zero in fields.items()})
-
-
 def _shown_strategy(strategy: Object, **fields: int | None) -> GoStruct:
+    """Return a strategy as messages show it; `fields` are those of the rolling update, with their zero values."""
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    return GoStruct({"Type": kind, "RollingUpdate": _shown(rolling, **fields)})
+    return GoStruct({"Type": kind, "RollingUpdate": None if rolling is None else go_struct(rolling, **fields)})
 
 
 def _strategy_errors(strategy: Object, path: str) -> Errors:
@@ -179,7 +173,7 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     rolling = strategy.get("rollingUpdate")
     if kind in ("OnDelete", _RECREATE):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
-            shown = _shown(rolling, Partition=0, MaxUnavailable=None)
+            shown = go_struct(rolling, Partition=0, MaxUnavailable=None)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
         yield from field("partition", not_negative)(rolling or {}, at)

@@ -16,6 +16,11 @@ class GoStruct(dict[str, Any]):
     """An object whose keys Go writes in the order of a struct's fields; it sorts the keys of maps."""
 
 
+def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
+    """Return the fields of an object by their names in Go, in this order; an absent one has the value given here."""
+    return GoStruct({name: obj.get(name[0].lower() + name[1:], zero) for name, zero in fields.items()})
+
+
 class FieldError(msgspec.Struct, frozen=True):
     """An error about a field."""
 

@@ -20,7 +20,7 @@ from kplan.admission.validation.checks import (
     rules,
     unique,
 )
-from kplan.admission.validation.errors import OMITTED, Errors, GoStruct, invalid, not_supported, quoted, required
+from kplan.admission.validation.errors import OMITTED, Errors, go_struct, invalid, not_supported, quoted, required
 from kplan.admission.validation.metadata import metadata, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import template_errors
 from kplan.admission.validation.schedule import is_time_zone, schedule_problem
@@ -40,8 +40,7 @@ def success_policy_errors(spec: Object, path: str) -> Errors:
         return
     rules, path = spec["successPolicy"].get("rules", []), f"{path}.successPolicy"
     if spec.get("completionMode") != "Indexed":
-        keys = ("SucceededIndexes", "SucceededCount")
-        shown = {"Rules": [GoStruct({key: rule.get(key[0].lower() + key[1:]) for key in keys}) for rule in rules]}
+        shown = {"Rules": [go_struct(rule, SucceededIndexes=None, SucceededCount=None) for rule in rules]}
         yield invalid(path, shown, "requires indexed completion mode")
         return
     if not rules:

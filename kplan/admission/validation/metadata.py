@@ -11,7 +11,10 @@ from typing import Any
 from kplan.admission.validation.checks import Check, Object, field, filled, in_list, items, must, needed, rules
 from kplan.admission.validation.errors import Errors, FieldError, GoStruct, forbidden, invalid, required
 from kplan.admission.validation.texts import KEY, LABEL, LABEL_VALUE, as_prefix, dns_subdomain
+from kplan.api.decode import convert
 from kplan.api.kinds import split_api_version
+from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.meta import LabelSelector
 from kplan.api.names import label_key_problems
 
 _MOST_ANNOTATION_BYTES = 256 * 1024
@@ -116,26 +119,10 @@ def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool | 
 
     Upstream: k8s.io/apimachinery LabelSelectorAsSelector.
     """
-    if selector is None:
-        return False
-    if any(selector_errors(selector, "")):
+    try:
+        return selector_from(None if selector is None else convert(selector, LabelSelector)).matches(labels)
+    except InvalidSelector:
         return None
-    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
-        return False
-    return all(_holds(expression, labels) for expression in selector.get("matchExpressions", []))
-
-
-def _holds(expression: Object, labels: dict[str, str]) -> bool:
-    key, values = expression.get("key", ""), expression.get("values", [])
-    match expression.get("operator"):
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return key not in labels or labels[key] not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
 
 
 def shown_selector(selector: Object) -> GoStruct:

@@ -31,9 +31,9 @@ from kplan.admission.validation.containers import (
 from kplan.admission.validation.errors import (
     Errors,
     FieldError,
-    GoStruct,
     duplicate,
     forbidden,
+    go_struct,
     invalid,
     not_found,
     required,
@@ -112,9 +112,8 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
             continue
         yield from [duplicate(f"{at}.name", name)] if name in names else _claim_name(claim, at)
         names |= {name} - {""}
-        sources = {key: claim.get(key) for key in ("resourceClaimName", "resourceClaimTemplateName")}
-        shown = GoStruct({"Name": name, **{key[0].upper() + key[1:]: value for key, value in sources.items()}})
-        count = sum(value is not None for value in sources.values())
+        shown = go_struct(claim, Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
+        count = ("resourceClaimName" in claim) + ("resourceClaimTemplateName" in claim)
         if count == 2:
             words = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             yield invalid(at, shown, words)

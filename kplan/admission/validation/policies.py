@@ -10,7 +10,7 @@ from typing import Any
 
 from kplan.admission.validation.apps import above_all_errors, share_errors
 from kplan.admission.validation.checks import Object, field, one_of, rules, stated, unique
-from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid, required
+from kplan.admission.validation.errors import Errors, forbidden, go_struct, invalid, required
 from kplan.admission.validation.metadata import metadata, selector_errors, shown_selector
 from kplan.admission.validation.resources import (
     amount_errors,
@@ -30,10 +30,9 @@ _HIGHEST = 1_000_000_000
 def _both_errors(spec: Object, path: str) -> Errors:
     """Return an error that shows the whole budget: the fields of the struct by their names in Go."""
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        selector = shown_selector(spec["selector"]) if "selector" in spec else None
-        shown = {"MinAvailable": spec["minAvailable"], "Selector": selector, "MaxUnavailable": spec["maxUnavailable"]}
-        shown["UnhealthyPodEvictionPolicy"] = spec.get("unhealthyPodEvictionPolicy")
-        yield invalid(path, GoStruct(shown), "minAvailable and maxUnavailable cannot be both set")
+        spec = spec | {"selector": shown_selector(spec["selector"]) if "selector" in spec else None}
+        shown = go_struct(spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
+        yield invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
 budget_errors = rules(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kplan.admission.amounts import aggregate_limits, aggregate_requests
 from kplan.admission.validation.checks import Check, Object
 from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_found, not_supported, required
 from kplan.admission.validation.texts import KEY, LABEL
 from kplan.api.names import label_key_problems
+from kplan.api.pod_totals import HUGE_PAGES, plain_totals
 from kplan.api.quantity import InvalidQuantity, Quantity, parse
 
-_HUGE_PAGES = "hugepages-"
 _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
     {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
@@ -33,10 +32,10 @@ def resource_errors(resources: Object, path: str, name_errors: Check, claims: Co
             yield from amount_errors(name, amount, at)
             if side == "requests":
                 yield from _limit_errors(name, amount, limits.get(name), path)
-            if name.startswith(_HUGE_PAGES) and not _is_multiple(amount, name):
+            if name.startswith(HUGE_PAGES) and not _is_multiple(amount, name):
                 yield invalid(at, amount, f"{amount} is not positive integer multiple of {name}")
     named = limits.keys() | requests.keys()
-    if not named & {"cpu", "memory"} and any(name.startswith(_HUGE_PAGES) for name in named):
+    if not named & {"cpu", "memory"} and any(name.startswith(HUGE_PAGES) for name in named):
         yield forbidden(path, "HugePages require cpu or memory")
     yield from _claim_errors(resources.get("claims", []), claims, f"{path}.claims")
 
@@ -78,7 +77,7 @@ def amount_errors(name: str, amount: str, path: str) -> Errors:
 
 def _is_multiple(amount: str, name: str) -> bool:
     try:
-        size = parse(name.removeprefix(_HUGE_PAGES))
+        size = parse(name.removeprefix(HUGE_PAGES))
     except InvalidQuantity:
         size = Quantity(0)
     return size.nanos > 0 and size.milli_value() % 1000 == 0 and parse(amount).value() % size.value() == 0
@@ -87,7 +86,7 @@ def _is_multiple(amount: str, name: str) -> bool:
 def standard_name_errors(name: str, path: str) -> Errors:
     """Return what is wrong with the name of a resource (upstream validateResourceName)."""
     errors = list(KEY(name, path))
-    if errors or "/" in name or name in _STANDARD or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
+    if errors or "/" in name or name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
         return errors
     return [invalid(path, name, "must be a standard resource type or fully qualified")]
 
@@ -96,7 +95,7 @@ def container_name_errors(name: str, path: str) -> Errors:
     """Return what is wrong with the name of a container's resource."""
     yield from standard_name_errors(name, path)
     if "/" not in name:
-        if name not in _CONTAINER and not name.startswith(_HUGE_PAGES):
+        if name not in _CONTAINER and not name.startswith(HUGE_PAGES):
             yield invalid(path, name, "must be a standard resource for containers")
     elif not _is_native(name) and not is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
@@ -104,9 +103,9 @@ def container_name_errors(name: str, path: str) -> Errors:
 
 def _pod_name_errors(name: str, path: str) -> Errors:
     errors = list(standard_name_errors(name, path))
-    if errors or name in ("cpu", "memory") or name.startswith(_HUGE_PAGES):
+    if errors or name in ("cpu", "memory") or name.startswith(HUGE_PAGES):
         return errors
-    return [not_supported(path, name, ("cpu", _HUGE_PAGES, "memory"))]
+    return [not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))]
 
 
 def _is_native(name: str) -> bool:
@@ -120,7 +119,7 @@ def is_extended(name: str) -> bool:
 
 def can_overcommit(name: str) -> bool:
     """Tell whether limits of a resource may be larger than its requests."""
-    return _is_native(name) and not name.startswith(_HUGE_PAGES)
+    return _is_native(name) and not name.startswith(HUGE_PAGES)
 
 
 def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path: str) -> Errors:
@@ -148,8 +147,8 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
 
 def _consistency_errors(spec: Object, resources: Object, path: str) -> Errors:
     requests, limits = resources.get("requests", {}), resources.get("limits", {})
-    pages = {name: total for name, total in aggregate_limits(spec).items() if name.startswith(_HUGE_PAGES)}
-    for side, amounts, totals in (("requests", requests, aggregate_requests(spec)), ("limits", limits, pages)):
+    pages = {name: total for name, total in plain_totals(spec, "limits").items() if name.startswith(HUGE_PAGES)}
+    for side, amounts, totals in (("requests", requests, plain_totals(spec, "requests")), ("limits", limits, pages)):
         for name, total in sorted(totals.items()):
             if name in amounts and total.nanos > parse(amounts[name]).nanos:
                 words = f"must be greater than or equal to aggregate container {side} of {total}"

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from kplan.admission.validation.checks import Object, at_most_bytes, between, field, items, one_of, rules
-from kplan.admission.validation.errors import Errors, GoStruct, duplicate, invalid, not_supported, required
+from kplan.admission.validation.errors import Errors, GoStruct, duplicate, go_struct, invalid, not_supported, required
 from kplan.admission.validation.texts import MOST_ID, descending
 from kplan.admission.validation.windows import windows_option_errors
 
@@ -30,7 +30,7 @@ def _seccomp_errors(profile: Object, path: str) -> Errors:
         else:
             yield from descending(file, f"{path}.localhostProfile")
     elif file is not None:
-        shown = GoStruct({"Type": kind, "LocalhostProfile": file})
+        shown = go_struct(profile, Type="", LocalhostProfile=None)
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
