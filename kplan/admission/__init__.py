@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kplan.admission.admit import Admission, Admitter, admit
+from kplan.admission.admit import Admission, Admitter
 
-__all__ = ["Admission", "Admitter", "admit"]
+__all__ = ["Admission", "Admitter"]

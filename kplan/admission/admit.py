@@ -10,7 +10,7 @@ Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admissi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ from kplan.admission.podsecurity import NEWEST, Policy, enforced
 from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
+from kplan.admission.stored import Stage
+from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.references import object_name
 from kplan.api.tolerations import NO_EXECUTE, Toleration
@@ -35,32 +37,6 @@ _DEFAULT_ACCOUNT = "default"
 _TOPOLOGY_LABELS = (REGION, ZONE)
 _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has."""
-
-
-class Whole(Protocol):
-    """A pod with all its fields; admission itself works on the fields that scheduling reads.
-
-    Every method returns a message in the API server's words, or "" where nothing is wrong.
-    """
-
-    def unaccountable(self) -> str:
-        """Return which reference makes a mirror pod forbidden."""
-
-    def account(self) -> str:
-        """Return the name of its service account; "" for a mirror pod, which has none."""
-
-    def invalid(self, pod: Pod, minor: int) -> str:
-        """Return what is invalid in it after the plugins changed it to `pod`, for a minor such as 36."""
-
-    def insecure(self, pod: Pod, policy: Policy) -> str:
-        """Return how it violates a policy of PodSecurity."""
-
-
-class Stage(msgspec.Struct, frozen=True):
-    """A pod after a plugin; `source` is the object or plugin that changed it, such as ``LimitRange limited/limits``."""
-
-    source: str
-    pod: Pod
 
 
 class Named(NamedTuple):
@@ -81,11 +57,6 @@ class Admission(msgspec.Struct, frozen=True):
     stages: tuple[Stage, ...] = ()  #: the plugins that changed it, in order
 
 
-def admit(pod: Pod, snapshot: Snapshot) -> Admission:
-    """Return one new pod after admission, with quotas as in the snapshot."""
-    return Admitter(snapshot).admit(pod)
-
-
 class Admitter:
     """Admission for several pods one after the other: each admitted pod uses up its share of the quotas.
 
@@ -104,7 +75,7 @@ class Admitter:
         self._knows_all_accounts = _knows_all(existing or snapshot, "service_accounts", "serviceaccounts")
         self._knows_all_namespaces = _knows_all(snapshot, "namespaces", "namespaces")
 
-    def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:
+    def admit(self, pod: Pod, whole: WholeTemplate | None = None) -> Admission:
         """Return one new pod after admission; an admitted pod counts in the quotas."""
         if not is_on("PodLevelResources", self._minor):
             pod = replace(pod, spec=replace(pod.spec, resources=None))
@@ -189,7 +160,7 @@ class Admitter:
     def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
         """Yield the pod after each plugin."""
         for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
-            pod = limitranger.apply_defaults(pod, (limit_range,))
+            pod = limitranger.apply_defaults(pod, limit_range)
             metadata = limit_range.metadata
             yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
         self._check_account(pod.metadata.namespace, account)

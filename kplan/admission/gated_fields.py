@@ -5,10 +5,11 @@ Upstream: pkg/api/pod/util.go dropDisabledFields; pkg/features/kube_features.go 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-Object = dict[str, Any]
+from kplan.admission.validation.checks import Object, reached
+
 NEWEST = 36
 """The newest minor whose gates are known."""
 
@@ -39,32 +40,20 @@ def is_on(name: str, minor: int) -> bool:
     return next(gate.since for gate in _GATES if gate.name == name) <= minor
 
 
-def _containers(spec: Object) -> Iterator[Object]:
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        yield from spec.get(group, [])
-
-
 def _drop(*paths: str) -> Callable[[Object], None]:
-    """Return what removes fields; ``*`` stands for all containers, and a list for its items."""
+    """Return what removes fields, by their paths as in `reached`."""
 
     def drop(spec: Object) -> None:
         for path in paths:
-            _remove(spec, *path.split("."))
+            outer, _, name = path.rpartition(".")
+            for holder in list(reached(spec, outer)) if outer else [spec]:
+                holder.pop(name, None)
 
     return drop
 
 
-def _remove(value: Object, first: str, *rest: str) -> None:
-    if not rest:
-        value.pop(first, None)
-        return
-    inner = list(_containers(value)) if first == "*" else value.get(first, {})
-    for item in inner if isinstance(inner, list) else [inner]:
-        _remove(item, *rest)
-
-
 def _drop_stop_signals(spec: Object) -> None:
-    for container in _containers(spec):
+    for container in reached(spec, "*"):
         lifecycle = container.get("lifecycle", {})
         if "stopSignal" in lifecycle:
             del lifecycle["stopSignal"]
@@ -73,7 +62,7 @@ def _drop_stop_signals(spec: Object) -> None:
 
 
 def _drop_restart_rules(spec: Object) -> None:
-    for container in _containers(spec):
+    for container in reached(spec, "*"):
         container.pop("restartPolicyRules", None)
     for container in (*spec.get("containers", []), *spec.get("ephemeralContainers", [])):
         container.pop("restartPolicy", None)
@@ -87,7 +76,7 @@ def _drop_images(spec: Object) -> None:
     if not names:
         return
     spec["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
-    for container in _containers(spec):
+    for container in reached(spec, "*"):
         if mounts := container.get("volumeMounts"):
             container["volumeMounts"] = [mount for mount in mounts if mount.get("name", "") not in names]
 

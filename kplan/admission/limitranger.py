@@ -19,24 +19,19 @@ _ABSENT = Quantity(0)
 Amounts = Mapping[str, Quantity]
 
 
-def apply_defaults(pod: Pod, limit_ranges: Iterable[LimitRange]) -> Pod:
-    """Return the pod with the namespace's default requests and limits for containers without their own."""
-    for limit_range in of_namespace(pod, limit_ranges):
-        requests: ResourceList = {}
-        limits: ResourceList = {}
-        for item in limit_range.spec.limits:
-            if item.type == "Container":
-                requests |= item.default_request
-                limits |= item.default
-        if requests or limits:
-            spec = pod.spec
-            spec = replace(
-                spec,
-                containers=_with_defaults(spec.containers, requests, limits),
-                init_containers=_with_defaults(spec.init_containers, requests, limits),
-            )
-            pod = replace(pod, spec=spec)
-    return pod
+def apply_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
+    """Return the pod with default requests and limits for containers without their own."""
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+    for item in limit_range.spec.limits:
+        if item.type == "Container":
+            requests |= item.default_request
+            limits |= item.default
+    if not requests and not limits:
+        return pod
+    containers = _with_defaults(pod.spec.containers, requests, limits)
+    init_containers = _with_defaults(pod.spec.init_containers, requests, limits)
+    return replace(pod, spec=replace(pod.spec, containers=containers, init_containers=init_containers))
 
 
 def _with_defaults(
@@ -75,14 +70,15 @@ def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]
     requests = parsed(claim.spec.resources.requests)
     for limit_range in of_namespace(claim, limit_ranges):
         items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]
-        _refuse(problem for item in items for problem in _claim_problems(item, requests))
+        _refuse(problem for item in items for problem in _beyond(item, [("request", requests)]))
 
 
-def _claim_problems(item: LimitRangeItem, requests: Amounts) -> Iterator[str]:
+def _beyond(item: LimitRangeItem, sides: list[tuple[str, Amounts]]) -> Iterator[str]:
+    """Yield what is outside the bounds; a minimum wants a request first, and a maximum a limit."""
     for name, bound in sorted(parsed(item.min).items()):
-        yield from _outside(item.type, name, bound, -1, [("request", requests)])
+        yield from _outside(item.type, name, bound, -1, sides)
     for name, bound in sorted(parsed(item.max).items()):
-        yield from _outside(item.type, name, bound, 1, [("request", requests)])
+        yield from _outside(item.type, name, bound, 1, sides[::-1])
 
 
 def _refuse(problems: Iterable[str]) -> None:
@@ -111,10 +107,7 @@ def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
 
 def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     """Yield what is outside the bounds; resources by name, as upstream iterates over them in random order."""
-    for name, bound in sorted(parsed(item.min).items()):
-        yield from _outside(item.type, name, bound, -1, [("request", requests), ("limit", limits)])
-    for name, bound in sorted(parsed(item.max).items()):
-        yield from _outside(item.type, name, bound, 1, [("limit", limits), ("request", requests)])
+    yield from _beyond(item, [("request", requests), ("limit", limits)])
     for name, bound in sorted(parsed(item.max_limit_request_ratio).items()):
         if problem := _ratio_above(item.type, name, bound, requests, limits):
             yield problem

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kplan.admission.podsecurity_checks import BASELINE, RESTRICTED, Check, Subject
+from kplan.admission.validation.checks import Object
 
 _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
@@ -51,7 +52,7 @@ def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
     return Policy(level, version if _VERSION.fullmatch(version) else _LATEST, min(newest, NEWEST))
 
 
-def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
+def violations(policy: Policy, pod: Object) -> str:
     """Return in the API server's words how a whole pod violates a policy; "" where it does not."""
     if not policy.is_demanding:
         return ""

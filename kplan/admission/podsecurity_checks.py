@@ -5,12 +5,12 @@ A check returns in the API server's words how a pod violates it, ``reason (detai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
+from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.errors import quoted as go_quoted
 
-Object = Mapping[str, Any]
 _CAPABILITIES = frozenset(
     {"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"}
     | {"SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"}
@@ -52,11 +52,7 @@ class Subject:
         self.spec: Object = pod.get("spec") or {}
         self.security: Object = self.spec.get("securityContext") or {}  #: the pod's own security context
         #: init containers first, as upstream visits them
-        self.containers: list[Object] = [
-            container
-            for group in ("initContainers", "containers", "ephemeralContainers")
-            for container in self.spec.get(group) or ()
-        ]
+        self.containers: list[Object] = list(reached(self.spec, "*"))
         #: every container's name with its security context
         self.contexts = [(one.get("name", ""), one.get("securityContext") or {}) for one in self.containers]
         self.all_contexts: list[Object] = [self.security, *(security for _, security in self.contexts)]
@@ -133,14 +129,19 @@ def _apparmor(pod: Subject) -> str:
     return f"{reason} ({subject} must not set AppArmor profile type to {_quoted(values)})" if subject else ""
 
 
+def _used(items_of: Iterable[tuple[str, set[str]]]) -> tuple[list[str], list[str]]:
+    """Return the names of the containers that use something, and all that they use."""
+    used = [(name, items) for name, items in items_of if items]
+    return [name for name, _ in used], sorted({item for _, items in used for item in items})
+
+
 def _added(pod: Subject, allowed: Collection[str]) -> str:
     """Tell which containers add capabilities other than the allowed ones; "" where none does."""
-    added = [
-        (name, {*((security.get("capabilities") or {}).get("add") or ())}.difference(allowed))
-        for name, security in pod.contexts
-    ]
-    names, items = [name for name, own in added if own], _quoted(sorted({item for _, own in added for item in own}))
-    return f"{_containers(names)} must not include {items} in securityContext.capabilities.add" if names else ""
+    names, items = _used(
+        (name, {*reached(security, "capabilities.add")}.difference(allowed)) for name, security in pod.contexts
+    )
+    what = f"must not include {_quoted(items)} in securityContext.capabilities.add"
+    return f"{_containers(names)} {what}" if names else ""
 
 
 def _capabilities(pod: Subject) -> str:
@@ -149,9 +150,7 @@ def _capabilities(pod: Subject) -> str:
 
 
 def _restricted_capabilities(pod: Subject) -> str:
-    who = pod.violators(
-        lambda security: "ALL" not in ((security.get("capabilities") or {}).get("drop") or ()), in_pod=False
-    )
+    who = pod.violators(lambda security: "ALL" not in reached(security, "capabilities.drop"), in_pod=False)
     details = [f'{who} must set securityContext.capabilities.drop=["ALL"]' if who else ""]
     details = [*filter(None, [*details, _added(pod, ("NET_BIND_SERVICE",))])]
     return f"unrestricted capabilities ({'; '.join(details)})" if details else ""
@@ -177,30 +176,29 @@ def _volumes(pod: Subject) -> str:
 
 
 def _host_ports(pod: Subject) -> str:
-    used = [
-        (one.get("name", ""), {str(port["hostPort"]) for port in one.get("ports") or () if port.get("hostPort")})
-        for one in pod.containers
-    ]
-    names, ports = [name for name, own in used if own], sorted({port for _, own in used for port in own})
+    names, ports = _used(
+        (one.get("name", ""), {str(port) for port in reached(one, "ports.hostPort") if port}) for one in pod.containers
+    )
     use = f"{_plural('uses', 'use', names)} {_plural('hostPort', 'hostPorts', ports)}"
     return f"hostPort ({_containers(names)} {use} {', '.join(ports)})" if names else ""
 
 
+_HOSTS = tuple(
+    f"{handler}.{action}.host"
+    for handler in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
+    for action in ("httpGet", "tcpSocket")
+)
+
+
 def _host_probes(pod: Subject) -> str:
-    used = [(one.get("name", ""), {*_hosts(one)}) for one in pod.containers]
-    names, hosts = sorted({name for name, own in used if own}), sorted({host for _, own in used for host in own})
+    used, hosts = _used(
+        (one.get("name", ""), {host for path in _HOSTS for host in reached(one, path) if host})
+        for one in pod.containers
+    )
+    names = sorted(set(used))
     what = _plural("probe or lifecycle host", "probe or lifecycle hosts", hosts)
     detail = f"{_containers(names)} {_plural('uses', 'use', names)} {what} {_quoted(hosts)}"
     return f"probe or lifecycle host ({detail})" if names else ""
-
-
-def _hosts(container: Object) -> Iterator[str]:
-    lifecycle = container.get("lifecycle") or {}
-    handlers = [container.get(key) or {} for key in ("livenessProbe", "readinessProbe", "startupProbe")]
-    for handler in (*handlers, *(lifecycle.get(key) or {} for key in ("postStart", "preStop"))):
-        for key in ("httpGet", "tcpSocket"):
-            if host := (handler.get(key) or {}).get("host"):
-                yield host
 
 
 def _unmasked_proc(pod: Subject) -> str:

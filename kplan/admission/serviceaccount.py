@@ -6,18 +6,22 @@ Whether a pod's account exists is checked in :mod:`kplan.admission.admit`, where
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Any
 
-from kplan.admission.validation.windows import containers_with_path
+from kplan.admission.validation.checks import Object, reached
 
-Object = dict[str, Any]
 _MIRROR = "kubernetes.io/config.mirror"
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607
 _FILE_MODE = 0o644
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
+_SECRETS = (
+    *("imagePullSecrets.name", "*.envFrom.secretRef.name", "*.env.valueFrom.secretKeyRef.name"),
+    *("volumes.azureFile.secretName", "volumes.secret.secretName", "volumes.projected.sources.secret.name"),
+    *(f"volumes.{key}.secretRef.name" for key in _WITH_SECRET),
+    "volumes.csi.nodePublishSecretRef.name",
+)
+"""The paths of the names of secrets in the spec of a pod (upstream VisitPodSecretNames)."""
 
 
 def mirror_problem(pod: Object) -> str:
@@ -27,12 +31,9 @@ def mirror_problem(pod: Object) -> str:
     spec = pod.get("spec", {})
     if spec.get("serviceAccountName") or spec.get("serviceAccount"):
         return "a mirror pod may not reference service accounts"
-    if any(_secrets(spec)):
+    if any(any(reached(spec, path)) for path in _SECRETS):
         return "a mirror pod may not reference secrets"
-    sources = (
-        source for volume in spec.get("volumes", []) for source in volume.get("projected", {}).get("sources", [])
-    )
-    if any("serviceAccountToken" in source for source in sources):
+    if next(reached(spec, "volumes.projected.sources.serviceAccountToken"), None) is not None:
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
 
@@ -43,25 +44,6 @@ def account_of(pod: Object) -> str:
         return ""
     spec = pod.get("spec", {})
     return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")
-
-
-def _secrets(spec: Object) -> Iterator[str]:
-    """Yield the names of all secrets that a pod refers to (upstream VisitPodSecretNames)."""
-    for reference in spec.get("imagePullSecrets", []):
-        yield reference.get("name", "")
-    for container, _ in containers_with_path(spec, ""):
-        for source in container.get("envFrom", []):
-            yield source.get("secretRef", {}).get("name", "")
-        for variable in container.get("env", []):
-            yield variable.get("valueFrom", {}).get("secretKeyRef", {}).get("name", "")
-    for volume in spec.get("volumes", []):
-        for key in ("azureFile", "secret"):
-            yield volume.get(key, {}).get("secretName", "")
-        for source in volume.get("projected", {}).get("sources", []):
-            yield source.get("secret", {}).get("name", "")
-        for key in _WITH_SECRET:
-            yield volume.get(key, {}).get("secretRef", {}).get("name", "")
-        yield volume.get("csi", {}).get("nodePublishSecretRef", {}).get("name", "")
 
 
 def add_service_account(pod: Object) -> None:

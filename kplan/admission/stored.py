@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.admit import Stage
 from kplan.admission.defaults import complete, default_pod
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.serviceaccount import add_service_account
+from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.security import app_armor_errors
 from kplan.admission.validation.windows import containers_with_path
 from kplan.admission.workload_defaults import generated_uid
@@ -27,7 +27,6 @@ from kplan.api.quantity import Quantity, parse
 from kplan.api.wellknown import GATED_CONDITION
 from kplan.documents.pods import FilledField
 
-Object = dict[str, Any]
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
 """Template metadata that controllers copy into their pods."""
 
@@ -42,7 +41,19 @@ _OBSOLETE = frozenset(
 """Annotations that the API server drops, as fields have replaced them."""
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
-_TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TERM_PATHS = tuple(
+    f"affinity.{kind}.{terms}"
+    for kind in ("podAffinity", "podAntiAffinity")
+    for terms in (_REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
+)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A pod after a plugin; `source` is the object or plugin that changed it, such as ``LimitRange limited/limits``."""
+
+    source: str
+    pod: Pod
 
 
 def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object:
@@ -132,7 +143,7 @@ def _pin(spec: Object, pod: Pod) -> None:
     required = required_node_affinity(pod.spec.affinity)
     if required is not None and any(term.match_fields for term in required.node_selector_terms):
         whole: Object = spec.setdefault("affinity", {})
-        whole.setdefault("nodeAffinity", {})[_TERMS[0]] = msgspec.to_builtins(required)
+        whole.setdefault("nodeAffinity", {})[_REQUIRED] = msgspec.to_builtins(required)
 
 
 def _impress(obj: Object, pod: Pod) -> None:
@@ -229,12 +240,9 @@ def _annotate(obj: Object, before: Object) -> None:
 def _merge_label_keys(obj: Object, minor: int) -> None:
     """Merge matchLabelKeys and mismatchLabelKeys into their label selectors."""
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
-    for key in ("podAffinity", "podAntiAffinity"):
-        terms = spec.get("affinity", {}).get(key, {})
-        for term in terms.get(_TERMS[0], []):
+    for path in _TERM_PATHS:
+        for term in reached(spec, path):
             _merge(term, labels)
-        for weighted in terms.get(_TERMS[1], []):
-            _merge(weighted.get("podAffinityTerm", {}), labels)
     if is_on("MatchLabelKeysInPodTopologySpreadSelectorMerge", minor):
         for constraint in spec.get("topologySpreadConstraints", []):
             _merge(constraint, labels)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission import Admission, Admitter, admit
+from kplan.admission import Admission, Admitter
 from kplan.snapshot import Snapshot, load_snapshot
 from kplan.snapshot.objects import decode_pod
 
@@ -20,10 +20,8 @@ def priority_class(name: str, value: int, **fields: Any) -> Obj:
 
 def try_pod(snapshot: Snapshot, spec: Obj | None = None, **metadata: Any) -> Admission:
     containers = [{"name": "c", "image": "x"}]
-    return admit(
-        decode_pod({"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **(spec or {})}}),
-        snapshot,
-    )
+    pod = {"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **(spec or {})}}
+    return Admitter(snapshot).admit(decode_pod(pod))
 
 
 EMPTY = load_snapshot([])

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.limitranger import apply_defaults, check, check_claim
+from kplan.admission.limitranger import apply_defaults, check, check_claim, of_namespace
 from kplan.admission.rejection import Rejection
 from kplan.api.core import LimitRange, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
@@ -21,7 +21,7 @@ def pod(resources: dict[str, Any], /, **spec: Any) -> Pod:
 
 def test_defaults_fill_what_is_not_stated_in_every_container() -> None:
     limits = limit_range(default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
-    found = apply_defaults(pod({"limits": {"cpu": "3"}}, initContainers=[{"name": "i"}]), [limits])
+    found = apply_defaults(pod({"limits": {"cpu": "3"}}, initContainers=[{"name": "i"}]), limits)
     assert found.spec.containers[0].resources.requests == {"cpu": "1"}
     assert found.spec.containers[0].resources.limits == {"cpu": "3", "memory": "1Gi"}
     assert found.spec.init_containers[0].resources.limits == {"cpu": "2", "memory": "1Gi"}
@@ -33,7 +33,7 @@ def test_other_namespaces_do_not_matter() -> None:
         LimitRange,
     )
     bare = pod({"limits": {"cpu": "9"}})
-    assert apply_defaults(bare, [elsewhere]) is bare
+    assert of_namespace(bare, [elsewhere]) == []
     check(bare, [elsewhere])
 
 

@@ -6,7 +6,7 @@ that of the errors; what concerns several fields at once stands in it as a funct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from kplan.admission.validation.errors import (
@@ -22,11 +22,20 @@ from kplan.admission.validation.errors import (
 Object = dict[str, Any]
 Check = Callable[[Any, str], Errors]
 _LEFT_OUT = object()
+_GROUPS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def below(path: str, key: str) -> str:
     """Return the path of a field; that of a whole object is empty."""
     return f"{path}.{key}" if path else key
+
+
+def reached(obj: Object, path: str) -> Iterator[Any]:
+    """Yield what a path leads to; ``*`` stands for all containers of a pod's spec, and a list for its items."""
+    first, _, rest = path.partition(".")
+    inner = [one for group in _GROUPS for one in obj.get(group) or ()] if first == "*" else obj.get(first)
+    for item in inner if isinstance(inner, list) else () if inner is None else (inner,):
+        yield from reached(item, rest) if rest else (item,)
 
 
 def rules(*checks: Check) -> Check:
