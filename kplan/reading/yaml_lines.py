@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import yaml
@@ -15,52 +16,66 @@ _MAX_LINED = 16 << 20
 
 
 class YamlLines:
-    """The lines of a document in YAML.
+    """The lines of a document in YAML, parsed as far as somebody asks.
 
     Parameters
     ----------
     text : the document's text
     line : where that text begins in its file
     content_line : where its content begins in its file
+    repeats_keys : a mapping has a key twice: the line of the last one counts
     """
 
-    def __init__(self, text: str | bytes, line: int, content_line: int) -> None:
-        self._text = text
+    def __init__(self, text: str | bytes, line: int, content_line: int, *, repeats_keys: bool = False) -> None:
+        self._text = text if len(text) <= _MAX_LINED else ""
         self._line = line
         self._content_line = content_line
+        self._repeats_keys = repeats_keys
+        self._lines: dict[tuple[Step, ...], int] = {}
+        self._texts: dict[tuple[Step, ...], str] = {}
+        self._rest = self._read()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Have other processes read the text again: what is left of its events cannot be sent."""
+        make = partial(YamlLines, repeats_keys=self._repeats_keys)
+        return make, (self._text, self._line, self._content_line)
 
     def of(self, path: str) -> int:
         """Return the line of the key or list element that the path leads to."""
-        steps, lines = steps_of(path), self._known[0]
-        while steps and steps not in lines:
+        steps = steps_of(path)
+        if self._repeats_keys:
+            self._read_all()
+        if steps and steps not in self._lines:
+            next((known for known in self._rest if known == steps), None)
+        while steps and steps not in self._lines:
             steps = steps[:-1]
-        return lines[steps] if steps else self._content_line
+        return self._lines[steps] if steps else self._content_line
 
     def written(self, path: str) -> str:
         """Return how the scalar at a path is written, such as ``n`` for a false; "" where that is not known."""
-        return self._known[1].get(steps_of(path), "")
+        self._read_all()
+        return self._texts.get(steps_of(path), "")
 
-    @cached_property
-    def _known(self) -> tuple[dict[tuple[Step, ...], int], dict[tuple[Step, ...], str]]:
-        """The lines of all paths, and the texts of scalars."""
-        lines: dict[tuple[Step, ...], int] = {}
-        texts: dict[tuple[Step, ...], str] = {}
-        if len(self._text) > _MAX_LINED:
-            return lines, texts
+    def _read_all(self) -> None:
+        for _ in self._rest:
+            pass
+
+    def _read(self) -> Iterator[tuple[Step, ...]]:
+        """Note the lines of all paths, and the texts of scalars; yield each path whose line is known from now on."""
         walk, key = _Walk(), None
         # A JSON document need not be valid YAML; then only the lines up to the error are known.
         with suppress(yaml.YAMLError):
             for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
                 steps = walk.take(event)
-                if steps is not None:
-                    mark: Any = event.start_mark  # every event of the parser has one
-                    lines[steps] = self._line + mark.line
                 scalar = event.value if isinstance(event, yaml.ScalarEvent) else None
                 value_of = steps if steps is not None and isinstance(steps[-1], int) else key
                 if scalar is not None and value_of is not None:
-                    texts[value_of] = scalar
+                    self._texts[value_of] = scalar
                 key = steps if value_of is None else None
-        return lines, texts
+                if steps is not None:
+                    mark: Any = event.start_mark  # every event of the parser has one
+                    self._lines[steps] = self._line + mark.line
+                    yield steps
 
 
 class _Walk:

@@ -71,7 +71,8 @@ class YamlDocument(Document):
     def lines(self) -> Lines:
         """The line of each path in the document."""
         origin = self._origin
-        return YamlLines(origin.stream.piece(origin.start, origin.end), origin.line, self.line)
+        text = origin.stream.piece(origin.start, origin.end)
+        return YamlLines(text, origin.line, self.line, repeats_keys=bool(origin.repeated))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
         """Return the duplicate keys of mappings, in reading order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -132,12 +133,11 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
 def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, Style]]:
     """Yield words and blanks; a word that several pieces make up has the style of the first."""
     text = "".join(span.text for span in spans)
-    styles: list[Style] = []
-    for span in spans:
-        styles += [span.style] * len(span.text)
+    starts = list(itertools.accumulate((len(span.text) for span in spans), initial=0))
     for word in re.finditer(r"\s+|\S+", text):
+        style = spans[bisect.bisect_right(starts, word.start()) - 1].style
         parts = pieces_of(word.group(), width) if len(word.group()) > width else [word.group()]
-        yield from ((part, styles[word.start()]) for part in parts)
+        yield from ((part, style) for part in parts)
 
 
 def _without_trailing_blanks(spans: TextLine) -> TextLine:

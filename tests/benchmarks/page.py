@@ -18,10 +18,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import bench_capacity
+import bench_check
 import bench_distinct
 import bench_karpenter
+import bench_manifests
 import bench_preemption
 import bench_scheduler_perf
+import bench_timeline
 import bench_what_if
 import clusters
 import scheduler_perf
@@ -264,6 +267,20 @@ def capacity(directory: Path) -> str:
     )
 
 
+def waiting(directory: Path) -> str:
+    """Ask what takes longest, as whole processes where it is a command."""
+    what = f"{bench_manifests.N_MANIFESTS} manifests, {len(bench_manifests.REPORTS)} reports"
+    around = f"{bench_manifests.N_NODES:,} nodes, {bench_manifests.N_PODS:,} pods"
+    asked = bench_manifests.measure(directory).items()
+    rows = [(f"kplan {command}: {what}, {around}", seconds) for command, seconds in asked]
+    n_nodes, n_pods = bench_check.N_NODES, bench_check.N_PODS
+    standard = sum(seconds for _, _, seconds in bench_check.measured(n_nodes, n_pods))
+    rows.append((f"the standard checks: {n_nodes:,} nodes, {n_pods:,} pods, one process", standard))
+    starts, _, day = bench_timeline.measured()
+    rows.append((f"24 hours of {bench_timeline.N_NODES:,} nodes, {starts:,} starts of cron jobs", day))
+    return table(("", "CPU s"), [(what, f"{seconds:.1f}") for what, seconds in rows])
+
+
 def karpenter() -> str:
     """Make nodes for pending pods as Karpenter does."""
     rows = [
@@ -277,6 +294,7 @@ def page(directory: Path) -> str:
     """Measure, and write the page's text."""
     # What is measured in processes of their own comes first: a process starts with what its parent holds.
     counted, starting, growing = capacity(directory), cold_start(directory), growth(directory)
+    asked = waiting(directory)
     parts = [
         "# Benchmarks",
         HOW,
@@ -294,6 +312,8 @@ def page(directory: Path) -> str:
         CHANGING,
         changing(),
         sweeping(),
+        "## Where people wait",
+        asked,
         "## Growth",
         growing,
         "## Kubernetes' own benchmark",

@@ -1,4 +1,5 @@
 import io
+import pickle
 import json
 from dataclasses import replace
 from typing import Any
@@ -153,6 +154,32 @@ def test_lines_of_a_document_that_is_no_yaml_are_known_up_to_where_it_ends_to_be
     lines = YamlLines("a: 1\nb: {c: 2\n]", line=10, content_line=10)
 
     assert (lines.of("$.a"), lines.of("$.b.c"), lines.of("$.z")) == (10, 11, 10)
+
+
+_ASKED = ["$.c", "$.a", "$.b[1].x", "$.b[0]", "$.b[1].z", "$", "$.a.q"]
+
+
+@given(st.permutations(_ASKED))
+def test_a_line_is_the_same_whatever_was_asked_before(paths: list[str]) -> None:
+    text = "a: 1\nb:\n- 2\n- x: 3\nc: 4\n"
+    lines = YamlLines(text, line=1, content_line=1)
+
+    assert {path: lines.of(path) for path in paths} == {
+        "$.a": 1,
+        "$.b[0]": 3,
+        "$.b[1].x": 4,
+        "$.c": 5,
+        "$.b[1].z": 4,
+        "$": 1,
+        "$.a.q": 1,
+    }
+    assert pickle.loads(pickle.dumps(lines)).of("$.b[1].x") == 4  # noqa: S301 - written here
+
+
+def test_of_a_key_that_is_there_twice_the_line_of_the_later_one_counts() -> None:
+    (document,) = read_documents("-", [], stdin=io.BytesIO(b"a: 1\nb: 2\na: 3\n"))
+
+    assert document.lines.of("$.a") == 3
 
 
 def test_a_hint_quotes_what_is_written_and_not_what_yaml_makes_of_it() -> None:
