@@ -125,8 +125,15 @@ def _compiled(
 
 def valid_selector(selector: LabelSelector | None) -> Selector:
     """Compile a label selector; None and an invalid one match nothing."""
+    if selector is None:
+        return NOTHING
+    return _valid_selector(tuple(selector.match_labels.items()), selector.match_expressions)
+
+
+@lru_cache(maxsize=4096)
+def _valid_selector(labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
     try:
-        return selector_from(selector)
+        return selector_from(LabelSelector(match_labels=dict(labels), match_expressions=expressions))
     except InvalidSelector:
         return NOTHING
 

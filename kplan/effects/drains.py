@@ -60,13 +60,15 @@ def drain(
     def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
         return drain(other, nodes, how, options=options or change.options, decisions=decisions, waits=waits)
 
-    return dataclasses.replace(
+    change = dataclasses.replace(
         change,
         command="drain",
         question_base=base,
         again=again,
         decide=lambda noted: again(base, decisions=noted),
     )
+    note_stuck(change.simulation, change.workloads)  # the workloads that the drain leaves with missing pods
+    return change
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:
@@ -96,16 +98,14 @@ def empty(
         else:
             work.in_turn(nodes)
     left_out = tuple(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached)
-    return _at_rest(
-        ChangePlan(
-            simulation,
-            base,
-            blocked=work.blocked,
-            obstacles=tuple(work.obstacles),
-            left_out=left_out,
-            refused_nodes=tuple(work.refused),
-            options=options or DrainOptions(),
-        )
+    return ChangePlan(
+        simulation,
+        base,
+        blocked=work.blocked,
+        obstacles=tuple(work.obstacles),
+        left_out=left_out,
+        refused_nodes=tuple(work.refused),
+        options=options or DrainOptions(),
     )
 
 
@@ -143,12 +143,6 @@ def left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool)
     ]
 
 
-def _at_rest(change: ChangePlan) -> ChangePlan:
-    """Note the workloads that a drain leaves with missing pods, and return the drain."""
-    note_stuck(change.simulation, change.workloads)
-    return change
-
-
 def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
     """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
     gone = frozenset(nodes)
@@ -161,4 +155,4 @@ def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
 def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
     """Remove all pods of lost nodes; `other` is the planner without these nodes."""
     Drain(simulation).lose(nodes, "its node is lost")
-    return _at_rest(ChangePlan(simulation, other))
+    return ChangePlan(simulation, other)

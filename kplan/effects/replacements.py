@@ -91,8 +91,9 @@ class Replacements:
                 removed.setdefault(step.workload, []).append(left)
             elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
                 added.setdefault(step.workload, []).append(self._was_pending[step.pod])
-        for pod in self._simulation.pods.values():
-            if pod.is_new and not comes_with_node(self._simulation, pod):
+        there = self._simulation.pods
+        for pod in [there[row] for row in self._simulation.newcomers if row in there]:
+            if not comes_with_node(self._simulation, pod):
                 owner = self._simulation.owner(pod.row)
                 added.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
         for workload, pod in self._simulation.finished:
@@ -193,7 +194,8 @@ class Replacements:
                 condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
                 yield Happened(PENDING, counted)
                 yield Happened(condition, counted, self.is_old(replacement.added.key))
-        for pod in self._simulation.pods.values():
+        there = self._simulation.pods
+        for pod in [there[row] for row in self._simulation.unplaced if row in there]:
             if not pod.node and not pod.is_new and pod.key not in self._still_pending:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
 

@@ -194,7 +194,8 @@ class Cluster:
         return grown
 
     def derive_pod_columns(self) -> None:
-        """Build the pod columns that preemption reads, so that later copies of this cluster share them."""
+        """Build the pod columns that preemption and selectors read, so that later copies of this cluster share them."""
+        self.pods.sort_by_labels()
         for resource in list(self._requested):
             self.pods.requests(resource)
         self.pods.start_micros  # noqa: B018 - the table caches it

@@ -344,14 +344,17 @@ class PodTable:
                 rows = rows[self._matches_clause(clause, rows)]
         return rows[~self._terminating[rows]] if match.skip_terminating and self._has_terminating else rows
 
-    def _rows_selected(self, namespaces: Collection[str] | None, selector: Selector) -> RowArray:
-        """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
-        n_pods = len(self.infos)
-        n_sorted = len(self._by_labels.order)
+    def sort_by_labels(self) -> None:
+        """Sort the pods by their labels, unless hardly any have been added since; copies of the table share that."""
+        n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
             label_codes = self._label_codes[:n_pods]
             self._by_labels = ByLabels.of(label_codes, len(self._label_sets), self._namespace_codes[:n_pods])
-            n_sorted = n_pods
+
+    def _rows_selected(self, namespaces: Collection[str] | None, selector: Selector) -> RowArray:
+        """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
+        self.sort_by_labels()
+        n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
         codes = self._label_sets.codes(selector)
         if len(codes) * _PODS_A_SET > n_sorted:
             return self._only_in(namespaces, self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0])

@@ -64,6 +64,7 @@ class ClusterState(Journal):
         if isinstance(owner, ForeignState):
             owner.lost.remove(wanted.revision)
         self.pods[row] = pod
+        self.newcomers.append(row)
         self._owner_of[row] = owner.ref.key
         self._pair(owner, pod)
         owner.join(pod)
@@ -153,6 +154,7 @@ class ClusterState(Journal):
     def announce(self, row: int) -> None:
         """Have a pod that the session holds already count as created by the question."""
         pod = self.pods[row] = replace(self.pods[row], is_new=True)
+        self.newcomers.append(row)
         owner = self.owner(row)
         self.disruptions.settle(pod)
         if owner is not None:
@@ -173,6 +175,7 @@ class ClusterState(Journal):
         row = self.session.add_pod(info)
         observed = ObservedPod.created_as(info, row, self.now)
         self.pods[row] = observed
+        self.newcomers.append(row)
         self.disruptions.join(observed, info, None)
         self._circles.note(observed, None, 1)
         self.messages[row] = ""

@@ -17,7 +17,7 @@ class Circles:
 
     def __init__(self) -> None:
         self._visits: Counter[int] = Counter()
-        self._alike: Counter[tuple[object, ...]] = Counter()
+        self._alike: dict[tuple[object, ...], int] = {}
         self._mark = 0
 
     def fork(self) -> Circles:
@@ -29,7 +29,7 @@ class Circles:
     def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
         """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
         like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
-        n = self._alike[like]
+        n = self._alike.get(like, 0)
         self._alike[like] = n + sign
         self._mark ^= hash((like, n)) ^ hash((like, n + sign))
 

@@ -127,7 +127,7 @@ class DeploymentState(msgspec.Struct):
         copied.reported, copied.pace = self.reported.copy(), self.pace.copy()
         copied.sets = {}
         for name, state in self.sets.items():
-            copied_set = copied.sets[name] = state.copy()
+            copied_set = copied.sets[name] = Owner.copy(state)
             copied_set.parent, copied_set.related = copied, copied.related
         return copied
 

@@ -45,6 +45,8 @@ class Journal:
     session : changes as pods come and go
     workloads : changes as manifests are applied
     pods : row -> every pod that has not ended
+    newcomers : the rows of the pods that count as created by the question, also of those that have ended
+    unplaced : the rows of the pods that had no node when the simulation began, in the order of `pods`
     messages : row of a pending pod -> kube-scheduler's last message about it
     outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
     steps : what has happened so far
@@ -64,6 +66,8 @@ class Journal:
         self.disruptions = disruptions
         self.pods: dict[int, ObservedPod] = {}
         self._owner_of: dict[int, str] = {}
+        self.newcomers: list[int] = []
+        self.unplaced: list[int] = []
         self.messages: dict[int, str] = {}
         self.outcomes: dict[int, Outcome] = {}
         self.steps: list[Step] = []

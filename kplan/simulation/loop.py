@@ -14,6 +14,7 @@ from kplan.api.core import Node
 from kplan.api.meta import controller_of
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
+from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.simulation.bounds import Bounds, keep_all
 from kplan.simulation.controlled import EVER, MAX_STEPS
@@ -24,6 +25,7 @@ from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.scheduling import Scheduling, preemptors_of
+from kplan.snapshot.model import Snapshot
 
 
 class Provisioner(Protocol):
@@ -55,16 +57,17 @@ class Simulation(Scheduling):
         self.on_misfit = self._tell_provisioner
         self.groups = GroupTurns(self)  #: pods that are scheduled in groups
 
-    def fork(self, session: Session, maker: PodMaker) -> Simulation:
+    def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
         """Return a copy of this simulation, in which nothing has moved yet.
 
         Parameters
         ----------
         session : a fork of this one's
+        snapshot, listers : the cluster of that session
         """
-        workloads = self.workloads.fork()
+        workloads, maker = self.workloads.fork(), self._maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
-        forked.pods, forked.messages = self.pods.copy(), self.messages.copy()
+        forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
         forked.already_leaving = self.already_leaving.copy()
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
@@ -86,6 +89,8 @@ class Simulation(Scheduling):
             if owner is not None:
                 self._owner_of[pod.row] = owner.ref.key
             self._circles.note(pod, owner, 1)
+            if not pod.node:
+                self.unplaced.append(pod.row)
             if infos[pod.row].is_terminating:
                 continue
             if controller_of(infos[pod.row].pod.metadata) is None:

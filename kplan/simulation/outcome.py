@@ -72,12 +72,12 @@ def _describe(
 ) -> WorkloadChange:
     ref = WorkloadRef.parse(key)
     pods = _pods(simulation, owner, row)
-    current = [pod for pod, theirs in pods if theirs is None or theirs.is_current(pod)]
+    current = sum(theirs is None or theirs.is_current(pod) for pod, theirs in pods)
     ready = sum(pod.is_ready for pod, _ in pods)
     pending = [pod for pod, _ in pods if not pod.node]
     desired = _desired(owner, len(pods))
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
-    n_settled = len(current) + _n_below_partition(owner, pods)
+    n_settled = current + _n_below_partition(owner, pods)
     is_complete = len(pods) == n_settled == ready == desired and not why_failed
     blocked = simulation.blocked.get(key, {})
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
@@ -94,7 +94,7 @@ def _describe(
         name=ref.name,
         change=change,
         desired=desired,
-        updated=len(current),
+        updated=current,
         ready=ready,
         pending=len(pending) + missing,
         state=state,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpe
 from kplan.api.kinds import type_of
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
+from kplan.engine.recent import Recent
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
@@ -36,6 +38,19 @@ _SHARED = ("shape", "controller", "resources", "host_ports", "_terms_or_error")
 """Cached properties of `PodInfo` that are equal for all pods of a template."""
 
 
+MAX_MODELS = 4096
+"""How many pods that have gone through admission are remembered for further simulations from the same start."""
+
+
+class _Model(NamedTuple):
+    """A pod that has gone through admission, and the template that its name in the cache stands for."""
+
+    info: PodInfo
+    refusal: str
+    warnings: tuple[InputWarning, ...]
+    template: PodTemplateSpec
+
+
 class PodMaker:
     """Creates pods from templates.
 
@@ -50,6 +65,7 @@ class PodMaker:
 
     def __init__(self, snapshot: Snapshot, listers: Listers, minor: int) -> None:
         self._snapshot = snapshot
+        self._minor = minor
         self._listers = listers
         self._admitter = Admitter(snapshot, minor=minor)
         self._set_claims = SetClaims(snapshot, listers, self._admitter)
@@ -57,7 +73,18 @@ class PodMaker:
         self._used_names: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
+        self._admitted: Recent[_Model] = Recent(MAX_MODELS)
         self.warnings: dict[InputWarning, None] = {}
+
+    def fork(self, snapshot: Snapshot, listers: Listers) -> PodMaker:
+        """Return a maker that has created nothing yet; parameters as for a new one.
+
+        Where it starts from the same cluster, the two share what they know of admission.
+        """
+        forked = PodMaker(snapshot, listers, self._minor)
+        if snapshot is self._snapshot:
+            forked._admitted = self._admitted
+        return forked
 
     def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
         """Return the pod, and why the API server refuses it; empty when it accepts it.
@@ -177,17 +204,28 @@ class PodMaker:
         model = self._models.get(key)
         if model is None:
             self._note(_unknown_revision(owner, wanted.revision))
-            pod = self._from_template(owner, owner.template_of(wanted.revision), wanted)
-            stateful_set = self._set_of(owner)
-            if stateful_set is not None:
-                pod = self._set_claims.mounted(stateful_set, pod)
-            refusal = ""
-            if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
-                pod, refusal = self._admit(pod, whole)
-            model = PodInfo(pod), refusal
-            if not refusal or not isinstance(owner, StatefulSetState):
+            if isinstance(owner, StatefulSetState):
+                made = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
+            else:
+                like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
+                made = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
+            self._note(made.warnings)
+            model = made.info, made.refusal
+            if not made.refusal or not isinstance(owner, StatefulSetState):
                 self._models[key] = model  # words about a pod of a stateful set have its own name
         return model
+
+    def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
+        """Return the next pod of a workload; with quotas it goes through admission later, as each of its pods does."""
+        template = owner.template_of(wanted.revision)
+        pod = self._from_template(owner, template, wanted)
+        stateful_set = self._set_of(owner)
+        if stateful_set is not None:
+            pod = self._set_claims.mounted(stateful_set, pod)
+        if owner.ref.namespace in self._has_quota or isinstance(owner, ForeignState):
+            return _Model(PodInfo(pod), "", (), template)
+        admitted = self._admitter.admit(pod, whole)
+        return _Model(PodInfo(admitted.pod), admitted.rejected or "", admitted.warnings, template)
 
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
         reference = owner.ref.as_controller

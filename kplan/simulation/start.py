@@ -74,7 +74,7 @@ def fork(simulation: Simulation, snapshot: Snapshot, random: Random | None = Non
     """
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers, random=random)
-    return simulation.fork(session, PodMaker(snapshot, listers, session.config.release.number))
+    return simulation.fork(session, snapshot, listers)
 
 
 def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> Simulation:
@@ -84,7 +84,7 @@ def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> S
     ----------
     session : a fork of its own, of those nodes, with listers of its own
     """
-    forked = simulation.fork(session, PodMaker(snapshot, session.listers, session.config.release.number))
+    forked = simulation.fork(session, snapshot, session.listers)
     there = session.cluster.nodes.row_of
     for daemon_set in snapshot.daemon_sets:
         metadata = daemon_set.metadata
