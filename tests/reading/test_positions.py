@@ -1,6 +1,6 @@
 import io
-import pickle
 import json
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -173,7 +173,7 @@ def test_a_line_is_the_same_whatever_was_asked_before(paths: list[str]) -> None:
         "$": 1,
         "$.a.q": 1,
     }
-    assert pickle.loads(pickle.dumps(lines)).of("$.b[1].x") == 4  # noqa: S301 - written here
+    assert pickle.loads(pickle.dumps(lines)).of("$.b[1].x") == 4
 
 
 def test_of_a_key_that_is_there_twice_the_line_of_the_later_one_counts() -> None:
