@@ -9,7 +9,7 @@ Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admissi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,16 +18,15 @@ from msgspec.structs import replace
 from kplan.admission import limitranger, runtimeclass
 from kplan.admission.gated_fields import is_on
 from kplan.admission.podsecurity import NEWEST, Policy, enforced
-from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
-from kplan.admission.stored import Stage
-from kplan.admission.whole import WholeTemplate
+from kplan.admission.stored import Stage, WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.references import object_name
+from kplan.api.scheduling import PriorityClass
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.api.wellknown import REGION, ZONE
-from kplan.snapshot.defaults import complete_pod
+from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -214,3 +213,33 @@ def _add_default_tolerations(pod: Pod) -> Pod:
         )
     )
     return replace(pod, spec=replace(pod.spec, tolerations=pod.spec.tolerations + added)) if added else pod
+
+
+def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warning]) -> Pod:
+    """Return the pod with the priority and preemption policy of its class (plugin/pkg/admission/priority).
+
+    Every cluster has priority classes. A snapshot without any was taken without them: an unknown name is then a
+    warning, and the pod has the priority in its manifest, or 0. Raises Rejection for an unknown class, or where the
+    manifest's priority or policy differs from the class.
+    """
+    spec = pod.spec
+    resolved = resolve_priority(spec.priority_class_name, classes)
+    if resolved is None:
+        if classes:
+            raise Rejection(f"no PriorityClass with name {spec.priority_class_name} was found")
+        priority = spec.priority or 0
+        name = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
+        message = f"the snapshot holds no priority classes; {spec.priority_class_name!r} counts as priority {priority}"
+        warnings.append(Warning("UnknownPriorityClass", name, message))
+        return replace(pod, spec=replace(spec, priority=priority))
+    if spec.priority is not None and spec.priority != resolved.priority:
+        raise Rejection(
+            f"the integer value of priority ({spec.priority}) must not be provided in pod spec; priority admission"
+            f" controller computed {resolved.priority} from the given PriorityClass name"
+        )
+    if spec.preemption_policy is not None and spec.preemption_policy != resolved.preemption_policy:
+        raise Rejection(
+            f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec;"
+            f" priority admission controller computed {resolved.preemption_policy} from the given PriorityClass name"
+        )
+    return resolved.applied_to(pod)

@@ -12,8 +12,7 @@ from typing import Any
 
 from kplan.admission.validation.checks import Object
 from kplan.admission.validation.errors import Errors, FieldError, forbidden, invalid
-from kplan.admission.validation.service_addresses import EXTERNAL_NAME, family_of, is_headless, settle_families
-from kplan.admission.validation.services import spec_errors
+from kplan.admission.validation.services import EXTERNAL_NAME, family_of, is_headless, settle_families, spec_errors
 
 _OUTSIDE = ("LoadBalancer", "NodePort")
 _BALANCED = "LoadBalancer"

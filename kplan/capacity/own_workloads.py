@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.labels import InvalidSelector
+from kplan.api.labels import InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef
-from kplan.api.selector_text import parse_selector
 from kplan.capacity.replicas import Template
 from kplan.capacity.templates import replicas_of
 from kplan.cluster.base import Base

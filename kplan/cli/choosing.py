@@ -126,8 +126,7 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], keys: Sequence[str], valu
 
 def read_selector(text: str) -> Selector:
     """Parse the value of ``--selector``; raises UsageError for an invalid one."""
-    from kplan.api.labels import InvalidSelector
-    from kplan.api.selector_text import parse_selector
+    from kplan.api.labels import InvalidSelector, parse_selector
 
     try:
         return parse_selector(text)

@@ -14,10 +14,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from kplan.config.args import args_type, default_args
-from kplan.config.args_decoding import decode_args
-from kplan.config.decoding import closest
+from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args, defaulted
+from kplan.config.decoding import closest, decode
 from kplan.config.expansion import MULTI_POINT, Entry, PointSet, default_sets, enabled_names, expand, merge
+from kplan.config.foreign import API_GROUP, API_VERSION
 from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES, in_tree_since
 from kplan.config.model import PluginRef, Profile
 from kplan.config.problems import Problems, child, go_value, index
@@ -282,3 +282,40 @@ def _warn_about_disabled(plugins: Plugins, subject: str, release: Release, warn:
                 suggestion = _suggestion(plugin.name, release)
                 text = f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{suggestion}"
                 warn("IgnoredConfiguration", subject, text)
+
+
+def decode_args(name: str, value: object, path: str, problems: Problems) -> PluginArgs:
+    """Decode the arguments of the in-tree plugin `name`; absent ones get their defaults.
+
+    `apiVersion` and `kind` may be absent, and must be right where they are present. Upstream: staging
+    kube-scheduler/config/v1/types.go decodeNestedObjects.
+    """
+    kind = f"{name}Args"
+    if isinstance(value, dict):
+        stated_kind, stated_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
+        if stated_version != API_VERSION:
+            message = f"no kind {go_value(stated_kind)} is registered for version {go_value(stated_version)}"
+            problems.add(child(path, "apiVersion"), message, f"write: apiVersion: {API_VERSION}, or leave it out")
+        elif stated_kind != kind:
+            got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
+            message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
+            problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
+    decoded = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
+    args = defaulted(decoded, problems.release)
+    if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
+        _refuse_disabled_timeouts(args, value, path, problems)
+    return args
+
+
+def _refuse_disabled_timeouts(
+    args: DynamicResourcesArgs, value: dict[str, object], path: str, problems: Problems
+) -> None:
+    """Record the timeouts whose features are off, which a file must not set (ValidateDynamicResourcesArgs)."""
+    for field, timeout, gates in (
+        ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),
+        ("bindingTimeout", args.binding_timeout, "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"),
+    ):
+        is_known = (type(args).__name__, field) not in problems.release.absent_fields
+        if timeout is None and value.get(field) is not None and is_known:
+            hint = "remove it, or turn the gate on"
+            problems.forbidden(child(path, field), f"{gates} feature gate is disabled", hint)

@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
 from kplan.admission.decoding import decode_object
-from kplan.admission.whole import WholeTemplate
+from kplan.admission.stored import WholeTemplate
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController

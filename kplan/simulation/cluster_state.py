@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from kplan.admission.admit import Named
-from kplan.admission.whole import WholeTemplate
+from kplan.admission.stored import WholeTemplate
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
 from kplan.documents.change import StepEvent

@@ -21,7 +21,7 @@ from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet
-from kplan.workloads.replicas import MAX_REPLICAS
+from kplan.workloads.expansion import MAX_REPLICAS
 
 ON_EACH_NODE = "DaemonSet"
 

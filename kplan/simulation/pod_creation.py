@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kplan.admission import Admitter
 from kplan.admission.admit import Named
-from kplan.admission.whole import WholeTemplate
+from kplan.admission.stored import WholeTemplate
 from kplan.api.apps import StatefulSet
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of

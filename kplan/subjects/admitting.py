@@ -9,7 +9,7 @@ import msgspec
 from kplan.admission.admit import Admission, Admitter, Named
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.rejection import Refusal, Rejection
-from kplan.admission.whole import WholeTemplate
+from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import POD_MAKERS, Kind, metadata_of, type_of
 from kplan.api.meta import PlainMeta

@@ -10,9 +10,8 @@ import msgspec
 
 from kplan.api.alike import nearest_texts
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
-from kplan.api.labels import InvalidSelector, Selector
+from kplan.api.labels import InvalidSelector, Selector, parse_selector
 from kplan.api.references import object_name
-from kplan.api.selector_text import parse_selector
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot

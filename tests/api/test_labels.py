@@ -8,6 +8,7 @@ from kplan.api.labels import (
     Requirement,
     new_requirement,
     parse_int64,
+    parse_selector,
     selector_from,
     selector_from_map,
     selector_of,
@@ -147,3 +148,43 @@ def test_text_is_that_of_kubectl() -> None:
 )
 def test_numbers_are_int64(text: str, number: int | None) -> None:
     assert parse_int64(text) == number
+
+
+LABELS = {"app": "web", "tier": "front", "env": ""}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  ",
+        "app=web",
+        "app==web",
+        "app = web , tier=front",
+        "app!=db",
+        "zone!=a",
+        "env=",
+        "app",
+        "!canary",
+        "! canary",
+        "app in (web, db)",
+        "app in (db,web),tier notin (back)",
+        "zone notin (a)",
+        "env in ()",
+    ],
+)
+def test_a_selector_takes_labels_that_meet_all_its_parts(text: str) -> None:
+    assert parse_selector(text).matches(LABELS)
+
+
+@pytest.mark.parametrize(
+    "text", ["app=db", "app!=web", "canary", "!app", "app in (db)", "app notin (web,db)", "app=web,tier=back", "env=x"]
+)
+def test_a_selector_turns_down_labels_that_fail_one_of_its_parts(text: str) -> None:
+    assert not parse_selector(text).matches(LABELS)
+
+
+@pytest.mark.parametrize("text", ["app web", "app=web,", ",", "=web", "app in web", "app in (web", "-app=web", "a(b"])
+def test_what_kubectl_refuses_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSelector):
+        parse_selector(text)

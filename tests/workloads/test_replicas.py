@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.workloads import replicas
+from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke
 from tests.effects.test_queue_plan import node
@@ -63,7 +63,7 @@ def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: py
     snapshot = kplan.load_snapshot(nodes)
 
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
-    monkeypatch.setattr(replicas, "MAX_REPLICAS", 1500)
+    monkeypatch.setattr(expansion, "MAX_REPLICAS", 1500)
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 1500
 
 
