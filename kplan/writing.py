@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import stat
 import sys
 from pathlib import Path
@@ -125,6 +124,8 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 def _replace(target: Path, content: bytes, mode: int) -> None:
     existing = _status_of(target)
+    import secrets
+
     temporary = target.with_name(f".kplan-{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import secrets
 import stat
 import subprocess
 import threading
@@ -69,7 +70,7 @@ def test_another_name_of_a_file_keeps_what_it_holds(tmp_path: Path) -> None:
 def test_whatever_stands_under_the_temporary_name_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing.secrets, "token_hex", lambda _: "guessed")
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
     (tmp_path / "victim").write_text("precious")
     (tmp_path / ".kplan-guessed.tmp").symlink_to(tmp_path / "victim")
 

@@ -5,8 +5,6 @@ Whether a pod's account exists is checked in :mod:`kplan.admission.admit`, where
 
 from __future__ import annotations
 
-import hashlib
-
 from kplan.admission.validation.checks import Object, reached
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -79,6 +77,8 @@ def add_service_account(pod: Object) -> None:
 
 def _suffix(metadata: Object) -> str:
     """Return five characters in place of the API server's random ones."""
+    import hashlib
+
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     digest = hashlib.sha256(name.encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])

@@ -47,7 +47,7 @@ _MOST_ON_PAGE = 200
 """A page explains so many nodes of each kind for a pod, folded where there are many."""
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that show details of a few of many replicas, and only the nodes of the others."""
+"""Formats for people, which show details of a few of many replicas, and only the nodes of the others."""
 
 _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
@@ -106,6 +106,7 @@ def ask(
         extenders=_extenders(config, scheduler, verbosity),
         autoscaler=None if following is None else following.settings_for(snapshot),
     )
+    planner.gives_digest = not _OUTLINE_FORMATS.issuperset(formats_of(flags.output))
     if changes:
         from kplan.effects.what_if import changed
 

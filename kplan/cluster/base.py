@@ -98,6 +98,7 @@ class Base:
         if start_index < 0:
             raise UsageError(f"start_index {start_index} is below 0", hint="give the number of a node, from 0")
         self.on_progress: Progress | None = None  #: called while an answer is computed
+        self.gives_digest = True  #: answers name the digest of the snapshot, which takes a while; tables do not show it
         self.snapshot = snapshot = as_snapshot(snapshot)
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
@@ -205,7 +206,7 @@ class Base:
                 taken_at=snapshot.taken_at,
                 nodes=len(snapshot.nodes),
                 pods=len(snapshot.pods),
-                digest=snapshot.digest,
+                digest=snapshot.digest if self.gives_digest else "",
                 missing=snapshot.missing,
                 changes=snapshot.changes or msgspec.UNSET,
             ),
@@ -237,7 +238,9 @@ class Base:
         settings = self._settings(additions, warnings)
         if not_before is not None and not_before > self.now:
             settings["now"] = from_micros(not_before)
-        return type(self)(snapshot, **settings)
+        other = type(self)(snapshot, **settings)
+        other.gives_digest = self.gives_digest
+        return other
 
     def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
         """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -134,6 +133,8 @@ class Snapshot:
     @cached_property
     def digest(self) -> str:
         """A hash of the objects, whatever their order, source and time."""
+        import hashlib
+
         whole = hashlib.sha256()
         encoder = msgspec.json.Encoder(order="deterministic")
         for kind in KINDS:

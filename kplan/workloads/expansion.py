@@ -6,7 +6,6 @@ name, the name has a number here.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -217,6 +216,8 @@ def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
 
 
 def _template_hash(template: PodTemplateSpec) -> str:
+    import hashlib
+
     digest = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
     return "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in digest[:_HASH_LENGTH])
 

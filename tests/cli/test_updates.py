@@ -1,6 +1,5 @@
 """Manifests of what runs in the demo cluster already."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 import yaml
 
 import kplan
+from kplan.reading.content import as_builtins
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 from tests.objects import head
@@ -24,7 +24,7 @@ WRITTEN_BY_PEOPLE = sorted(key for key in kplan.load_snapshot("demo").whole if n
 
 def manifest(key: str = "Deployment/shop/storefront", **spec: Any) -> dict[str, Any]:
     """Return a workload of the demo cluster as somebody would have written it, with some other fields."""
-    written = copy.deepcopy(dict(kplan.load_snapshot("demo").whole[key]))
+    written: dict[str, Any] = as_builtins(kplan.load_snapshot("demo").whole[key])
     written.pop("status", None)
     written["metadata"] = {name: written["metadata"][name] for name in ("name", "namespace")}
     written["spec"] = {**written["spec"], **spec}
