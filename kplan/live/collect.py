@@ -104,20 +104,15 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
             raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
     prepare(resource.kind.type for resource, served in wanted if served)
     collector = _Collector(reader, options, _serialized(progress))
-    collected_by: dict[str, _Collected] = {}
     with ThreadPoolExecutor(1) as decoder:
         tasks = [
             functools.partial(collector.collect, resource, served, decoder) for resource, served in wanted if served
         ]
         try:
-            for collected in side_by_side(tasks, N_LISTS):
-                collected_by[collected.resource.kind.attribute] = collected
+            in_order = sorted(side_by_side(tasks, N_LISTS), key=lambda collected: RESOURCES.index(collected.resource))
         finally:
             # Requests that wait for a busy server end.
             stop.set()
-    in_order = [
-        collected_by[resource.kind.attribute] for resource in RESOURCES if resource.kind.attribute in collected_by
-    ]
     whole = dict(_autoscaler_deployments(reader, in_order, dict(wanted)))
     missing = _missing(in_order, options)
     return build_snapshot(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig_file import Cluster, ExecConfig, read_small
@@ -111,18 +112,11 @@ def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bo
 def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": is_interactive}
     if config.provide_cluster_info:
-        cluster_info = {
-            "server": cluster.server,
-            "tls-server-name": cluster.tls_server_name,
-            "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-            "certificate-authority-data": _authority(cluster),
-            "proxy-url": cluster.proxy_url,
-            "disable-compression": cluster.disable_compression,
-            "config": next(
-                (extension.get("extension") for extension in cluster.extensions if extension.get("name") == _EXTENSION),
-                None,
-            ),
-        }
+        extensions = (entry.get("extension") for entry in cluster.extensions if entry.get("name") == _EXTENSION)
+        shown = replace(
+            cluster, certificate_authority="", certificate_authority_data=_authority(cluster), extensions=()
+        )
+        cluster_info = {**msgspec.to_builtins(shown), "config": next(extensions, None)}
         spec["cluster"] = {key: value for key, value in cluster_info.items() if value or key == "server"}
     return {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
 

@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.errors import ApiError
-from kplan.live.reader import ExpiredListError, Reader
+from kplan.live.reader import ExpiredListError, ListMeta, Reader
 from kplan.reading.items import is_too_large, too_large
 from kplan.reading.limits import MAX_OBJECT
 
@@ -38,15 +38,10 @@ PageDecoder = Callable[[bytes], tuple[Any, ...]]
 PageProgress = Callable[[int, int | None], None]
 
 
-class _ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue", "remaining": "remainingItemCount"}):
-    continue_token: str = ""
-    remaining: int | None = None
-
-
 class _Head(msgspec.Struct, frozen=True):
     """A page without decoded objects: enough to request the next one."""
 
-    metadata: _ListMeta = _ListMeta()
+    metadata: ListMeta = ListMeta()
     items: msgspec.Raw = msgspec.Raw(b"[]")
 
 

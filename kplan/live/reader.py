@@ -25,8 +25,11 @@ FIRST_WAIT_SECONDS = 0.5
 _TEXT_LIMIT = 256
 
 
-class _StatusMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue"}):
+class ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue", "remaining": "remainingItemCount"}):
+    """Where a list goes on, and how many objects are left."""
+
     continue_token: str = ""
+    remaining: int | None = None
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -35,7 +38,7 @@ class _Status(msgspec.Struct, frozen=True):
     kind: str = ""
     message: str = ""
     reason: str = ""
-    metadata: _StatusMeta = _StatusMeta()
+    metadata: ListMeta = ListMeta()
 
 
 _STATUS_DECODER = msgspec.json.Decoder(_Status)

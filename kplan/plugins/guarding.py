@@ -11,28 +11,13 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from kplan.config.in_tree import EXTENSION_POINTS
 from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError
 
 PluginLike = TypeVar("PluginLike")
-_METHODS = (
-    "__init__",
-    "pre_enqueue",
-    "sort_key",
-    "pre_filter",
-    "filter",
-    "post_filter",
-    "pre_score",
-    "score",
-    "normalize_score",
-    "final_score",
-    "reserve",
-    "unreserve",
-    "permit",
-    "reads",
-    "constant_score",
-    "score_details",
-)
+_FURTHER_METHODS = ("__init__", "sort_key", "normalize_score", "unreserve", "reads", "constant_score", "score_details")
+_METHODS = (*EXTENSION_POINTS, *_FURTHER_METHODS)
 
 
 def guarded(plugin: PluginLike) -> PluginLike:

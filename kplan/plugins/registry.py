@@ -14,6 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from kplan.config.in_tree import EXTENSION_POINTS
 from kplan.config.model import Profile
 from kplan.errors import UsageError
 from kplan.framework.interface import Handle, Plugin
@@ -41,17 +42,7 @@ from kplan.plugins.volume_zone import VolumeZone
 from kplan.preemption.default_preemption import DefaultPreemption
 
 POINT_METHODS: Mapping[str, str] = MappingProxyType(
-    {
-        "pre_enqueue": "pre_enqueue",
-        "queue_sort": "sort_key",
-        "pre_filter": "pre_filter",
-        "filter": "filter",
-        "post_filter": "post_filter",
-        "pre_score": "pre_score",
-        "score": "score",
-        "reserve": "reserve",
-        "permit": "permit",
-    }
+    {point: {"queue_sort": "sort_key"}.get(point, point) for point in EXTENSION_POINTS if not point.endswith("bind")}
 )
 """Extension point -> the method by which a plugin implements it."""
 

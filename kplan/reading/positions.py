@@ -151,13 +151,10 @@ def json_duplicates(content: msgspec.Raw, lines: Lines) -> Iterator[Duplicate]:
     text = bytes(memoryview(content))
     json.loads(text, object_pairs_hook=checked, parse_int=_nothing, parse_float=_nothing)
     if has_any:
-        for steps in _repeated(_in_pairs(text), ()):
+        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_int=_nothing, parse_float=_nothing)
+        for steps in _repeated(pairs, ()):
             path = path_of(steps)
             yield Duplicate(path, lines.of(path))
-
-
-def _in_pairs(text: bytes) -> Any:
-    return json.loads(text, object_pairs_hook=_Pairs, parse_int=_nothing, parse_float=_nothing)
 
 
 def _nothing(_: str) -> None:
