@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 
 from kplan.cel.declarations import DEVICE_FIELDS, environment_config
-from kplan.cel.device_view import DeviceView
 from kplan.cel.library import IterationLimitError, evaluate, library, without_status
 from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
 from kplan.cel.tree import Node, Tree, decode
-from kplan.cel.values import CelCompileError, CelError, UnsupportedError, too_costly, type_name
+from kplan.cel.values import CelCompileError, CelError, DeviceView, UnsupportedError, too_costly, type_name
 
 #: How long an expression may be, in bytes (CELSelectorExpressionMaxLength).
 _MAX_LENGTH = 10 * 1024

@@ -18,7 +18,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.cel.declarations import DEVICE_FIELDS
-from kplan.cel.device_view import DeviceView, Reader, reader_of
 from kplan.cel.formats import FORMAT_FUNCTIONS
 from kplan.cel.functions import FUNCTIONS as OTHER_FUNCTIONS
 from kplan.cel.functions import MAX_ELEMENTS
@@ -26,7 +25,17 @@ from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.cel.library import MissingError, program
 from kplan.cel.macros import adds_to, free_variables, growth, n_iterations, size, unrolled
 from kplan.cel.tree import Node, Tree, call, name, walk
-from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value, typed
+from kplan.cel.values import (
+    CelError,
+    CostLimitError,
+    DeviceView,
+    Reader,
+    TypeValue,
+    UnsupportedError,
+    Value,
+    reader_of,
+    typed,
+)
 
 #: The functions that kplan computes.
 FUNCTIONS: dict[str, Callable[..., Value]] = {

@@ -1,4 +1,4 @@
-"""The release of Kubernetes whose rules a planner follows, and warnings about it."""
+"""The release of Kubernetes whose rules a planner follows, with warnings about it, and the moment of a question."""
 
 from __future__ import annotations
 
@@ -6,14 +6,35 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
+from kplan.api.time import to_micros
 from kplan.config.defaults import default_configuration
 from kplan.config.loading import read_again
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import chosen_release, nearest, parse_version, with_gates
 from kplan.config.releases.servers import version_note
+from kplan.documents.base import now as present
 from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
+
+
+def moment_of(now: str | None, snapshot: Snapshot) -> int:
+    """Return microseconds since 1970.
+
+    Parameters
+    ----------
+    now : RFC 3339; None for the time of the snapshot, or the present if that is unknown
+
+    Raises
+    ------
+    UsageError
+        When it is not a time.
+    """
+    try:
+        return to_micros(now or snapshot.taken_at or present())
+    except ValueError as error:
+        raise UsageError(f"now: {error}") from None
+
 
 Ties = Literal["scheduler", "name", "even"]
 TIES: Final[tuple[Ties, ...]] = get_args(Ties)

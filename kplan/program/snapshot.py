@@ -82,7 +82,7 @@ def save(
     capacities and counters of devices, and the CEL expressions over them; the alphabetical order of the names that are
     replaced, and which of them are the same.
     """
-    from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
+    from kplan.snapshot.own_file import check_name, encode_snapshot, save_snapshot
 
     if path != _STANDARD_OUTPUT:
         check_name(path)

@@ -1,4 +1,4 @@
-"""kplan's snapshot file: one JSON document with the objects by kind and metadata of the cluster.
+"""kplan's snapshot file: one JSON document with the objects by kind and metadata of the cluster, written atomically.
 
 It holds only fields that scheduling reads and that are not empty: no environment, no arguments, only few annotations
 and little status. Loading it fills in no defaults. A redacted snapshot lists under ``kept`` what was not redacted, and
@@ -14,6 +14,8 @@ one that was changed on paper its changes.
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,8 +24,11 @@ from msgspec import UNSET
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
 from kplan.documents.base import CHANGES, ClusterChange, MissingKind
+from kplan.errors import UsageError
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
+from kplan.visible import as_yaml, json_bytes
+from kplan.writing import PRIVATE, write_file
 
 API_VERSION = "kplan/v1"
 KIND = "Snapshot"
@@ -123,3 +128,56 @@ def changes_of(metadata: SnapshotMetadata) -> tuple[ClusterChange, ...]:
         for word in CHANGES
         if word == entry.change
     )
+
+
+_JSON = ".json"
+_YAML = (".yaml", ".yml")
+_GZIP = ".gz"
+
+#: Files are little larger than with the highest level, and several times quicker to write.
+_GZIP_LEVEL = 6
+
+
+def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
+    """Write the snapshot to a file and return how many bytes it has.
+
+    Only the owner can read a new file, as it describes a whole cluster. See :mod:`kplan.writing`.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    path : str or Path
+        Ends in ``.json``, ``.yaml`` or ``.yml``, each also with ``.gz``.
+
+    Raises
+    ------
+    UsageError
+        When the name has none of these endings, or the file cannot be written.
+    """
+    target = Path(path)
+    content = encode_snapshot(snapshot, target.name)
+    write_file(target, content, mode=PRIVATE)
+    return len(content)
+
+
+def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
+    """Return the content of a snapshot file of this name.
+
+    Equal snapshots have equal bytes. Raises UsageError for a name without a known ending.
+    """
+    check_name(name)
+    stem = name.lower().removesuffix(_GZIP)
+    content = _to_yaml(snapshot) if stem.endswith(_YAML) else json_bytes(to_bytes(snapshot))
+    return gzip.compress(content, _GZIP_LEVEL, mtime=0) if name.lower().endswith(_GZIP) else content
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError for the name of a file without a known ending."""
+    if not name.lower().removesuffix(_GZIP).endswith((_JSON, *_YAML)):
+        raise UsageError(
+            f"{name}: the name has no known extension", hint="end it in .json, .yaml, .json.gz or .yaml.gz"
+        )
+
+
+def _to_yaml(snapshot: Snapshot) -> bytes:
+    return as_yaml(msgspec.to_builtins(to_document(snapshot))).encode()

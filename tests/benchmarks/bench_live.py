@@ -96,7 +96,7 @@ def load(path: str, directory: str, report: Connection) -> None:
     began = time.perf_counter()
     from kplan.live.collect import collect_snapshot
     from kplan.live.options import LiveOptions
-    from kplan.snapshot.save import save_snapshot
+    from kplan.snapshot.own_file import save_snapshot
 
     snapshot = collect_snapshot(LiveOptions(kubeconfig=path, page_size=PAGE))
     loaded = time.perf_counter()

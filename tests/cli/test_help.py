@@ -74,7 +74,7 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
 
 def _demo() -> bytes:
     from kplan.snapshot import load_snapshot
-    from kplan.snapshot.save import encode_snapshot
+    from kplan.snapshot.own_file import encode_snapshot
 
     return encode_snapshot(load_snapshot("demo"), "cluster.json.gz")
 

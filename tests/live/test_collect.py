@@ -8,7 +8,7 @@ from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
 from kplan.live.collect import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.save import save_snapshot
+from kplan.snapshot.own_file import save_snapshot
 
 from .conftest import Start
 from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay, status

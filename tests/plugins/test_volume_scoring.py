@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
+from kplan.plugins.volume_binding.assumed import NO_VOLUME
 from kplan.plugins.volume_binding.plugin import VolumeBinding
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME
 from tests.oracle.volumes import Storage
 
 from .asking import filtered

@@ -14,7 +14,7 @@ from kplan.reading.content import Document
 from kplan.reading.documents import read_documents
 from kplan.reading.items import Item, read_items
 from kplan.reading.positions import Source, path_of, steps_of
-from kplan.reading.yaml_lines import YamlLines
+from kplan.reading.yaml_text import YamlLines
 
 YAML = """\
 # a comment

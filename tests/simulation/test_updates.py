@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.snapshot.save import save_snapshot
+from kplan.snapshot.own_file import save_snapshot
 from tests.simulation.clusters import daemon_set, deployment, node, running, stateful_set, template
 
 NODES = ["n1", "n2"]

@@ -12,9 +12,9 @@ from kplan.api.kinds import KINDS
 from kplan.documents.base import MissingKind
 from kplan.snapshot import load_snapshot, redact
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms
 from kplan.snapshot.redact import redact_snapshot
-from kplan.snapshot.save import encode_snapshot
 from tests.objects import head
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import LABEL_VALUE, Pseudonyms
 from kplan.snapshot.redact import redact_snapshot
-from kplan.snapshot.save import encode_snapshot
 from tests.recorded import sample
 from tests.scenarios import AREAS, scenarios
 

@@ -2,8 +2,8 @@ import json
 from typing import Any
 
 import kplan
+from kplan.snapshot.own_file import save_snapshot
 from kplan.snapshot.redact import redact_snapshot
-from kplan.snapshot.save import save_snapshot
 from tests.objects import head
 
 Object = dict[str, Any]

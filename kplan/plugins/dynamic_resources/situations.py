@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import msgspec
 
-from kplan.plugins.dynamic_resources.capacity import counters_left
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.picks import counters_left
 from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult

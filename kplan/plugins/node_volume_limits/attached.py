@@ -12,7 +12,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
-from kplan.plugins.node_volume_limits.resolving import AttachableVolume, PodVolumes, VolumeResolver
+from kplan.plugins.node_volume_limits.limits import AttachableVolume, PodVolumes, VolumeResolver
 
 
 class AttachedDelta(msgspec.Struct):

@@ -12,9 +12,9 @@ from kplan.api.nodeselector import compile_node_selector
 from kplan.api.quantity import Quantity
 from kplan.documents.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
 from kplan.engine.arrays import BoolArray
+from kplan.plugins.volume_binding.assumed import NO_VOLUME, Rejections
 from kplan.plugins.volume_binding.finding import Finding, PodClaims, VolumeFinder
 from kplan.plugins.volume_binding.provisioning import NO_SPACE, can_provision
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, Rejections
 from kplan.rules.volume_claims import STORAGE, claim_class
 
 _NANOS = 10**9

@@ -15,10 +15,9 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
 from kplan.engine.volume_topology import reachable
 from kplan.framework.listers import Listers
-from kplan.plugins.volume_binding.assumed import AssumedVolumes
+from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes
 from kplan.plugins.volume_binding.catalogue import BindingError, VolumeCatalogue, claim_nanos
 from kplan.plugins.volume_binding.provisioning import can_provision
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 from kplan.rules.csi_translation import MIGRATED, TranslationError, in_tree_plugin, translated_affinity
 from kplan.rules.volume_claims import claim_class
 

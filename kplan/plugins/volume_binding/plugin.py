@@ -29,7 +29,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.volume_binding.assumed import AssumedVolumes, bound_to
+from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes, bound_to
 from kplan.plugins.volume_binding.catalogue import BindingError, ClaimIdentity, VolumeCatalogue, identity_of
 from kplan.plugins.volume_binding.details import BindingDetails
 from kplan.plugins.volume_binding.finding import (
@@ -42,7 +42,6 @@ from kplan.plugins.volume_binding.finding import (
     VolumeFinder,
 )
 from kplan.plugins.volume_binding.scoring import storage_scores
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,

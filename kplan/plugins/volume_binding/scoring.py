@@ -13,9 +13,9 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.quantity import value
 from kplan.engine.arrays import BoolArray, Int64Array, round_half_away
 from kplan.framework.listers import Listers
+from kplan.plugins.volume_binding.assumed import NO_VOLUME
 from kplan.plugins.volume_binding.finding import Finding, StaticMatch
 from kplan.plugins.volume_binding.provisioning import NO_SPACE, Provisioning
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME
 from kplan.rules.volume_claims import STORAGE, claim_class
 
 _FULL = 100
