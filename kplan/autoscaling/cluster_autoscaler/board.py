@@ -179,14 +179,14 @@ class Board:
             self.unbind(pod)
         absent = self._absent.copy()
         absent[row] = True
-        self._note_marks()
+        self._notes.append(_Marked(self._absent, self.order))
         self._set_absent(absent, [other for other in self.order if other != row])
 
     def add_nodes(self, rows: Sequence[int]) -> None:
         """Let absent nodes come, last in the list."""
         absent = self._absent.copy()
         absent[list(rows)] = False
-        self._note_marks()
+        self._notes.append(_Marked(self._absent, self.order))
         self._set_absent(absent, [*self.order, *rows])
 
     @property
@@ -221,9 +221,6 @@ class Board:
         self.cluster.nodes = nodes.with_absent(absent)
         for framework in self.session.frameworks.values():
             framework.forget_shapes()
-
-    def _note_marks(self) -> None:
-        self._notes.append(_Marked(self._absent, self.order))
 
     def _set_absent(self, absent: BoolArray, order: list[int]) -> None:
         self.cluster.nodes = self.cluster.nodes.with_absent(absent)
@@ -284,9 +281,7 @@ class Board:
             passes &= acceptable
         if outcome.nodes is not None:
             named = [self.cluster.nodes.row_of[name] for name in outcome.nodes if name in self.cluster.nodes.row_of]
-            only = np.zeros(len(passes), np.bool_)
-            only[named] = True
-            passes &= only
+            passes &= self.only(named)
         index = first_from(passes[order], self.cursor.last + 1)
         if index is None:
             return None

@@ -6,16 +6,18 @@ Upstream: cluster-autoscaler simulator/drainability/rules/, simulator/drain.go, 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from kplan.api.core import Pod
+from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import Selector, valid_selector
+from kplan.api.meta import controller_of
 from kplan.api.policy import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import (
-    controller,
     created,
     is_daemon,
     is_long_terminating,
@@ -82,26 +84,15 @@ def _covers(budget: _Budget, pod: Pod) -> bool:
     return budget.namespace == pod.metadata.namespace and budget.selector.matches(pod.metadata.labels)
 
 
-class Owners:
-    """The controllers that exist, and how many replicas they want."""
+Owners = Mapping[tuple[str, str, str], Any]
+"""Kind, namespace and name of the controllers that exist."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        kinds: dict[str, Sequence[object]] = {
-            "ReplicationController": snapshot.replication_controllers,
-            "ReplicaSet": snapshot.replica_sets,
-            "StatefulSet": snapshot.stateful_sets,
-            "Job": snapshot.jobs,
-            "DaemonSet": snapshot.daemon_sets,
-        }
-        self._objects = {
-            (kind, obj.metadata.namespace, obj.metadata.name): obj  # type: ignore[attr-defined] # every kind has metadata
-            for kind, objects in kinds.items()
-            for obj in objects
-        }
 
-    def find(self, kind: str, namespace: str, name: str) -> object | None:
-        """Return a controller, or None."""
-        return self._objects.get((kind, namespace, name))
+def owners_of(snapshot: Snapshot) -> Owners:
+    """Return the controllers of a cluster."""
+    kinds = ((kind.name, snapshot.objects(kind.attribute)) for kind in POD_MAKERS.values())
+    owners: Iterable[tuple[str, Any]] = ((kind, obj) for kind, objects in kinds for obj in objects)
+    return {(kind, obj.metadata.namespace, obj.metadata.name): obj for kind, obj in owners}
 
 
 class PodsToMove(msgspec.Struct):
@@ -124,22 +115,6 @@ class Drainability:
 
     def __init__(self, options: Options, owners: Owners | None, budgets: Budgets, now: int) -> None:
         self._options, self._owners, self._budgets, self._now = options, owners, budgets, now
-        by_kind = options.skip_nodes_with_custom_controller_pods
-        rules: list[tuple[Callable[[Pod], Verdict], bool]] = [
-            (self._mirror, True),
-            (self._long_terminating, True),
-            (self._replica_count, by_kind and owners is not None),
-            (self._daemon_set, True),
-            (self._safe_to_evict, True),
-            (self._terminal, True),
-            (self._on_completion, True),
-            (self._replicated, True),
-            (self._system, options.skip_nodes_with_system_pods),
-            (self._not_safe_to_evict, True),
-            (self._local_storage, options.skip_nodes_with_local_storage),
-            (self._budget, True),
-        ]
-        self._rules = [rule for rule, is_on in rules if is_on]
 
     def pods_to_move(self, pods: Iterable[Pod]) -> PodsToMove:
         """Sort the pods of a node; GetPodsToMove."""
@@ -156,63 +131,51 @@ class Drainability:
         return result
 
     def _verdict(self, pod: Pod) -> Verdict:
-        for rule in self._rules:
-            verdict = rule(pod)
-            if verdict is not None:
-                return verdict
-        return None
-
-    def _mirror(self, pod: Pod) -> Verdict:
-        return Outcome.SKIP if is_mirror(pod) else None
-
-    def _long_terminating(self, pod: Pod) -> Verdict:
-        return Outcome.SKIP if is_long_terminating(pod, self._now) else None
+        """Return what the first rule says that decides."""
+        evict = pod.metadata.annotations.safe_to_evict
+        if is_mirror(pod) or is_long_terminating(pod, self._now):
+            return Outcome.SKIP
+        if (blocked := self._replica_count(pod)) is not None:
+            return blocked
+        if is_daemon(pod) or evict == "true" or _has_ended(pod):
+            return Outcome.DRAIN
+        if evict == "on-completion":
+            return Outcome.WAIT
+        rules = (self._replicated, self._system, self._not_safe_to_evict, self._local_storage, self._budget)
+        return next((verdict for rule in rules if (verdict := rule(pod)) is not None), None)
 
     def _replica_count(self, pod: Pod) -> Verdict:
         """Block pods whose controller does not exist, or has few replicas."""
-        owner = controller(pod)
-        if owner is None or self._owners is None or owner.api_version.count("/") > 1:
+        owner = controller_of(pod.metadata)
+        if not self._options.skip_nodes_with_custom_controller_pods or self._owners is None:
+            return None
+        if owner is None or owner.api_version.count("/") > 1:
             return None
         group, _, _ = owner.api_version.rpartition("/")
         key, words = pod.metadata.key, _OWNER_WORDS.get(owner.kind)
-        if owner.kind in ("DaemonSet", "StatefulSet") and group != "apps":
+        if words is None or (owner.kind in ("DaemonSet", "StatefulSet") and group != "apps"):
             return None
-        if words is None:
-            return None
-        obj = self._owners.find(owner.kind, pod.metadata.namespace, owner.name)
+        obj = self._owners.get((owner.kind, pod.metadata.namespace, owner.name))
         if obj is None:
             return Blocked("ControllerNotFound", words.format(key))
         if owner.kind in ("ReplicationController", "ReplicaSet"):
-            replicas = obj.spec.replicas  # type: ignore[attr-defined] # both kinds have replicas
+            replicas = obj.spec.replicas
             least = self._options.min_replica_count
             if replicas is not None and replicas < least:
                 text = f"replication controller for {key} has too few replicas spec: {replicas} min: {least}"
                 return Blocked("MinReplicasReached", text)
         return None
 
-    def _daemon_set(self, pod: Pod) -> Verdict:
-        return Outcome.DRAIN if is_daemon(pod) else None
-
-    def _safe_to_evict(self, pod: Pod) -> Verdict:
-        return Outcome.DRAIN if pod.metadata.annotations.safe_to_evict == "true" else None
-
-    def _terminal(self, pod: Pod) -> Verdict:
-        phase, policy = pod.status.phase, pod.spec.restart_policy
-        has_ended = phase == "Failed" or (phase == "Succeeded" and policy in ("Never", "OnFailure"))
-        return Outcome.DRAIN if has_ended else None
-
-    def _on_completion(self, pod: Pod) -> Verdict:
-        return Outcome.WAIT if pod.metadata.annotations.safe_to_evict == "on-completion" else None
-
     def _replicated(self, pod: Pod) -> Verdict:
-        owner = controller(pod)
+        owner = controller_of(pod.metadata)
         by_kind = self._options.skip_nodes_with_custom_controller_pods
         if owner is not None and (owner.kind in _REPLICATED or not by_kind):
             return None
         return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
 
     def _system(self, pod: Pod) -> Verdict:
-        if pod.metadata.namespace != _SYSTEM or self._budgets.allowances(pod):
+        is_kept = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM
+        if not is_kept or self._budgets.allowances(pod):
             return None
         timeout = self._options.blocking_system_pod_distruption_timeout
         if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self._now:
@@ -228,7 +191,7 @@ class Drainability:
 
     def _local_storage(self, pod: Pod) -> Verdict:
         safe = pod.metadata.annotations.safe_local_volumes.split(",")
-        for volume in pod.spec.volumes:
+        for volume in pod.spec.volumes if self._options.skip_nodes_with_local_storage else ():
             is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != _MEMORY
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
                 return Blocked("LocalStorageRequested", f"pod with local storage present: {pod.metadata.name}")
@@ -238,6 +201,11 @@ class Drainability:
         if any(allowed < 1 for allowed in self._budgets.allowances(pod)):
             return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
         return None
+
+
+def _has_ended(pod: Pod) -> bool:
+    phase, policy = pod.status.phase, pod.spec.restart_policy
+    return phase == "Failed" or (phase == "Succeeded" and policy in ("Never", "OnFailure"))
 
 
 _OWNER_WORDS = {

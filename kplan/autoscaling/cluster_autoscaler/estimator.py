@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from kplan.api.core import Pod
 from kplan.api.quantity import milli_value, parse, value
@@ -18,7 +17,6 @@ from kplan.api.wellknown import HOSTNAME
 from kplan.autoscaling.cluster_autoscaler.board import Board, NewRow, Rejection
 from kplan.autoscaling.cluster_autoscaler.packing import NewNodes, Wanted
 from kplan.autoscaling.cluster_autoscaler.templates import Template
-from kplan.engine.arrays import BoolArray
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
@@ -246,8 +244,7 @@ class _TryingPacker(_Packer):
         row_of = self._board.cluster.nodes.row_of
         earlier = [NewRow(row_of[name], pods) for name, pods in zip(known, pods_of, strict=True)]
         self._new = [*earlier, *more]
-        self._is_new: BoolArray = np.zeros(len(row_of), np.bool_)
-        self._is_new[[new.row for new in self._new]] = True
+        self._is_new = self._board.only(new.row for new in self._new)
 
     @property
     def _last(self) -> int:
@@ -298,9 +295,7 @@ class _TryingPacker(_Packer):
             return True
         if not spreads or REASON_SKEW not in rejection.reasons:
             return False
-        others = np.ones(len(self._board.cluster), np.bool_)
-        others[self._last] = False
-        row = self._board.find(self._board.pod_row(pod), others)
+        row = self._board.find(self._board.pod_row(pod), ~self._board.only([self._last]))
         if row is None:
             return False
         self._put(pod, row)

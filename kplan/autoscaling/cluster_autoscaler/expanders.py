@@ -18,9 +18,9 @@ from kplan.api.quantity import milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus
 from kplan.autoscaling.cluster_autoscaler.pods import Infos
+from kplan.autoscaling.cluster_autoscaler.pools import yaml_of
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.documents.base import InputWarning
-from kplan.reading.yaml_text import YamlProblem, read_yaml
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
@@ -54,11 +54,7 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def _parsed(text: str) -> dict[int, tuple[str, ...]]:
-    try:
-        documents = list(read_yaml(text.encode(), CONFIG_MAP))
-    except YamlProblem as error:
-        raise ValueError(str(error)) from None
-    content = documents[0].value() if documents else None
+    content = yaml_of(text, CONFIG_MAP)
     if not isinstance(content, Mapping):
         raise TypeError("no priorities")
     priorities: dict[int, tuple[str, ...]] = {}

@@ -178,14 +178,17 @@ class _Finder:
 
     def _by_flag(self, pool: Pool) -> tuple[str, tuple[int, int] | None]:
         """Return name and sizes of a pool as ``--nodes`` has them."""
-        as_statuses = [
-            GroupStatus(name, least, most, 0, len(pool.nodes), 0, is_backed_off=False, scales_up_since=None)
-            for name, (least, most) in self._sizes.items()
-        ]
-        fitting = matched([pool], as_statuses).get(0)
+        fitting = matched([pool], self._by_sizes(len(pool.nodes))).get(0)
         if fitting is None:
             return pool.label, None
         return fitting.name, self._sizes.pop(fitting.name)
+
+    def _by_sizes(self, n_nodes: int) -> list[GroupStatus]:
+        """Return the groups of ``--nodes`` with so many nodes, as a status would have them."""
+        return [
+            GroupStatus(name, least, most, 0, n_nodes, 0, is_backed_off=False, scales_up_since=None)
+            for name, (least, most) in self._sizes.items()
+        ]
 
     def _group(self, pool: Pool, name: str, least: int, most: int) -> NodeGroup:
         nodes = tuple(pool.nodes)
@@ -207,11 +210,7 @@ class _Finder:
     def without_nodes(self) -> list[NodeGroup]:
         """Return the groups that have no node now; without a template nobody knows what they would add."""
         known = {status.name for status in self._left}
-        others = [
-            GroupStatus(name, least, most, 0, 0, 0, is_backed_off=False, scales_up_since=None)
-            for name, (least, most) in self._sizes.items()
-            if name not in known
-        ]
+        others = [status for status in self._by_sizes(0) if status.name not in known]
         groups = []
         for status in (*self._left, *others):
             message = "it has no node to see what it adds, so it counts as not ready: give it a template, and its nodes"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.durations import parse_duration
 from kplan.autoscaling.cluster_autoscaler.board import Board, Cursor
-from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, Owners
+from kplan.autoscaling.cluster_autoscaler.drainability import Budgets, owners_of
 from kplan.autoscaling.cluster_autoscaler.expanders import Expanders
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
@@ -85,7 +85,7 @@ class Loops:
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
-        self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), Owners(snapshot)
+        self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), owners_of(snapshot)
         self._nodes, self._pods = list(snapshot.nodes), list(snapshot.pods)
         self._group_of.clear()
         self._group_of.update(groups_by_node(self.groups))
@@ -122,14 +122,13 @@ class Loops:
         result.templates = templates
         self._state.update(nodes, self._group_of, templates, now)
         self._state.remove_long_unregistered()
-        if not self._state.is_healthy(len(nodes)):
+        is_healthy = self._state.is_healthy(len(nodes))
+        if is_healthy:
+            self._state.delete_failed()
+        else:
             self.planner.forget()
             result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
-            result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
-            result.scale_down.result = "ScaleDownNotTried"
-            return self._finished(result)
-        self._state.delete_failed()
-        if self._state.fix_sizes():
+        if not is_healthy or self._state.fix_sizes():
             result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
             result.scale_down.result = "ScaleDownNotTried"
             return self._finished(result)

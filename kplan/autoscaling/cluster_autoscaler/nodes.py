@@ -157,11 +157,8 @@ def is_being_deleted(node: Node, now: int) -> bool:
 
 def gpus(node: Node) -> int:
     """Return the number of allocatable GPUs of the first kind that the node has."""
-    for resource in GPU_RESOURCES:
-        amount = value(node.status.allocatable.get(resource, 0))
-        if amount:
-            return amount
-    return 0
+    amounts = (value(node.status.allocatable.get(resource, 0)) for resource in GPU_RESOURCES)
+    return next(filter(None, amounts), 0)
 
 
 def gpu_resource(node: Node) -> str | None:

@@ -23,10 +23,6 @@ _MOST = 2**53
 _MOST_ITEMS = 10_000
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
 EXPANDERS = ("random", "most-pods", "least-waste", "price", "priority", "least-nodes")
 
 
@@ -105,10 +101,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zero_or_max_node_scaling: bool = False  #: only of a group
 
 
+_ONLY_OF_GROUPS = "zero-or-max-node-scaling"
 #: Flags that a node group may have of its own.
 OF_GROUPS = frozenset(
     {
-        "zero-or-max-node-scaling",
+        _ONLY_OF_GROUPS,
         "scale-down-utilization-threshold",
         "scale-down-gpu-utilization-threshold",
         "scale-down-unneeded-time",
@@ -121,7 +118,7 @@ OF_GROUPS = frozenset(
 
 #: Flags that do not change what is decided: how the program runs, and how it speaks to others.
 _OF_THE_PROGRAM = frozenset(
-    _words("""
+    """
     add-dir-header address allow-non-atomic-scale-up-to-max alsologtostderr aws-use-static-instance-list cloud-config
     cluster-name cluster-snapshot-parallelism clusterapi-cloud-config-authoritative cordon-node-before-terminating
     daemonset-eviction-for-empty-nodes daemonset-eviction-for-occupied-nodes debugging-snapshot-enabled
@@ -136,7 +133,7 @@ _OF_THE_PROGRAM = frozenset(
     record-duplicated-events regional scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio
     scale-down-non-empty-candidates-count skip-headers skip-log-headers
     status-config-map-name stderrthreshold user-agent v vmodule write-status-configmap
-""")
+""".split()  # noqa: SIM905 - a list would take a line for each
 )
 
 
@@ -159,14 +156,15 @@ def parse_options(given_options: Mapping[str, Any], *, of_group: bool = False) -
         field = flag.replace("-", "_")
         if flag == "scale-down-delay-after-delete" and value in ("", None):
             continue
-        if field not in _READERS or (of_group and flag not in OF_GROUPS) or (flag in _ONLY_OF_GROUPS and not of_group):
+        if field not in _READERS or (of_group and flag not in OF_GROUPS) or (flag == _ONLY_OF_GROUPS and not of_group):
             if flag not in _OF_THE_PROGRAM:
                 passed_over.append(flag)
             continue
         try:
             values[field] = _READERS[field](value)
         except (ValueError, TypeError, OverflowError) as error:
-            raise UsageError(f"--{flag}: {str(value)[:80]!r} cannot be read: {error}", hint=_hint_of(field)) from None
+            hint = _HINTS.get(_READERS[field], "give it as the cluster-autoscaler's flag has it")
+            raise UsageError(f"--{flag}: {str(value)[:80]!r} cannot be read: {error}", hint=hint) from None
     return values, passed_over
 
 
@@ -181,14 +179,6 @@ def _not_followed(flag: str) -> InputWarning:
     near = difflib.get_close_matches(flag, known, n=1, cutoff=0.85)
     hint = f"; did you mean --{near[0]}?" if near else ""
     return InputWarning("AutoscalerOption", f"--{flag}"[:200], f"kplan does not follow this flag{hint}")
-
-
-_ONLY_OF_GROUPS = frozenset({"zero-or-max-node-scaling"})
-
-
-def _hint_of(field: str) -> str:
-    reader = _READERS[field]
-    return _HINTS.get(reader, "give it as the cluster-autoscaler's flag has it")
 
 
 def _bool(value: Any) -> bool:

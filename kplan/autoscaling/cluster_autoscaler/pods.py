@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.api.meta import OwnerReference, controller_of
+from kplan.api.meta import controller_of
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.rules.pod_info import PodInfo
@@ -115,11 +115,6 @@ def created(pod: Pod) -> int:
     """Return when a pod was created, in microseconds; long ago if that is unknown."""
     text = pod.metadata.creation_timestamp
     return 0 if text is None else to_micros(text)
-
-
-def controller(pod: Pod) -> OwnerReference | None:
-    """Return the controller of a pod; None for none."""
-    return controller_of(pod.metadata)
 
 
 def identity(pod: Pod) -> str:

@@ -48,12 +48,17 @@ def statuses_of(snapshot: Snapshot, warnings: list[InputWarning]) -> list[GroupS
     return []
 
 
-def _parsed(text: str) -> Iterator[GroupStatus]:
+def yaml_of(text: str, name: str) -> Any:
+    """Return the YAML that a ConfigMap of a name holds; raises ValueError for anything else."""
     try:
-        documents = list(read_yaml(text.encode(), CONFIG_MAP))
+        documents = list(read_yaml(text.encode(), name))
     except YamlProblem as error:
         raise ValueError(str(error)) from None
-    content = documents[0].value() if documents else None
+    return documents[0].value() if documents else None
+
+
+def _parsed(text: str) -> Iterator[GroupStatus]:
+    content = yaml_of(text, CONFIG_MAP)
     groups = content.get("nodeGroups") if isinstance(content, Mapping) else None
     if not isinstance(groups, list):
         raise TypeError("it lists no nodeGroups")
@@ -235,22 +240,6 @@ class _Container(msgspec.Struct):
     args: list[str] = []
 
 
-class _PodSpec(msgspec.Struct):
-    containers: list[_Container] = []
-
-
-class _Template(msgspec.Struct):
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-
-
-class _Spec(msgspec.Struct):
-    template: _Template = msgspec.field(default_factory=_Template)
-
-
-class _Deployment(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
 def command_line_of(snapshot: Snapshot) -> CommandLine | None:
     """Return the flags of the cluster's autoscaler; None where no Deployment of it is known with its command line."""
     for deployment in snapshot.deployments:
@@ -268,13 +257,10 @@ def command_line_of(snapshot: Snapshot) -> CommandLine | None:
 
 def _containers(content: msgspec.Raw | Mapping[str, Any]) -> list[_Container]:
     try:
-        if isinstance(content, msgspec.Raw):
-            deployment = msgspec.json.decode(content, type=_Deployment)
-        else:
-            deployment = msgspec.convert(content, _Deployment)
-    except (msgspec.MsgspecError, RecursionError):
+        whole = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
+        return msgspec.convert(whole["spec"]["template"]["spec"]["containers"], list[_Container])
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
         return []
-    return deployment.spec.template.spec.containers
 
 
 def _flags(words: Iterable[str]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import NO_SCHEDULE, Taint
@@ -36,7 +35,6 @@ _MOST_DIGITS = 12
 class Stays(msgspec.Struct, frozen=True):
     """Why a node cannot be removed."""
 
-    node: str
     reason: str
     blocked: Blocked | None = None
     pod: Pod | None = None  #: the pod that keeps the node
@@ -128,8 +126,7 @@ class Planner:
         }
         eligible = self._eligible(board, candidates)
         row_of = board.cluster.nodes.row_of
-        destinations: BoolArray = np.zeros(len(board.cluster), np.bool_)
-        destinations[[row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of]] = True
+        destinations = board.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
         rules = Drainability(self._options, owners, budgets, self._now)
         removable: list[Removable] = []
         n_atomic = 0
@@ -138,8 +135,8 @@ class Planner:
                 break
             outcome = self._simulate(board, node, destinations, rules)
             if isinstance(outcome, Stays):
-                self._recheck_at[outcome.node] = self._now + self._options.unremovable_node_recheck_timeout
-                self.stays[outcome.node] = outcome
+                self._recheck_at[node.metadata.name] = self._now + self._options.unremovable_node_recheck_timeout
+                self.stays[node.metadata.name] = outcome
                 continue
             outcome.is_risky = not budgets.allow_together(outcome.move.pods)
             budgets.take(outcome.move.pods)
@@ -167,7 +164,7 @@ class Planner:
             if reason is None:
                 eligible.append(node)
             else:
-                self.stays[node.metadata.name] = Stays(node.metadata.name, reason)
+                self.stays[node.metadata.name] = Stays(reason)
         return eligible
 
     def _reason_against(self, board: Board, node: Node) -> str | None:
@@ -210,7 +207,7 @@ class Planner:
         row = board.row(name)
         move = rules.pods_to_move(board.pods_on(row))
         if move.blocked is not None:
-            return Stays(name, "BlockedByPod", move.blocked, move.blocked_by)
+            return Stays("BlockedByPod", move.blocked, move.blocked_by)
         mark = board.mark()
         allowed = destinations.copy()
         allowed[row] = False
@@ -223,7 +220,7 @@ class Planner:
             placed = self._placer.place(board, pods, allowed, all_or_none=True)
         if len(placed) < len(pods):
             board.undo(mark)
-            return Stays(name, "NoPlaceToMovePods")
+            return Stays("NoPlaceToMovePods")
         board.remove_node(row)
         placements = {pod.metadata.key: board.name(there) for pod, there in placed}
         return Removable(board.node(row), move, placements)
@@ -280,11 +277,10 @@ class Planner:
                 together.setdefault(group.name, []).append(known)
             else:
                 chosen.append(known)
-        present = {node.metadata.name for node in nodes}
+        present = frozenset(node.metadata.name for node in nodes)
         for members in together.values():
             group = self._group_of[members[0].node.metadata.name]
-            n_registered = sum(name in present for name in group.nodes)
-            if len(members) in (group.target, n_registered):
+            if _is_whole(group, len(members), present):
                 chosen += members
             else:
                 for known in members:
@@ -292,20 +288,11 @@ class Planner:
         return chosen
 
     def _note(self, removable: Removable, reason: str) -> None:
-        name = removable.node.metadata.name
-        self.stays[name] = Stays(name, reason)
+        self.stays[removable.node.metadata.name] = Stays(reason)
 
 
 def _is_disabled(node: Node) -> bool:
     return node.metadata.annotations.scale_down_disabled == "true"
-
-
-class _Budget:
-    """What may still be deleted, and drained, at once."""
-
-    def __init__(self, options: Options) -> None:
-        self.nodes, self.drains = options.max_scale_down_parallelism, options.max_drain_parallelism
-        self.may_overflow = True  #: one group that goes as a whole may exceed the budget
 
 
 def cropped(
@@ -322,41 +309,31 @@ def cropped(
     present : names of the nodes that exist
     """
     empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
-    budget, names = _Budget(options), frozenset(present)
+    n_left, n_drains, names = options.max_scale_down_parallelism, options.max_drain_parallelism, frozenset(present)
+    may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once
     chosen_empty: list[Removable] = []
     chosen_full: list[Removable] = []
-    for name, nodes in empty_by_group.items():
-        group = group_of[nodes[0].node.metadata.name]
-        if not group.is_atomic:
-            continue
-        drained = full_by_group.get(name, [])
-        exceeds = budget.nodes < len(nodes) + len(drained) or budget.drains < len(drained)
-        is_used_up = budget.nodes == 0 or (drained and budget.drains == 0)
-        if exceeds and (is_used_up or not budget.may_overflow):
-            break
-        if not _is_whole(group, len(nodes) + len(drained), names):
-            continue
-        chosen_empty += nodes
-        chosen_full += drained
-        budget.nodes -= len(nodes) + len(drained)
-        budget.drains -= len(drained)
-        budget.may_overflow = False
-    budget.drains = min(budget.nodes, budget.drains)
-    for name, nodes in full_by_group.items():
-        group = group_of[nodes[0].node.metadata.name]
-        if not group.is_atomic or name in empty_by_group:
-            continue
-        if budget.drains < len(nodes) and (budget.drains == 0 or not budget.may_overflow):
-            break
-        if not _is_whole(group, len(nodes), names):
-            continue
-        chosen_full += nodes
-        budget.nodes -= len(nodes)
-        budget.drains -= len(nodes)
-        budget.may_overflow = False
-    single = _single(empty_by_group, group_of, budget.nodes)
-    budget.nodes -= len(single)
-    drained = _single(full_by_group, group_of, min(budget.nodes, budget.drains))
+    for kind in (empty_by_group, {name: nodes for name, nodes in full_by_group.items() if name not in empty_by_group}):
+        for name, members in kind.items():
+            group = group_of[members[0].node.metadata.name]
+            if not group.is_atomic:
+                continue
+            nodes, drained = empty_by_group.get(name, []), full_by_group.get(name, [])
+            n_nodes = len(nodes) + len(drained)
+            exceeds = n_left < n_nodes or n_drains < len(drained)
+            is_used_up = n_left == 0 or (drained and n_drains == 0)
+            if exceeds and (is_used_up or not may_overflow):
+                break
+            if not _is_whole(group, n_nodes, names):
+                continue
+            chosen_empty += nodes
+            chosen_full += drained
+            n_left -= n_nodes
+            n_drains -= len(drained)
+            may_overflow = False
+        n_drains = min(n_left, n_drains)
+    single = _single(empty_by_group, group_of, n_left)
+    drained = _single(full_by_group, group_of, min(n_left - len(single), n_drains))
     return chosen_empty + single, chosen_full + drained
 
 

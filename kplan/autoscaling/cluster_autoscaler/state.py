@@ -78,10 +78,8 @@ class ClusterState:
         self._now = now
         for group in groups:
             if group.requested > 0:
-                requested_at = now - int(group.requested_ago * 1_000_000)
-                self.register(
-                    group, group.requested, requested_at if group.requested_at is None else group.requested_at
-                )
+                ago = now - int(group.requested_ago * 1_000_000)
+                self.register(group, group.requested, ago if group.requested_at is None else group.requested_at)
             if group.is_backed_off:
                 self._backoffs[group.name] = _Backoff(options.max_node_group_backoff_duration, _FOREVER, now)
 
@@ -107,7 +105,8 @@ class ClusterState:
         self._now = now
         self._templates = frozenset(templates)
         self.decreased, self.events = {}, []
-        self._note_unregistered(now)
+        missing = [instance.id for group in self._groups for instance in group.instances if not instance.error_code]
+        self._unregistered = {name: self._unregistered.get(name, now) for name in missing}
         self._update_readiness(nodes, group_of, now)
         targets = {group.name: group.target for group in self._groups}
         self._update_ranges(targets)
@@ -119,10 +118,6 @@ class ClusterState:
     def recalculate(self) -> None:
         """Look at the targets again."""
         self._update_ranges({group.name: group.target for group in self._groups})
-
-    def _note_unregistered(self, now: int) -> None:
-        missing = [instance.id for group in self._groups for instance in group.instances if not instance.error_code]
-        self._unregistered = {name: self._unregistered.get(name, now) for name in missing}
 
     def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
         self.readiness, self.total = {}, Readiness()
@@ -159,7 +154,7 @@ class ClusterState:
             request = self.requests.get(group.name)
             if request is None:
                 continue
-            if not self._has_upcoming(group.name):
+            if self._n_upcoming(group.name) <= 0:
                 del self.requests[group.name]
             elif request.until < now:
                 seconds = format_duration(Nanoseconds((now - request.at) // 1_000_000 * SECOND))
@@ -195,7 +190,7 @@ class ClusterState:
                     failed.add(instance.id)
             for (kind, code), instances in by_code.items():
                 new = [instance for instance in instances if instance.id not in self._failed]
-                if new and group.name in self.requests and self._has_upcoming(group.name):
+                if new and group.name in self.requests and self._n_upcoming(group.name) > 0:
                     messages = list(dict.fromkeys(instance.error_message for instance in instances))
                     text = ", ".join(messages) + (", ..." if len(messages) > 3 else "")
                     words = f"Failed adding {len(new)} nodes to group {group.name} due to {kind}.{code}"
@@ -279,9 +274,6 @@ class ClusterState:
         """Return whether a group is left alone because a scale-up failed."""
         held = self._backoffs.get(name)
         return name in self._templates and held is not None and held.until >= self._now
-
-    def _has_upcoming(self, name: str) -> bool:
-        return self._n_upcoming(name) > 0
 
     def _n_upcoming(self, name: str) -> int:
         expected = self._ranges.get(name)
