@@ -3,20 +3,23 @@
 Changes are applied one after the other. A removed object takes with it what it owns, as the garbage collector would; a
 namespace takes its objects, and a node its pods and the objects that drivers publish for it. What controllers do about
 that is not told here.
+
+Node pools are left as Karpenter's controllers leave them; upstream: sigs.k8s.io/karpenter pkg/controllers/nodepool:
+hash, readiness, validation; pkg/apis/v1/nodepool.go Hash.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod
-from kplan.api.karpenter import NodePool
+from kplan.api.core import Node, NodeCondition, Pod
+from kplan.api.karpenter import HASH, HASH_VERSION, NodePool
 from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.references import object_name
 from kplan.api.wellknown import UNSCHEDULABLE
@@ -28,7 +31,6 @@ from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.not_found import no_node
-from kplan.whatif.node_pools import applied_pool
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Resize
 
@@ -345,3 +347,41 @@ def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
     spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
     # A spec without values is the default object itself, as in a node that was read, so that encoding leaves it out.
     return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)
+
+
+_VERSION = "v3"
+_CHANGED = "changed-on-paper"
+_READY = tuple(
+    NodeCondition(type=name, status="True", reason=name) for name in ("NodeClassReady", "Ready", "ValidationSucceeded")
+)
+
+
+def applied_pool(pool: NodePool, older: NodePool | None) -> NodePool:
+    """Return a pool of a manifest with what controllers add: its nodes drift where the hash of its template changes.
+
+    A new pool is taken for ready, as if its node class exists.
+    """
+    if older is None:
+        annotations = {HASH_VERSION: _VERSION, HASH: _CHANGED} | pool.metadata.annotations
+    else:
+        known = {key: text for key, text in older.metadata.annotations.items() if key in {HASH, HASH_VERSION}}
+        if known and _hashed(pool) != _hashed(older):
+            known[HASH] = _CHANGED
+        annotations = pool.metadata.annotations | known
+    if not pool.status.conditions and older is None:
+        pool = replace(pool, status=replace(pool.status, conditions=_READY))
+    return replace(pool, metadata=replace(pool.metadata, annotations=annotations))
+
+
+def _hashed(pool: NodePool) -> Hashable:
+    """Return the fields of the template that the hash covers: not the requirements, which are compared themselves."""
+    template, spec = pool.spec.template, pool.spec.template.spec
+    return (
+        frozenset(template.metadata.labels.items()),
+        frozenset(template.metadata.annotations.items()),
+        frozenset(spec.taints),
+        frozenset(spec.startup_taints),
+        spec.node_class_ref,
+        spec.termination_grace_period,
+        spec.expire_after,
+    )

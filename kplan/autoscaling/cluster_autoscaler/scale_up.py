@@ -17,8 +17,8 @@ from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.packing import wanted_by
 from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
-from kplan.autoscaling.cluster_autoscaler.similar import Growth, are_similar, balanced
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
+from kplan.autoscaling.cluster_autoscaler.templates import Growth, are_similar, balanced
 
 NOT_READY = "not ready for scale-up"
 IN_BACKOFF = "in backoff after failed scale-up"

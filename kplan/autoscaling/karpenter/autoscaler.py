@@ -19,8 +19,7 @@ from kplan.autoscaling.karpenter.answers import FAILED, answer_of, error_texts, 
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.disruption.commands import Command
 from kplan.autoscaling.karpenter.disruption.conditions import claim_states
-from kplan.autoscaling.karpenter.disruption.methods import METHODS
-from kplan.autoscaling.karpenter.disruption.staying import stays
+from kplan.autoscaling.karpenter.disruption.methods import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
 from kplan.autoscaling.karpenter.names import INSTANCE_TYPE, NODEPOOL, VERSION
 from kplan.autoscaling.karpenter.options import Options, read_options

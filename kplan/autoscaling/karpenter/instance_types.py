@@ -1,24 +1,36 @@
-"""Instance types: what a machine of each kind has, and where it is offered at which price.
+"""Instance types: what a machine of each kind has, where it is offered at which price, and what overlays change.
 
 The format is that of Karpenter's kwok provider, with `overhead` and `labels` besides.
 
-Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go.
+Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go; controllers/nodeoverlay/controller.go, store.go;
+apis/v1alpha1/nodeoverlay_validation.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.base import Int64, KubeStruct, ResourceList
+from kplan.api.karpenter import NodeOverlay, NodePool
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import canonical
 from kplan.api.wellknown import ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, less, total_of
-from kplan.autoscaling.karpenter.names import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, RESERVATION_IDS, WELL_KNOWN
+from kplan.autoscaling.karpenter.names import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    OS,
+    RESERVATION_IDS,
+    WELL_KNOWN,
+)
+from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
 from kplan.rules.resources import CPU, MEMORY, PODS
 
 _KWOK = "karpenter.kwok.sh"
@@ -162,3 +174,150 @@ def _size(name: str, cpu: str) -> str:
 def _family(name: str) -> str:
     family, *rest = re.split(r"[.-]", name, maxsplit=1)
     return family if rest else name[:1]
+
+
+_BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+
+VALID = "True ValidationSucceeded"
+CONFLICT = "False Conflict"
+INVALID = "False RuntimeValidation"
+
+
+class _Changes(msgspec.Struct):
+    """What overlays make of one instance type of one pool."""
+
+    prices: dict[int, str] = {}  #: offering -> the price of the heaviest overlay
+    price_weights: dict[int, int] = {}  #: offering -> the weight of the lightest overlay with a price
+    capacity: Amounts = {}
+    lightest: frozenset[str] = frozenset()  #: resources of the lightest overlay with capacity
+    lightest_weight: int = 0
+
+
+class Overlaid(msgspec.Struct, frozen=True):
+    """Instance types by pool, and what became of the overlays."""
+
+    types: Mapping[str, tuple[InstanceType, ...]]
+    statuses: Mapping[str, str]  #: overlay -> its ValidationSucceeded condition: status and reason
+
+
+def overlay(
+    overlays: Iterable[NodeOverlay],
+    pools: Sequence[NodePool],
+    types: Sequence[InstanceType],
+    vocabulary: Vocabulary,
+    restrictions: Restrictions,
+) -> Overlaid:
+    """Apply overlays, the heaviest first; one that contradicts an equally heavy one is ignored."""
+    changes: dict[tuple[str, int], _Changes] = {}
+    statuses: dict[str, str] = {}
+    for entry in sorted(overlays, key=lambda one: (one.spec.weight or 0, one.metadata.name), reverse=True):
+        name = entry.metadata.name
+        if not _is_valid(entry, restrictions):
+            statuses[name] = INVALID
+            continue
+        reach = _reach(entry, pools, types, vocabulary)
+        if any(_conflicts(entry, changes.get(place), offerings) for place, offerings in reach.items()):
+            statuses[name] = CONFLICT
+            continue
+        statuses[name] = VALID
+        for place, offerings in reach.items():
+            _note(entry, changes, place, offerings)
+    return Overlaid(
+        {
+            pool.metadata.name: tuple(
+                _changed(entry, changes.get((pool.metadata.name, index))) for index, entry in enumerate(types)
+            )
+            for pool in pools
+        },
+        statuses,
+    )
+
+
+def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
+    if not _BUILT_IN.isdisjoint(entry.spec.capacity):
+        return False
+    return not any(
+        restrictions.problems(wanted) or (wanted.operator == "NotIn" and not wanted.values)
+        for wanted in entry.spec.requirements
+    )
+
+
+def _reach(
+    entry: NodeOverlay, pools: Sequence[NodePool], types: Sequence[InstanceType], vocabulary: Vocabulary
+) -> dict[tuple[str, int], list[int]]:
+    """Return the offerings that an overlay selects, by pool and instance type."""
+    wanted = vocabulary.of_expressions(entry.spec.requirements)
+    reach: dict[tuple[str, int], list[int]] = {}
+    for pool in pools:
+        labels = {NODEPOOL: pool.metadata.name}
+        own = vocabulary.join(vocabulary.of_labels(labels), vocabulary.of_labels(pool.spec.template.metadata.labels))
+        for index, instance_type in enumerate(types):
+            node = vocabulary.join(own, vocabulary.of_expressions(instance_type.requirements))
+            if vocabulary.misfits(node, wanted, allows_well_known=False):
+                continue
+            offerings = [
+                number
+                for number, offering in enumerate(instance_type.offerings)
+                if not vocabulary.misfits(
+                    wanted, vocabulary.of_expressions(offering.requirements), allows_well_known=True
+                )
+            ]
+            if offerings:
+                reach[pool.metadata.name, index] = offerings
+    return reach
+
+
+def _price(entry: NodeOverlay) -> str | None:
+    return entry.spec.price_adjustment if entry.spec.price is None else entry.spec.price
+
+
+def _conflicts(entry: NodeOverlay, known: _Changes | None, offerings: Iterable[int]) -> bool:
+    """Tell whether an equally heavy overlay says something about the same price or resource."""
+    if known is None:
+        return False
+    weight = entry.spec.weight or 0
+    if _price(entry) is not None and any(known.price_weights.get(number) == weight for number in offerings):
+        return True
+    return known.lightest_weight == weight and not known.lightest.isdisjoint(entry.spec.capacity)
+
+
+def _note(
+    entry: NodeOverlay, changes: dict[tuple[str, int], _Changes], place: tuple[str, int], offerings: Iterable[int]
+) -> None:
+    price, weight = _price(entry), entry.spec.weight or 0
+    known = changes.setdefault(place, _Changes())
+    if price is not None:
+        for number in offerings:
+            known.prices.setdefault(number, price)
+            known.price_weights[number] = weight
+    if entry.spec.capacity:
+        for name, amount in amounts_of(entry.spec.capacity).items():
+            known.capacity.setdefault(name, amount)
+        known.lightest = frozenset(entry.spec.capacity)
+        known.lightest_weight = weight
+
+
+def _changed(instance_type: InstanceType, changes: _Changes | None) -> InstanceType:
+    if changes is None:
+        return instance_type
+    offerings = tuple(
+        replace(offering, price=adjusted(offering.price, changes.prices[number]), is_price_overlaid=True)
+        if number in changes.prices
+        else offering
+        for number, offering in enumerate(instance_type.offerings)
+    )
+    return replace(
+        instance_type,
+        offerings=offerings,
+        capacity=instance_type.capacity | changes.capacity,
+        is_capacity_overlaid=bool(changes.capacity),
+    )
+
+
+def adjusted(price: float, change: str) -> float:
+    """Return a price after a change such as ``0.5``, ``+0.1`` or ``-20%`` (upstream AdjustedPrice)."""
+    if not change.startswith(("+", "-")):
+        return float(change)
+    if change.endswith("%"):
+        return max(0.0, price * (1 + float(change[:-1]) / 100))
+    return max(0.0, price + float(change))

@@ -19,10 +19,15 @@ from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
 from kplan.autoscaling.karpenter.existing_nodes import Basis, basis_of
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of, well_known_of
+from kplan.autoscaling.karpenter.instance_types import (
+    InstanceTypeEntry,
+    Overlaid,
+    instance_type_of,
+    overlay,
+    well_known_of,
+)
 from kplan.autoscaling.karpenter.names import NODEPOOL
 from kplan.autoscaling.karpenter.options import Options
-from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
 from kplan.autoscaling.karpenter.planned import Planned, planned_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_provisionable
 from kplan.autoscaling.karpenter.pools import (

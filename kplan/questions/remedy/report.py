@@ -18,13 +18,13 @@ from kplan.actions.actions import (
     Patch,
     UncordonNode,
     Widen,
+    commands,
     disturbance,
     in_order,
     kind_of,
     new_nodes,
 )
 from kplan.actions.carry_out import Goal, Played, Playing, waiting_of
-from kplan.actions.commands import commands
 from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
 from kplan.autoscaling.seam import HigherLimits, LargerGroup, PoolChange, WiderRequirement
 from kplan.autoscaling.settings import Karpenter, autoscaler_of

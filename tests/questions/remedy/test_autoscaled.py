@@ -3,8 +3,7 @@
 from typing import Any
 
 import kplan
-from kplan.actions.actions import Widen
-from kplan.actions.commands import commands
+from kplan.actions.actions import Widen, commands
 from kplan.autoscaling.seam import LargerGroup
 from kplan.documents import remedies as d
 from kplan.questions.remedy.question import Remedy
