@@ -60,8 +60,8 @@ def additions(
         fits = _filling(base, templates, shapes, wanted, preempt=preempt)
         if any(template.group is not None for template in templates):
             nodes = least_for_groups(fits, wanted)
-            return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
-        nodes = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
+        else:
+            nodes = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
         return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
 
     tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]

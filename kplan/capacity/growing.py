@@ -107,8 +107,7 @@ def _running(templates: Sequence[Template], fit: Fit, names: Sequence[str]) -> I
             pod = _replica(templates[index], numbers[index])
             numbers[index] += 1
             if pod is not None:
-                spec = structs.replace(pod.spec, node_name=names[row])
-                yield structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase="Running"))
+                yield _on(names[row], pod)
 
 
 def _running_in_groups(session: Session, n_before: int) -> Iterator[Pod]:
@@ -117,8 +116,13 @@ def _running_in_groups(session: Session, n_before: int) -> Iterator[Pod]:
     for row in range(n_before, len(cluster.pods.infos)):
         place, info = cluster.node_of[row], cluster.pods.infos[row]
         if place != NOWHERE and group_of(info) is not None:
-            spec = structs.replace(info.pod.spec, node_name=cluster.nodes.names[place])
-            yield structs.replace(info.pod, spec=spec, status=structs.replace(info.pod.status, phase="Running"))
+            yield _on(cluster.nodes.names[place], info.pod)
+
+
+def _on(node: str, pod: Pod) -> Pod:
+    """Return a pod as it runs on a node."""
+    spec = structs.replace(pod.spec, node_name=node)
+    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase="Running"))
 
 
 def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int | None) -> Iterator[Pod]:

@@ -99,7 +99,7 @@ def headroom_report(
     ask_all : answers the questions; None answers one after the other
     """
     stop_at = wanted if limit is None else limit
-    running = {own_workload.key: own_workload.running for own_workload in own_workloads(base)}
+    running = own_workloads(base)
     if templates is None:
         counted_keys = among or [
             key for key in running if not namespace or WorkloadRef.parse(key).namespace == namespace
@@ -194,7 +194,7 @@ def maxima(base: Base) -> list[Wanted]:
 
     An autoscaler does nothing where its workload has 0 replicas (upstream: horizontal.go reconcileAutoscaler).
     """
-    running = {workload.key: workload.running for workload in own_workloads(base)}
+    running = own_workloads(base)
     wanted: dict[str, int] = {}
     for scaler in base.objects.horizontal_pod_autoscalers:
         target = scaler.spec.scale_target_ref
@@ -211,7 +211,7 @@ def alone(
     base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
 ) -> HeadroomReport:
     """Count for each workload alone whether so many more of its replicas fit."""
-    running = {workload.key: workload.running for workload in own_workloads(base)}
+    running = own_workloads(base)
     known = [(key, number) for key, number in wanted if key in running]
     questions = [
         partial(count_more, workload=key, running=running[key], limit=number, nodes=()) for key, number in known

@@ -186,21 +186,18 @@ class _Trials:
         """Return whether this number of replicas outlasts every loss."""
         if number not in self._known:
             self._progress(number)
-            self._known[number] = self._first_broken(number) is None
+            self._known[number] = self.broken_by(number) is None
         return self._known[number]
-
-    def broken_by(self, number: int) -> Broken | None:
-        """Return the first loss that this number of replicas does not outlast; None if it outlasts all."""
-        return self._first_broken(number)
 
     def homeless(self, number: int) -> tuple[str, ...]:
         """Return the pods of the cluster that find no other node even without replicas, by name."""
         if number not in self._excused:
-            self._first_broken(number)
+            self.broken_by(number)
         infos = self._base.session.cluster.pods.infos
         return tuple(sorted(infos[pod].key for pod in self._excused[number]))
 
-    def _first_broken(self, number: int) -> Broken | None:
+    def broken_by(self, number: int) -> Broken | None:
+        """Return the first loss that this number of replicas does not outlast; None if it outlasts all."""
         start, rows = self._with_replicas(number)
         excused = self._excused[number] = set()
         for index, loss in enumerate(self._losses):

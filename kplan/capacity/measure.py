@@ -16,7 +16,6 @@ from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth
 from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
-from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.capacity.additions import additions
 from kplan.capacity.counting import fill_from
@@ -332,15 +331,13 @@ def _refuse_devices(templates: Sequence[Template]) -> None:
 def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
     context = base.context()
     message = "its replicas have their own volumes; a replica that replaces a lost one is assumed to get new volumes"
-    own = [
-        template.name for template in templates if any(volume.persistent_volume_claim for volume in _volumes(template))
-    ]
-    warnings = tuple(InputWarning("LostVolumes", name, message) for name in own)
+    warnings = tuple(
+        InputWarning("LostVolumes", template.name, message)
+        for template in templates
+        if template.are_distinct
+        and any(volume.persistent_volume_claim for volume in template.replicas[0].pod.spec.volumes)
+    )
     return structs.replace(context, warnings=(*context.warnings, *warnings))
-
-
-def _volumes(template: Template) -> Sequence[Volume]:
-    return template.replicas[0].pod.spec.volumes if template.are_distinct else ()
 
 
 def requests_of(template: Template) -> dict[str, str]:

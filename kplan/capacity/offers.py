@@ -195,7 +195,7 @@ class _Search:
             return [], True
         first = self._in_order(useful)
         if first is not None:
-            return list(dict.fromkeys((first, *filter(None, map(self._single_placed, useful))))), True
+            return list(dict.fromkeys((first, *filter(None, (self._least_of([index]) for index in useful))))), True
         return self._greedily(useful), False
 
     # Where no rule looks beyond a single node.
@@ -224,7 +224,7 @@ class _Search:
 
     def _single(self, index: int) -> Mix | None:
         nodes = -(-self._missing // self._alone[index])
-        return self._of(index, nodes) if nodes <= MAX_NODES else None
+        return self._of([index], nodes) if nodes <= MAX_NODES else None
 
     # Where rules look beyond single nodes.
 
@@ -237,24 +237,16 @@ class _Search:
                 return mix
         return None
 
-    def _single_placed(self, index: int) -> Mix | None:
-        """Return the least number of nodes of one shape that is enough, by trying."""
-        return self._least_of([index])
-
     def _least_of(self, indices: Sequence[int]) -> Mix | None:
         """Return the least mix that is enough, with the same number of nodes of each of some shapes."""
-
-        def mix(n: int) -> Mix:
-            return tuple(n if index in indices else 0 for index in range(len(self._shapes)))
-
         takes = sum(self._alone[index] for index in indices)
         guess = -(-self._missing // max(takes, 1))
-        nodes = least_number(lambda n: self._fits(mix(n)), self._fit_now, self._wanted, guess)
-        return None if nodes is None else mix(nodes)
+        nodes = least_number(lambda n: self._fits(self._of(indices, n)), self._fit_now, self._wanted, guess)
+        return None if nodes is None else self._of(indices, nodes)
 
     def _greedily(self, useful: Sequence[int]) -> list[Mix]:
         """Try single shapes and all shapes together; leave out of each mix the nodes that are not needed."""
-        mixes = [mix for index in useful if (mix := self._single_placed(index)) is not None]
+        mixes = [mix for index in useful if (mix := self._least_of([index])) is not None]
         together = self._least_of(useful) if len(useful) > 1 else None
         if together is not None:
             mixes.append(together)
@@ -272,8 +264,8 @@ class _Search:
 
     # Tries.
 
-    def _of(self, index: int, nodes: int) -> Mix:
-        return tuple(nodes if at == index else 0 for at in range(len(self._shapes)))
+    def _of(self, indices: Sequence[int], nodes: int) -> Mix:
+        return tuple(nodes if index in indices else 0 for index in range(len(self._shapes)))
 
     def _is_enough(self, mix: Mix) -> bool:
         return sum(mix) <= MAX_NODES and self._fits(mix) >= self._wanted

@@ -31,15 +31,8 @@ from kplan.subjects.incoming import IncomingPod
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 
-class OwnWorkload(msgspec.Struct, frozen=True):
-    """A workload of the snapshot."""
-
-    key: str  #: KIND/NAMESPACE/NAME
-    running: int  #: the number of its pods on nodes
-
-
-def own_workloads(base: Base) -> list[OwnWorkload]:
-    """Return the workloads whose replicas can be counted, by key."""
+def own_workloads(base: Base) -> dict[str, int]:
+    """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
     workloads = base.at_rest.workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
     running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.objects.cron_jobs}
@@ -52,7 +45,7 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
             running[job_of[key]] += 0 if state is None else _running(state)
         elif state is not None and not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
             running[key] = _running(state)
-    return [OwnWorkload(key, n) for key, n in sorted(running.items())]
+    return dict(sorted(running.items()))
 
 
 def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
@@ -64,7 +57,6 @@ def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
         selector = parse_selector(text)
     except InvalidSelector as error:
         raise UsageError(f"selector {text}: {error}", hint="for example pool=gpu,!spot") from None
-    known = {workload.key for workload in own_workloads(base)}
     snapshot = base.objects
     matching = {
         f"{type(obj).kind}/{obj.metadata.key}"
@@ -72,7 +64,7 @@ def with_labels(base: Base, text: str, namespace: str = "") -> list[str]:
         for obj in objects
         if namespace in ("", obj.metadata.namespace) and selector.matches(obj.spec.template.metadata.labels)
     }
-    return sorted(known & matching)
+    return sorted(own_workloads(base).keys() & matching)
 
 
 def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:
@@ -91,7 +83,8 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
         raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="name its manifest")
     simulation = base.at_rest
     maker = PodMaker(snapshot, simulation.session.listers.fork(), base.release.number)
-    index = _next_index(owner) if isinstance(owner, StatefulSetState) else None
+    numbers = (pod.index for pod in owner.pods.values() if pod.index is not None)
+    index = max(numbers, default=-1) + 1 if isinstance(owner, StatefulSetState) else None
     whole = simulation.workloads.templates.whole(owner.templates[revision])
     info, refused = maker.make(owner, Create("", revision, index), whole)
     pods, claims = replicas_of(info.pod, 0 if refused else most, snapshot)
@@ -151,10 +144,6 @@ def _revision(owner: Owner) -> str | None:
     revision = owner.wanted.update if isinstance(owner, StatefulSetState) else ""
     template: PodTemplateSpec | None = owner.templates.get(revision)
     return revision if template is not None and template.spec.containers else None
-
-
-def _next_index(owner: StatefulSetState) -> int:
-    return max((pod.index for pod in owner.pods.values() if pod.index is not None), default=-1) + 1
 
 
 def _is_left_out(owner: Owner) -> bool:

@@ -165,39 +165,33 @@ def _of_group(
             claims += own
     refused = next((pod.refused for pod in pods if pod.refused), "")
     n_more = sum(pod.more for pod in pods)
-    return Template(
-        f"{namespace}/{name}",
-        tuple(infos),
-        share,
-        refused,
-        has_own,
-        pods[0].origin,
-        group,
-        len(pods),
-        n_more,
-    ), [complete(claim, type_of(claim)) for claim in claims]
+    template = Template(
+        f"{namespace}/{name}", tuple(infos), share, refused, has_own, pods[0].origin, group, len(pods), n_more=n_more
+    )
+    return template, [complete(claim, type_of(claim)) for claim in claims]
 
 
 def _in_group(pod: Pod, name: str) -> Pod:
     group = pod.spec.scheduling_group
-    return (
-        pod
-        if group is None
-        else replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
-    )
+    assert group is not None  # noqa: S101 - the pods of a unit with a group name it
+    return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
 
 
 def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
     """Return a pod of a further group, with claims of its own."""
     metadata = replace(pod.metadata, name=f"{pod.metadata.name}-copy-{number}", uid="")
     copied = with_uid(replace(pod, metadata=metadata, status=replace(pod.status, resource_claim_statuses=())))
-    owner = _stateful_set(pod, snapshot)
+    return _with_claims(copied, _stateful_set(pod, snapshot), snapshot)
+
+
+def _with_claims(pod: Pod, owner: StatefulSet | None, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
+    """Return a pod with claims of its own, and these."""
     claims: list[msgspec.Struct] = []
     if owner is not None:
-        copied, own = stateful_claims(owner, copied, snapshot)
+        pod, own = stateful_claims(owner, pod, snapshot)
         claims += own
-    copied, generated = generated_claims(copied, snapshot)
-    return copied, [*claims, *generated]
+    pod, generated = generated_claims(pod, snapshot)
+    return pod, [*claims, *generated]
 
 
 def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
@@ -263,12 +257,9 @@ def _make_more(first: Pod, n: int, snapshot: Snapshot) -> tuple[list[Pod], list[
     for _ in range(n):
         pod = _renumbered(first, next(numbers))
         pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared_statuses)))
-        if owner is not None:
-            pod, own_claims = stateful_claims(owner, pod, snapshot)
-            claims += own_claims
-        pod, generated = generated_claims(pod, snapshot)
-        claims += generated
+        pod, own = _with_claims(pod, owner, snapshot)
         pods.append(pod)
+        claims += own
     return pods, claims
 
 

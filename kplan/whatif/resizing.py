@@ -253,11 +253,10 @@ def _without_room(snapshot: Snapshot, name: str, grown: Iterable[Pod]) -> Iterat
         if pod.spec.node_name == name and pod.status.phase not in _ENDED
     }
     for pod in sorted(grown, key=lambda pod: pod.metadata.key):
-        used: dict[str, int] = {}
+        used: Counter[str] = Counter()
         for amounts in there.values():
-            for resource, amount in amounts.items():
-                used[resource] = used.get(resource, 0) + amount
-        if all(used.get(resource, 0) <= offered.get(resource, 0) for resource in _CONTROLLED):
+            used.update(amounts)
+        if all(used[resource] <= offered[resource] for resource in _CONTROLLED):
             return
         del there[pod.metadata.key]
         yield pod

@@ -33,7 +33,7 @@ def asking(*objects: Object) -> kplan.Planner:
 
 
 def known(planner: kplan.Planner) -> dict[str, int]:
-    return {own_workload.key: own_workload.running for own_workload in own_workloads(planner)}
+    return own_workloads(planner)
 
 
 def fits(planner: kplan.Planner, **how: Any) -> dict[str, int]:

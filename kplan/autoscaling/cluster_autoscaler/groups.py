@@ -16,10 +16,10 @@ from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.rules.resources import CPU, MEMORY
 
 
-class Instance(msgspec.Struct, frozen=True):
+class Instance(msgspec.Struct, frozen=True, rename="camel"):
     """A machine of the cloud that is no node yet; with an `error_code` it never will be."""
 
-    id: str
+    id: str = msgspec.field(default="", name="name")
     error_class: str = ""
     error_code: str = ""
     error_message: str = ""

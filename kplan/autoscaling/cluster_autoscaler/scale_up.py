@@ -293,9 +293,8 @@ class Orchestrator:
     def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, tuple[str, ...]]) -> list[Unhelped]:
         """Return the pods that fit no group that may grow; GetRemainingPods."""
         stuck = [pod_group for pod_group in pod_groups if not pod_group.is_schedulable]
-        if not self._options.scaleup_simulation_for_skipped_node_groups_enabled:
-            return [Unhelped(pod, pods.rejected, skipped) for pods in stuck for pod in pods.pods]
-        self._try_groups(stuck, [name for name in skipped if name in self._templates])
+        if self._options.scaleup_simulation_for_skipped_node_groups_enabled:
+            self._try_groups(stuck, [name for name in skipped if name in self._templates])
         return [
             Unhelped(pod, pods.rejected, {name: why for name, why in skipped.items() if name not in pods.rejected})
             for pods in stuck

@@ -208,12 +208,7 @@ class _Reader(EntryReader):
     def _instances(self, entry: _Entry) -> Iterator[Instance]:
         for instance in entry.instances:
             if instance.get("state") != "deleting":
-                yield Instance(
-                    instance.get("name", ""),
-                    instance.get("errorClass", ""),
-                    instance.get("errorCode", ""),
-                    instance.get("errorMessage", ""),
-                )
+                yield msgspec.convert(instance, Instance)
 
 
 def _amount_problems(node: Node, path: str) -> Iterator[Problem]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node
@@ -38,32 +39,23 @@ from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 
 
-class KarpenterAutoscaler:
-    """Karpenter, set up with a catalogue.
+class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
+    """Karpenter, set up with a catalogue."""
 
-    Parameters
-    ----------
-    source : where the catalogue comes from
-    has_prices : whether its prices are prices
-    """
+    entries: Sequence[InstanceTypeEntry]
+    options: Options
+    source: str  #: where the catalogue comes from
+    has_prices: bool  #: whether its prices are prices
+    used_names: frozenset[str] = frozenset()  #: it gives none of these to a node
 
-    name: AutoscalerName = "karpenter"
-    version = VERSION
-    usual_loops: Sequence[float] = (0.0,)  #: it does not look in loops of a fixed time
-    wait = 1.0  #: it gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default
+    name: ClassVar[AutoscalerName] = "karpenter"
+    version: ClassVar[str] = VERSION
+    usual_loops: ClassVar[Sequence[float]] = (0.0,)  #: it does not look in loops of a fixed time
+    wait: ClassVar[float] = 1.0  #: it gathers pods until none has come for so long; BATCH_IDLE_DURATION, by default
     #: Upstream: controllers/disruption/{controller,validation}.go, controllers/node/termination/controller.go.
-    removal = RemovalTimes(
+    removal: ClassVar[RemovalTimes] = RemovalTimes(
         poll=10.0, validation=15.0, patience=Patience(first=0.0, retry=10.0, poll=1.0), least=5.0, after=5.0
     )
-
-    def __init__(
-        self, entries: Sequence[InstanceTypeEntry], options: Options, source: str, *, has_prices: bool
-    ) -> None:
-        self._entries = entries
-        self._options = options
-        self.source = source
-        self._has_prices = has_prices
-        self._used_names: frozenset[str] = frozenset()
 
     def watch(self, cluster: PreparedCluster) -> KarpenterWatch:
         """Return Karpenter as it looks at a cluster in motion."""
@@ -71,10 +63,8 @@ class KarpenterAutoscaler:
 
     def marking(self, leaving: Collection[str], used_names: Collection[str]) -> KarpenterAutoscaler:
         """Return Karpenter while it removes some nodes; it gives none of the names that are `used_names`."""
-        options = replace(self._options, marked_for_deletion=(*self._options.marked_for_deletion, *sorted(leaving)))
-        other = KarpenterAutoscaler(self._entries, options, self.source, has_prices=self._has_prices)
-        other._used_names = frozenset(used_names)
-        return other
+        options = replace(self.options, marked_for_deletion=(*self.options.marked_for_deletion, *sorted(leaving)))
+        return replace(self, options=options, used_names=frozenset(used_names))
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
         """Return the same: it reads its nodes from the cluster."""
@@ -88,7 +78,7 @@ class KarpenterAutoscaler:
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield higher limits, and requirements that admit more, with which more pods would be helped."""
-        return Widening(self._prepared(cluster), self._entries).changes()
+        return Widening(self._prepared(cluster), self.entries).changes()
 
     def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
         """Yield the taints of the nodes of pools."""
@@ -112,7 +102,7 @@ class KarpenterAutoscaler:
         outcomes = {method.name: method.ask(prepared, conditions) for method in METHODS}
         acting = next((method for method in METHODS if outcomes[method.name].commands), None)
         namer = Namer(
-            [*prepared.snapshot.node_by_name, *self._used_names, *(new.node.metadata.name for new in advice.adds)]
+            [*prepared.snapshot.node_by_name, *self.used_names, *(new.node.metadata.name for new in advice.adds)]
         )
         commands = () if acting is None else outcomes[acting.name].commands
         removes = tuple(
@@ -136,10 +126,10 @@ class KarpenterAutoscaler:
         )
 
     def _prepared(self, cluster: PreparedCluster) -> Prepared:
-        return Prepared(cluster.snapshot, self._entries, self._options, cluster.now)
+        return Prepared(cluster.snapshot, self.entries, self.options, cluster.now)
 
     def _provisioned(self, prepared: Prepared, provisioned: Simulated) -> Advice:
-        namer = Namer([*prepared.snapshot.node_by_name, *self._used_names])
+        namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
         texts = Texts(prepared.known)
         adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
         prices = self._prices(prepared)
@@ -170,14 +160,14 @@ class KarpenterAutoscaler:
         daemon_sets = prepared.snapshot.daemon_sets
         return [
             new_node(
-                planned, namer.name(planned.template.name), daemon_sets, has_prices=self._has_prices, now=prepared.now
+                planned, namer.name(planned.template.name), daemon_sets, has_prices=self.has_prices, now=prepared.now
             )
             for planned in nodes
         ]
 
     def _static(self, prepared: Prepared, namer: Namer) -> list[NewNode]:
         """Return the nodes that pools with replicas lack."""
-        if not self._options.is_on("StaticCapacity"):
+        if not self.options.is_on("StaticCapacity"):
             return []
         planned = [
             static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
@@ -196,24 +186,24 @@ class KarpenterAutoscaler:
             reason=reason,
             replacements=replacements,
             moves={pod: node for pod, node in moves.items() if pod in moving},
-            saves=rounded(command.savings) if command.consolidates and self._has_prices else None,
+            saves=rounded(command.savings) if command.consolidates and self.has_prices else None,
         )
 
     def _prices(self, prepared: Prepared) -> dict[str, float]:
         """Return the prices of Karpenter's nodes, where they are known."""
-        own = [state for state in prepared.state.nodes if self._has_prices and state.claim is not None]
+        own = [state for state in prepared.state.nodes if self.has_prices and state.claim is not None]
         prices = {state.name: prepared.machines.node_price(state.labels) for state in own}
         return {name: price for name, price in prices.items() if price is not None}
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
-        if not self._has_prices:
+        if not self.has_prices:
             message = "prices are unknown: the smallest machines are taken for the cheapest"
             yield InputWarning("NoPrices", "instance types", message)
         for state in prepared.state.active:
             if state.claim is not None and not lifetime_remaining(state.claim, prepared.now):
                 message = "older than its expireAfter: Karpenter deletes it, whatever budgets say; this is not followed"
                 yield InputWarning("Expired", state.name, message)
-        present = {entry.name for entry in self._entries}
+        present = {entry.name for entry in self.entries}
         lacking = sorted(
             {
                 name
@@ -254,11 +244,11 @@ def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
     options = read_options(settings.options)
     types = settings.instance_types
     if types is None:
-        return KarpenterAutoscaler(
-            learned_catalogue(snapshot), options, "the nodes and node claims of the cluster", has_prices=False
-        )
+        source = "the nodes and node claims of the cluster"
+        entries = learned_catalogue(snapshot)
+        return KarpenterAutoscaler(entries=entries, options=options, source=source, has_prices=False)
     source = str(types) if isinstance(types, str | Path) else "a list"
-    return KarpenterAutoscaler(content_of(settings), options, source, has_prices=True)
+    return KarpenterAutoscaler(entries=content_of(settings), options=options, source=source, has_prices=True)
 
 
 def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:

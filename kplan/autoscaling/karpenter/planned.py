@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
@@ -35,7 +35,7 @@ from kplan.autoscaling.karpenter.names import (
     RESERVED,
 )
 from kplan.autoscaling.karpenter.pools import Template
-from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import PassResult
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.wishes import Entrant
@@ -221,22 +221,23 @@ def _labels(
     instance_type: InstanceType,
     offerings: tuple[Offering, ...],
 ) -> dict[str, str]:
-    own = dict(labels)
-    for key, wanted in requirements.items.items():
-        if _is_single(wanted):
-            own[key] = known.one(wanted)
-    own[INSTANCE_TYPE] = instance_type.name
-    for expression in (*instance_type.requirements, *offerings[0].requirements):
-        if expression.operator == "In" and len(expression.values) == 1:
-            own[expression.key] = expression.values[0]
+    settled = (wanted for wanted in requirements.items.values() if not wanted.is_complement)
+    own = labels | {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
+    own |= _labels_of(instance_type, offerings[0])
     own[_PRICE_LABEL] = f"{offerings[0].price:f}"
     own.update(_KWOK_LABELS)
     own.pop(HOSTNAME, None)
     return own
 
 
-def _is_single(wanted: Requirement) -> bool:
-    return not wanted.is_complement and wanted.values.bit_count() == 1
+def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
+    """Return the labels that a machine has for sure."""
+    settled = {
+        wanted.key: wanted.values[0]
+        for wanted in (*instance_type.requirements, *offering.requirements)
+        if wanted.operator == "In" and len(wanted.values) == 1
+    }
+    return {INSTANCE_TYPE: instance_type.name} | settled
 
 
 def node_claim_labels(node: Planned) -> dict[str, str]:
@@ -294,11 +295,7 @@ def _node(planned: Planned, name: str, instance_type: InstanceType | None, offer
     template = planned.template
     labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in node_claim_labels(planned).items()}
     if instance_type is not None and offering is not None:
-        labels[INSTANCE_TYPE] = instance_type.name
-        for wanted in (*instance_type.requirements, *offering.requirements):
-            if wanted.operator == "In" and len(wanted.values) == 1:
-                labels[wanted.key] = wanted.values[0]
-        labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+        labels |= _labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
     labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
     capacity = planned.requests if instance_type is None else instance_type.capacity
     allocatable = planned.requests if instance_type is None else instance_type.allocatable
@@ -320,14 +317,7 @@ def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
         metadata=ObjectMeta(
             name=own.name, uid=f"claim-{own.name}", labels=own.labels, creation_timestamp=from_micros(now)
         ),
-        spec=NodeClaimSpec(
-            taints=spec.taints,
-            startup_taints=spec.startup_taints,
-            requirements=spec.requirements,
-            node_class_ref=spec.node_class_ref,
-            termination_grace_period=spec.termination_grace_period,
-            expire_after=spec.expire_after,
-        ),
+        spec=NodeClaimSpec(**asdict(spec)),
         status=NodeClaimStatus(
             node_name=own.name,
             provider_id=node.spec.provider_id,

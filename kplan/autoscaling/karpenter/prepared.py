@@ -13,7 +13,7 @@ import msgspec
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.karpenter import NodePool
-from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, texts_of
+from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
 from kplan.autoscaling.karpenter.claims import Rules
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
@@ -165,31 +165,22 @@ class Prepared:
         return {pool.metadata.name: amounts_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits}
 
     @cached_property
-    def _entering(self) -> tuple[list[Pod], dict[str, tuple[str, ...]]]:
-        """The pending pods that enter passes, and why others do not: nothing where they say so themselves."""
-        entering: list[Pod] = []
-        rejected: dict[str, tuple[str, ...]] = {}
-        for pod in sorted(self.snapshot.pods, key=lambda pod: pod.metadata.key):
-            if not is_provisionable(pod):
-                continue
-            avoids, problems = self._problems(pod)
-            if avoids:
-                rejected[pod.metadata.key] = ()
-            elif problems:
-                rejected[pod.metadata.key] = tuple(problems)
-            else:
-                entering.append(pod)
-        return entering, rejected
+    def _provisionable(self) -> dict[str, Pod]:
+        pods = {pod.metadata.key: pod for pod in self.snapshot.pods if is_provisionable(pod)}
+        return dict(sorted(pods.items()))
 
-    @property
+    @cached_property
     def pending(self) -> list[Pod]:
         """The pending pods that enter passes."""
-        return self._entering[0]
+        return [pod for key, pod in self._provisionable.items() if key not in self.rejected]
 
-    @property
+    @cached_property
     def rejected(self) -> Mapping[str, tuple[str, ...]]:
         """Pod -> why Karpenter does not look at it; nothing for pods that want no node of Karpenter's."""
-        return self._entering[1]
+        judged = {key: self._problems(pod) for key, pod in self._provisionable.items()}
+        return {
+            key: () if avoids else tuple(problems) for key, (avoids, problems) in judged.items() if avoids or problems
+        }
 
     def _problems(self, pod: Pod) -> tuple[bool, list[str]]:
         """Tell whether a pod avoids Karpenter's nodes, and what is wrong with it (upstream Validate)."""
@@ -198,17 +189,14 @@ class Prepared:
         avoids = wanted is not None and wanted.operator == "DoesNotExist"
         problems: list[str] = []
         for key, value in sorted(pod.spec.node_selector.items()):
-            problems += self.restrictions.problems(self._expression(key, value))
+            expression = NodeSelectorRequirement(key=key, operator="In", values=(value,))
+            problems += self.restrictions.problems(expression)
         for term in wishes.required or ():
             if term.match_fields:
                 problems.append("node selector term with matchFields is not supported")
             for expression in term.match_expressions:
                 problems += self.restrictions.problems(expression)
         return avoids, problems + self.facts.storage.problems(pod)
-
-    @staticmethod
-    def _expression(key: str, value: str) -> NodeSelectorRequirement:
-        return NodeSelectorRequirement(key=key, operator="In", values=(value,))
 
     @cached_property
     def _daemons(self) -> DaemonPlan:
@@ -282,7 +270,6 @@ def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
     limits = {template.name: template.limits for template in prepared.templates}.get(pool, {})
     for name in sorted(limits):
         if used.get(name, 0) > limits[name]:
-            shown = texts_of({name: used[name]}), texts_of({name: limits[name]})
-            usage, limit = (next(iter(text.values()), "0") for text in shown)
+            usage, limit = text_of(name, used[name]), text_of(name, limits[name])
             return f"resource usage exceeds limit (limit={limit}, resource-name={name}, usage={usage})"
     return None

@@ -61,7 +61,7 @@ def _left_out(before: Subject, after: Subject) -> Iterator[InputWarning]:
         return
     written = {workload.key for workload in after.manifests.workloads}
     gone = dict.fromkeys(workload.key for workload in before.manifests.workloads if workload.key not in written)
-    running = {workload.key: workload.running for workload in own_workloads(after.base)} if gone else {}
+    running = own_workloads(after.base) if gone else {}
     for key in gone:
         if number := running.get(key):
             pods = "its pod runs" if number == 1 else f"its {number} pods run"

@@ -9,7 +9,7 @@ import kplan.documents.nodes
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, plain_entries
 from kplan.documents.nodes_report import NodesReport
 from tests.objects import head
-from tests.whatif.test_node_pools import LABELS, NOW, READY, TRUE, pool
+from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool
 
 SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
 TYPES: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
-from tests.whatif.test_node_pools import NOW
+from tests.whatif.test_edits import NOW
 
 Object = dict[str, Any]
 
