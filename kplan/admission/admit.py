@@ -113,7 +113,7 @@ class Admitter:
         Rejection
         """
         limitranger.check_claim(claim, self._snapshot.limit_ranges)
-        self.quotas.charge_claim(claim)
+        self.quotas.charge(claim)
 
     def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
         """Return why an object other than pods and claims is refused; "" where it is admitted and counted."""
@@ -126,14 +126,6 @@ class Admitter:
             full = f"{what.resource}.{what.group}" if what.group else what.resource
             return f'{full} "{what.name}" is forbidden: {rejection}'
         return ""
-
-    def release(self, pod: Pod) -> None:
-        """Free the share of the quotas of a pod that is gone."""
-        self.quotas.release(pod)
-
-    def release_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Free the share of the quotas of a claim that is gone."""
-        self.quotas.release_claim(claim)
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist or is being deleted.

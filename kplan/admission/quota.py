@@ -60,15 +60,12 @@ class QuotaLedger:
             used = parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
-    def charge(self, pod: Pod) -> None:
-        """Count a new pod; raises Rejection, and counts nothing, where a quota does not allow it."""
-        if pod.metadata.namespace in self._quotas:
-            self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
-
-    def charge_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Count a new claim; raises Rejection, and counts nothing, where a quota does not allow it."""
-        usage = claim_usage(claim)
-        self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
+    def charge(self, item: Pod | PersistentVolumeClaim) -> None:
+        """Count a new pod or claim; raises Rejection, and counts nothing, where a quota does not allow it."""
+        namespace = item.metadata.namespace
+        if namespace in self._quotas:
+            usage = usage_of(item)
+            self._charge(namespace, usage, _is_tracked if isinstance(item, Pod) else usage.__contains__, item)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
@@ -103,22 +100,13 @@ class QuotaLedger:
         for used, new in charged:
             used.update(new)
 
-    def release(self, pod: Pod) -> None:
-        """Subtract the usage of a pod that is gone."""
-        if pod.metadata.namespace in self._quotas:
-            self._release(pod.metadata.namespace, pod_usage(pod), pod)
-
-    def release_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Subtract the usage of a claim that is gone."""
-        self._release(claim.metadata.namespace, claim_usage(claim), claim)
-
-    def _release(self, namespace: str, usage: Usage, item: Scoped) -> None:
-        for quota, hard, used in self._quotas.get(namespace, ()):
-            if not _matches(quota, item):
-                continue
-            for name, amount in usage.items():
-                if name in hard and name in used:
-                    used[name] = Quantity(max(used[name].nanos - amount.nanos, 0), used[name].format)
+    def release(self, item: Pod | PersistentVolumeClaim) -> None:
+        """Subtract the usage of a pod or claim that is gone."""
+        quotas = [entry for entry in self._quotas.get(item.metadata.namespace, ()) if _matches(entry[0], item)]
+        usage = usage_of(item) if quotas else {}
+        for _, hard, used in quotas:
+            for name in usage.keys() & hard.keys() & used.keys():
+                used[name] = Quantity(max(used[name].nanos - usage[name].nanos, 0), used[name].format)
 
 
 def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
@@ -147,20 +135,18 @@ def _recounted(quota: ResourceQuota, before: Snapshot, after: Snapshot) -> Resou
     return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
 
 
-def pod_usage(pod: Pod) -> Usage:
-    """Return the usage of a pod (upstream PodUsageFunc); a finished pod counts as an object only."""
-    if pod.status.phase in {"Succeeded", "Failed"}:
-        return {"count/pods": _ONE}
-    requests, limits = stored_totals(pod)
-    return {"count/pods": _ONE, **_compute_usage(requests, limits)}
+def usage_of(item: Pod | PersistentVolumeClaim) -> Usage:
+    """Return the usage of a pod or claim; a finished pod counts as an object only.
 
-
-def claim_usage(claim: PersistentVolumeClaim) -> Usage:
-    """Return the usage of a claim (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
+    Upstream: PodUsageFunc, pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
+    """
+    if isinstance(item, Pod):
+        is_over = item.status.phase in {"Succeeded", "Failed"}
+        return {"count/pods": _ONE} if is_over else {"count/pods": _ONE, **_compute_usage(*stored_totals(item))}
     amounts = {"persistentvolumeclaims": _ONE}
-    if "storage" in claim.spec.resources.requests:
-        amounts["requests.storage"] = parse(claim.spec.resources.requests["storage"])
-    name = claim.metadata.annotations.get(ANNOTATION_CLASS) or claim.spec.storage_class_name
+    if "storage" in item.spec.resources.requests:
+        amounts["requests.storage"] = parse(item.spec.resources.requests["storage"])
+    name = item.metadata.annotations.get(ANNOTATION_CLASS) or item.spec.storage_class_name
     by_class = {f"{name}{_OF_CLASS}{what}": amount for what, amount in amounts.items()} if name else {}
     return {"count/persistentvolumeclaims": _ONE, **amounts, **by_class}
 
@@ -298,7 +284,7 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     items: tuple[Pod | PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
     for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
-            usage = pod_usage(item) if isinstance(item, Pod) else claim_usage(item)
+            usage = usage_of(item)
             for name in usage.keys() & used.keys():
                 used[name] = used[name].plus(usage[name])
     return used

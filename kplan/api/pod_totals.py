@@ -26,32 +26,30 @@ AmountsOf = Callable[[Container], ResourceList]
 """Returns the requests or limits of a container."""
 
 
-REQUESTS: AmountsOf = attrgetter("resources.requests")
-LIMITS: AmountsOf = attrgetter("resources.limits")
+REQUESTS: Callable[[Any], ResourceList] = attrgetter("resources.requests")
+LIMITS: Callable[[Any], ResourceList] = attrgetter("resources.limits")
 
 
 def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> dict[str, Quantity]:
     """Return the requests of the whole pod with its overhead (upstream PodRequests)."""
-    total = container_totals(spec, amounts_of)
-    if spec.resources is not None:
-        for name, amount in spec.resources.requests.items():
-            if is_pod_level_resource(name):
-                total[name] = parse(amount)
+    total = _with_pod_level(spec, REQUESTS, amounts_of)
     add_resources(total, spec.overhead)
     return total
 
 
 def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> dict[str, Quantity]:
     """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits)."""
-    total = container_totals(spec, amounts_of)
-    if spec.resources is not None:
-        for name, amount in spec.resources.limits.items():
-            if is_pod_level_resource(name):
-                total[name] = parse(amount)
+    total = _with_pod_level(spec, LIMITS, amounts_of)
     add_resources(
         total, {name: amount for name, amount in spec.overhead.items() if name in total and total[name].nanos}
     )
     return total
+
+
+def _with_pod_level(spec: PodSpec, side: Callable[[Any], ResourceList], amounts_of: AmountsOf) -> dict[str, Quantity]:
+    own = side(spec) if spec.resources is not None else {}
+    levels = {name: amount for name, amount in own.items() if is_pod_level_resource(name)}
+    return container_totals(spec, amounts_of) | parsed(levels)
 
 
 def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:

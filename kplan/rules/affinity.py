@@ -5,11 +5,12 @@ Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from kplan.api.affinity import PodAffinity, PodAffinityTerm
+from kplan.api.affinity import PodAffinityTerm, WeightedPodAffinityTerm
 from kplan.api.core import Pod
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 
@@ -71,33 +72,26 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS, ""
-    pod_affinity, pod_anti_affinity = affinity.pod_affinity, affinity.pod_anti_affinity
-    namespace = pod.metadata.namespace
+    sides = {"Affinity": affinity.pod_affinity, "AntiAffinity": affinity.pod_anti_affinity}
     errors: list[str] = []
 
-    def required(name: str, part: PodAffinity | None) -> tuple[AffinityTerm, ...]:
-        terms = () if part is None else part.required_during_scheduling_ignored_during_execution
-        try:
-            return tuple(_term(namespace, term) for term in terms)
-        except InvalidSelector as error:
-            errors.append(f"{name}: {error}")
-            return ()
+    def required(term: PodAffinityTerm) -> AffinityTerm:
+        return _term(pod.metadata.namespace, term)
 
-    def preferred(name: str, part: PodAffinity | None) -> tuple[WeightedAffinityTerm, ...]:
-        terms = () if part is None else part.preferred_during_scheduling_ignored_during_execution
-        try:
-            return tuple(WeightedAffinityTerm(_term(namespace, term.pod_affinity_term), term.weight) for term in terms)
-        except InvalidSelector as error:
-            errors.append(f"{name}: {error}")
-            return ()
+    def preferred(term: WeightedPodAffinityTerm) -> WeightedAffinityTerm:
+        return WeightedAffinityTerm(required(term.pod_affinity_term), term.weight)
 
-    compiled = PodAffinityTerms(
-        required("requiredAffinityTerms", pod_affinity),
-        required("requiredAntiAffinityTerms", pod_anti_affinity),
-        preferred("preferredAffinityTerms", pod_affinity),
-        preferred("preferredAntiAffinityTerms", pod_anti_affinity),
-    )
-    return compiled, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
+    def compiled(words: str, compile_term: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
+        for name, side in sides.items():
+            terms = () if side is None else getattr(side, f"{words}_during_scheduling_ignored_during_execution")
+            try:
+                yield tuple(map(compile_term, terms))
+            except InvalidSelector as error:
+                errors.append(f"{words}{name}Terms: {error}")
+                yield ()
+
+    lists = PodAffinityTerms(*compiled("required", required), *compiled("preferred", preferred))
+    return lists, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
 
 
 def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:

@@ -38,6 +38,7 @@ class InTreePlugin(NamedTuple):
     driver: str
     source: str  #: attribute of VolumeSources for volumes of this type
     topology_key: str = ""  #: the driver's zone label; empty where upstream translates no topology
+    is_migrated: bool = True
 
 
 PLUGINS = (
@@ -49,21 +50,12 @@ PLUGINS = (
         "kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder", "topology.cinder.csi.openstack.org/zone"
     ),
     InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "azure_disk"),
-    InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com", "azure_file"),
-    InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphere_volume"),
+    InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com", "azure_file", is_migrated=False),
+    InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphere_volume", is_migrated=False),
     InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", "portworx_volume"),
 )
 PLUGIN_BY_NAME = {plugin.name: plugin for plugin in PLUGINS}
-
-MIGRATED = frozenset(
-    {
-        "kubernetes.io/aws-ebs",
-        "kubernetes.io/azure-disk",
-        "kubernetes.io/cinder",
-        "kubernetes.io/gce-pd",
-        "kubernetes.io/portworx-volume",
-    }
-)
+MIGRATED = frozenset(plugin.name for plugin in PLUGINS if plugin.is_migrated)
 """In-tree types that are always migrated. Upstream: nodevolumelimits isCSIMigrationOn."""
 
 

@@ -189,7 +189,7 @@ class PodMaker:
             self._set_claims.delete(stateful_set, info.pod.metadata)
         self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
-            self._admitter.release(info.pod)
+            self._admitter.quotas.release(info.pod)
 
     def claims_going(self, pod: Pod) -> list[PersistentVolumeClaim]:
         """Return the claims of a pod that are being deleted."""

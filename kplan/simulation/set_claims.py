@@ -106,7 +106,7 @@ class SetClaims:
     def remove(self, claim: PersistentVolumeClaim) -> None:
         """Remove a claim, and its share of the quotas."""
         del self._claims[claim.metadata.namespace, claim.metadata.name]
-        self._admitter.release_claim(claim)
+        self._admitter.quotas.release(claim)
 
 
 def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str], str]) -> bool:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.quota import QuotaLedger, pod_usage
+from kplan.admission.quota import QuotaLedger, usage_of
 from kplan.admission.rejection import Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
@@ -44,7 +44,7 @@ def refusal(quotas: QuotaLedger, candidate: Pod) -> str | None:
 
 
 def test_usage_names_every_way_a_quota_can_count() -> None:
-    usage = pod_usage(
+    usage = usage_of(
         pod(
             {"overhead": {"cpu": "100m"}},
             requests={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi"},
@@ -64,7 +64,7 @@ def test_usage_names_every_way_a_quota_can_count() -> None:
         "requests.hugepages-2Mi": "4Mi",
         "limits.ephemeral-storage": "1Gi",
     }
-    assert {*pod_usage(pod(phase="Succeeded"))} == {"count/pods"}
+    assert {*usage_of(pod(phase="Succeeded"))} == {"count/pods"}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_pod_that_is_being_resized_counts_for_what_it_runs_with_too(reason: st
         },
         Pod,
     )
-    usage = pod_usage(resizing)
+    usage = usage_of(resizing)
     assert {name: str(usage[name]) for name in expected} == expected
 
 
@@ -184,7 +184,7 @@ def test_claims_count_by_number_size_and_class() -> None:
 
     def charge(found: PersistentVolumeClaim) -> str:
         try:
-            quotas.charge_claim(found)
+            quotas.charge(found)
         except Rejection as rejection:
             return str(rejection)
         return ""
@@ -208,7 +208,7 @@ def test_a_quota_without_status_measures_claims() -> None:
     quotas = QuotaLedger(load_snapshot([quota, found]))
 
     with pytest.raises(Rejection, match=r"used: requests.storage=3Gi, limited: requests.storage=4Gi"):
-        quotas.charge_claim(claim("n", "2Gi", ""))
+        quotas.charge(claim("n", "2Gi", ""))
 
 
 def test_a_quota_without_status_measures_its_own_namespace_only() -> None:
@@ -223,10 +223,10 @@ def test_a_quota_without_status_measures_its_own_namespace_only() -> None:
     quotas = QuotaLedger(load_snapshot([quota, *elsewhere]))
     here = convert({**head("PersistentVolumeClaim", name="c", namespace="a"), "spec": {}}, PersistentVolumeClaim)
 
-    quotas.charge_claim(here)
+    quotas.charge(here)
 
     with pytest.raises(Rejection, match="used: persistentvolumeclaims=1"):
-        quotas.charge_claim(here)
+        quotas.charge(here)
 
 
 def _claim(name: str, attributes: str = "") -> dict[str, Any]:
@@ -254,7 +254,7 @@ def test_scopes_choose_claims_by_their_volume_attributes_class(
     for name in ("gold", "silver", ""):
         quotas = ledger({"persistentvolumeclaims": "0"}, **scope)
         try:
-            quotas.charge_claim(convert(_claim("new", name), PersistentVolumeClaim))
+            quotas.charge(convert(_claim("new", name), PersistentVolumeClaim))
         except Rejection:
             found.add(name)
     assert found == refused
@@ -270,6 +270,6 @@ def test_claims_that_stand_are_measured_within_the_scope() -> None:
     }
     quotas = QuotaLedger(load_snapshot([quota, _claim("a", "gold"), _claim("b"), _claim("c", "silver")]))
 
-    quotas.charge_claim(convert(_claim("d", "silver"), PersistentVolumeClaim))
+    quotas.charge(convert(_claim("d", "silver"), PersistentVolumeClaim))
     with pytest.raises(Rejection, match="used: count/persistentvolumeclaims=1"):
-        quotas.charge_claim(convert(_claim("d", "gold"), PersistentVolumeClaim))
+        quotas.charge(convert(_claim("d", "gold"), PersistentVolumeClaim))

@@ -20,7 +20,7 @@ from kplan.admission.validation.checks import (
 )
 from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.errors import Errors, GoStruct, forbidden, go_struct, invalid, not_supported, required
-from kplan.admission.validation.metadata import metadata, selector_errors, selector_matches, shown_selector
+from kplan.admission.validation.metadata import metadata, of_kind, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import restart_policy, template_errors
 from kplan.admission.validation.texts import LABEL, dns_label, percent
 from kplan.api.names import dns_subdomain_problems
@@ -120,28 +120,20 @@ def _deadline_errors(spec: Object, path: str) -> Errors:
             yield invalid(at, deadline, "must be greater than minReadySeconds")
 
 
-deployment_errors = rules(
+deployment_errors = of_kind(
     metadata(),
-    field(
-        "spec",
-        field("replicas", not_negative),
-        present("selector", selector_errors, _something("deployment")),
-        _template("ReplicaSet"),
-        field("strategy", _strategy_errors, absent={}),
-        field("minReadySeconds revisionHistoryLimit", not_negative),
-        _deadline_errors,
-        absent={},
-    ),
+    field("replicas", not_negative),
+    present("selector", selector_errors, _something("deployment")),
+    _template("ReplicaSet"),
+    field("strategy", _strategy_errors, absent={}),
+    field("minReadySeconds revisionHistoryLimit", not_negative),
+    _deadline_errors,
 )
-replica_set_errors = rules(
+replica_set_errors = of_kind(
     metadata(),
-    field(
-        "spec",
-        field("replicas minReadySeconds", not_negative),
-        present("selector", selector_errors, _something("deployment")),
-        _template("ReplicaSet"),
-        absent={},
-    ),
+    field("replicas minReadySeconds", not_negative),
+    present("selector", selector_errors, _something("deployment")),
+    _template("ReplicaSet"),
 )
 
 
@@ -152,19 +144,15 @@ def _plain_selector_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.template.metadata.labels", labels, _UNMATCHED)
 
 
-replication_controller_errors = rules(
+replication_controller_errors = of_kind(
     # Unlike the other kinds it does not check generateName, and its messages say bytes, not characters.
     metadata(dns_subdomain_problems, checks_prefix=False),
-    field(
-        "spec",
-        field("minReadySeconds", not_negative),
-        needed("selector"),
-        field("replicas", not_negative),
-        present("template"),
-        _plain_selector_errors,
-        field("template", template_errors, restart_policy("ReplicationController")),
-        absent={},
-    ),
+    field("minReadySeconds", not_negative),
+    needed("selector"),
+    field("replicas", not_negative),
+    present("template"),
+    _plain_selector_errors,
+    field("template", template_errors, restart_policy("ReplicationController")),
 )
 
 
@@ -201,26 +189,22 @@ def _stateful_template_errors(spec: Object, path: str) -> Errors:
     return _template("", "")({**spec, "template": {**template, "spec": pod}}, path)
 
 
-stateful_set_errors = rules(
+stateful_set_errors = of_kind(
     metadata(dns_label),
     field(
-        "spec",
-        field(
-            "podManagementPolicy",
-            must(lambda policy: policy in ("OrderedReady", "Parallel"), "must be 'OrderedReady' or 'Parallel'"),
-            absent="",
-        ),
-        field("updateStrategy", _update_errors, absent={}),
-        field("persistentVolumeClaimRetentionPolicy", field("whenDeleted whenScaled", one_of("Retain", "Delete"))),
-        items("volumeClaimTemplates", field("spec", claim_spec_errors, absent={})),
-        field("replicas minReadySeconds", not_negative),
-        field("ordinals", field("start", not_negative)),
-        filled("serviceName", LABEL),
-        present("selector", selector_errors, _something("statefulset")),
-        _stateful_template_errors,
-        field("template", restart_policy("StatefulSet"), absent={}),
-        absent={},
+        "podManagementPolicy",
+        must(lambda policy: policy in ("OrderedReady", "Parallel"), "must be 'OrderedReady' or 'Parallel'"),
+        absent="",
     ),
+    field("updateStrategy", _update_errors, absent={}),
+    field("persistentVolumeClaimRetentionPolicy", field("whenDeleted whenScaled", one_of("Retain", "Delete"))),
+    items("volumeClaimTemplates", field("spec", claim_spec_errors, absent={})),
+    field("replicas minReadySeconds", not_negative),
+    field("ordinals", field("start", not_negative)),
+    filled("serviceName", LABEL),
+    present("selector", selector_errors, _something("statefulset")),
+    _stateful_template_errors,
+    field("template", restart_policy("StatefulSet"), absent={}),
 )
 
 
@@ -239,17 +223,13 @@ def _daemon_update_errors(strategy: Object, path: str) -> Errors:
         yield not_supported(path, shown, ("RollingUpdate", "OnDelete"))
 
 
-daemon_set_errors = rules(
+daemon_set_errors = of_kind(
     metadata(),
-    field(
-        "spec",
-        field("selector", selector_errors),
-        label_match_errors,
-        field("selector", _something("daemonset")),
-        field("template", template_errors, restart_policy("DaemonSet"), absent={}),
-        field("minReadySeconds", not_negative),
-        field("updateStrategy", _daemon_update_errors, absent={}),
-        field("revisionHistoryLimit", not_negative),
-        absent={},
-    ),
+    field("selector", selector_errors),
+    label_match_errors,
+    field("selector", _something("daemonset")),
+    field("template", template_errors, restart_policy("DaemonSet"), absent={}),
+    field("minReadySeconds", not_negative),
+    field("updateStrategy", _daemon_update_errors, absent={}),
+    field("revisionHistoryLimit", not_negative),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kplan.admission.validation.checks import Check, Object, at_most_items, field, in_list, must, needed, one_of, rules
+from kplan.admission.validation.checks import Check, Object, at_most_items, field, in_list, must, needed, one_of
 from kplan.admission.validation.errors import Errors, invalid
-from kplan.admission.validation.metadata import metadata
+from kplan.admission.validation.metadata import metadata, of_kind
 from kplan.admission.validation.texts import KEY, dns_subdomain
 
 
@@ -36,19 +36,15 @@ def _limited(most: int, *checks: Check) -> Check:
 _topology_errors = _limited(1, needed("key", KEY))
 _claims_errors = _limited(4, _one_member("resourceClaimName", "resourceClaimTemplateName"))
 
-pod_group_errors = rules(
+pod_group_errors = of_kind(
     metadata(dns_subdomain),
     field(
-        "spec",
-        field(
-            "schedulingPolicy",
-            _one_member("basic", "gang"),
-            field("gang", needed("minCount", must(lambda n: n >= 1, "must be greater than or equal to 1"))),
-            absent={},
-        ),
-        field("schedulingConstraints", field("topology", _topology_errors)),
-        field("resourceClaims", _claims_errors),
-        field("disruptionMode", one_of("Pod", "PodGroup")),
+        "schedulingPolicy",
+        _one_member("basic", "gang"),
+        field("gang", needed("minCount", must(lambda n: n >= 1, "must be greater than or equal to 1"))),
         absent={},
     ),
+    field("schedulingConstraints", field("topology", _topology_errors)),
+    field("resourceClaims", _claims_errors),
+    field("disruptionMode", one_of("Pod", "PodGroup")),
 )

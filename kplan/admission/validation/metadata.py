@@ -42,6 +42,11 @@ def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_nam
     return field("metadata", filled("generateName", prefix), name, namespace, *_COMMON, absent={})
 
 
+def of_kind(meta: Check, *spec: Check) -> Check:
+    """Return the checks of the metadata and of the spec of objects of a kind."""
+    return rules(meta, field("spec", *spec, absent={}))
+
+
 def label_errors(labels: dict[str, str], path: str) -> Errors:
     """Return what is wrong with labels, by key."""
     for key, value in sorted(labels.items()):

@@ -11,7 +11,7 @@ from typing import Any
 from kplan.admission.validation.apps import above_all_errors, share_errors
 from kplan.admission.validation.checks import Object, field, one_of, rules, stated, unique
 from kplan.admission.validation.errors import Errors, forbidden, go_struct, invalid, required
-from kplan.admission.validation.metadata import metadata, selector_errors, shown_selector
+from kplan.admission.validation.metadata import metadata, of_kind, selector_errors, shown_selector
 from kplan.admission.validation.resources import (
     amount_errors,
     can_overcommit,
@@ -35,15 +35,12 @@ def _both_errors(spec: Object, path: str) -> Errors:
         yield invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
-budget_errors = rules(
+budget_errors = of_kind(
     metadata(path_segment),
-    field(
-        "spec",
-        _both_errors,
-        field("minAvailable maxUnavailable", share_errors, above_all_errors),
-        field("selector", selector_errors),
-        field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
-    ),
+    _both_errors,
+    field("minAvailable maxUnavailable", share_errors, above_all_errors),
+    field("selector", selector_errors),
+    field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
 )
 
 

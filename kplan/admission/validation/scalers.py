@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kplan.admission.validation.checks import Check, Object, field, items, must, needed, one_of, rules
 from kplan.admission.validation.errors import Errors, forbidden, invalid, not_supported, required
-from kplan.admission.validation.metadata import metadata
+from kplan.admission.validation.metadata import metadata, of_kind
 from kplan.admission.validation.texts import PATH_SEGMENT
 from kplan.api.quantity import parse
 
@@ -146,16 +146,12 @@ _scaling_rules = rules(
     items("policies", _policy),
     field("tolerance", must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
 )
-autoscaler_errors = rules(
+autoscaler_errors = of_kind(
     metadata(),
-    field(
-        "spec",
-        _replica_errors,
-        field("scaleTargetRef", _reference(needs_group=True), absent={}),
-        items("metrics", _metric_errors),
-        _zero_errors,
-        field("behavior", field("scaleUp scaleDown", _scaling_rules)),
-        absent={},
-    ),
+    _replica_errors,
+    field("scaleTargetRef", _reference(needs_group=True), absent={}),
+    items("metrics", _metric_errors),
+    _zero_errors,
+    field("behavior", field("scaleUp scaleDown", _scaling_rules)),
 )
 """The check of a HorizontalPodAutoscaler."""
