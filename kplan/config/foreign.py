@@ -63,8 +63,7 @@ def _begin_with() -> str:
 
 
 def _config_map(value: dict[str, object], problems: Problems) -> bool:
-    data = value.get("data")
-    keys = [key for key, text in data.items() if _holds_configuration(text)] if isinstance(data, dict) else []
+    keys = _configuration_keys(value)
     if not keys:
         problems.add("kind", f"this is a ConfigMap, and no key of its data holds a {KIND}", _begin_with())
         return False
@@ -78,6 +77,11 @@ def _config_map(value: dict[str, object], problems: Problems) -> bool:
     return False
 
 
+def _configuration_keys(value: dict[str, object]) -> list[str]:
+    """Return the keys of a ConfigMap whose texts hold a configuration."""
+    return [key for key, text in _object(value.get("data")).items() if _holds_configuration(text)]
+
+
 def _holds_configuration(text: object) -> bool:
     return isinstance(text, str) and re.search(rf"""(?m)["']?kind["']?\s*:\s*["']?{KIND}\b""", text) is not None
 
@@ -88,21 +92,13 @@ def _take_out(namespace: str, name: str, key: str) -> str:
 
 
 def _list(value: dict[str, object], problems: Problems) -> bool:
-    items = value.get("items")
-    for item in items if isinstance(items, list) else []:
-        if not isinstance(item, dict):
-            continue
-        if item.get("kind") == "ConfigMap" and _config_map_has_it(item):
+    for item in map(_object, _listed(value.get("items"))):
+        if item.get("kind") == "ConfigMap" and _configuration_keys(item):
             return _config_map(item, problems)
         if item.get("kind") in _WORKLOADS and _scheduler_container(item):
             return _manifest(item, str(item["kind"]), problems)
     problems.add("kind", f"this is a List, not a {KIND}", _begin_with())
     return False
-
-
-def _config_map_has_it(value: dict[str, object]) -> bool:
-    data = value.get("data")
-    return isinstance(data, dict) and any(_holds_configuration(text) for text in data.values())
 
 
 def _manifest(value: dict[str, object], kind: str, problems: Problems) -> bool:
@@ -127,16 +123,15 @@ def _scheduler_container(value: dict[str, object]) -> tuple[dict[str, object], d
     """Find the container that runs kube-scheduler, and the pod spec around it."""
     spec = _object(value.get("spec"))
     pod = _object(_object(spec.get("template")).get("spec")) or spec
-    containers = pod.get("containers")
-    for container in containers if isinstance(containers, list) else []:
-        words = [*_words(container, "command"), *_words(container, "args"), str(_object(container).get("image", ""))]
-        if any("kube-scheduler" in word for word in words) or _config_flag(_object(container)) is not None:
-            return _object(container), pod
+    for container in map(_object, _listed(pod.get("containers"))):
+        words = [*_words(container), str(container.get("image", ""))]
+        if any("kube-scheduler" in word for word in words) or _config_flag(container) is not None:
+            return container, pod
     return None
 
 
 def _config_flag(container: dict[str, object]) -> str | None:
-    words = [*_words(container, "command"), *_words(container, "args")]
+    words = _words(container)
     for position, word in enumerate(words):
         flag, equals, rest = word.partition("=")
         if flag in {"--config", "-config"}:
@@ -146,16 +141,15 @@ def _config_flag(container: dict[str, object]) -> str | None:
 
 def _where(path: str, container: dict[str, object], pod: dict[str, object], namespace: str) -> str:
     """Return a hint where the file of `--config` is outside the container: on the host, or in a ConfigMap."""
-    mounts, volumes = container.get("volumeMounts"), pod.get("volumes")
-    for mount in mounts if isinstance(mounts, list) else []:
-        at = str(_object(mount).get("mountPath", "")).rstrip("/")
+    for mount in map(_object, _listed(container.get("volumeMounts"))):
+        at = str(mount.get("mountPath", "")).rstrip("/")
         if not at or not (path == at or path.startswith(f"{at}/")):
             continue
-        inside = path.removeprefix(at).lstrip("/") or str(_object(mount).get("subPath", ""))
-        for volume in volumes if isinstance(volumes, list) else []:
-            if _object(volume).get("name") != _object(mount).get("name"):
+        inside = path.removeprefix(at).lstrip("/") or str(mount.get("subPath", ""))
+        for volume in map(_object, _listed(pod.get("volumes"))):
+            if volume.get("name") != mount.get("name"):
                 continue
-            host, config_map = _object(_object(volume).get("hostPath")), _object(_object(volume).get("configMap"))
+            host, config_map = _object(volume.get("hostPath")), _object(volume.get("configMap"))
             if host:
                 on_host = str(host.get("path", "")).rstrip("/") + path.removeprefix(at)
                 return f"copy that file from the control plane host and pass it: --scheduler-config {on_host}"
@@ -173,6 +167,10 @@ def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _words(container: object, field: str) -> list[str]:
-    words = _object(container).get(field)
-    return [str(word) for word in words] if isinstance(words, list) else []
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _words(container: dict[str, object]) -> list[str]:
+    """Return the words of a container's command line."""
+    return [str(word) for key in ("command", "args") for word in _listed(container.get(key))]

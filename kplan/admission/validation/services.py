@@ -130,12 +130,8 @@ def _released(old: Object, new: Object) -> Errors:
 _MOST_AFFINITY = 86_400
 
 
-def _kind(spec: Object) -> str:
-    return str(spec.get("type", "ClusterIP"))
-
-
 def _kind_errors(spec: Object, path: str) -> Errors:
-    kind, addresses = _kind(spec), spec.get("clusterIPs", [])
+    kind, addresses = spec["type"], spec.get("clusterIPs", [])
     if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
         yield required(f"{path}.ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
@@ -186,7 +182,7 @@ def _affinity_errors(spec: Object, path: str) -> Errors:
 def _unique_port_errors(spec: Object, path: str) -> Errors:
     ports = spec.get("ports", [])
     for index, port in enumerate(ports):
-        if _kind(spec) == "ClusterIP" and port.get("nodePort"):
+        if spec["type"] == "ClusterIP" and port.get("nodePort"):
             yield forbidden(f"{path}.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'")
     for key in ("nodePort", "port"):
         used: set[tuple[str, int]] = set()
@@ -201,7 +197,7 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
 
 
 def _traffic_errors(spec: Object, path: str) -> Errors:
-    kind, policy = _kind(spec), spec.get("externalTrafficPolicy", "")
+    kind, policy = spec["type"], spec.get("externalTrafficPolicy", "")
     for key in ("loadBalancerSourceRanges", "allocateLoadBalancerNodePorts", "loadBalancerClass"):
         if kind != "LoadBalancer" and spec.get(key) not in (None, []):
             called = "LoadBalancerSourceRanges" if key == "loadBalancerSourceRanges" else key
@@ -240,7 +236,7 @@ _service_errors = rules(metadata(dns_label), field("spec", spec_errors))
 
 def service_errors(obj: Object, path: str) -> Errors:
     """Return what is wrong with a new Service; wrong families are told before anything else is checked."""
-    spec = dict(obj.get("spec", {}))
+    spec = {"type": "ClusterIP", **obj.get("spec", {})}
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     if errors := settle_families(None, spec):
