@@ -15,30 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.api.affinity import (
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    TopologySpreadConstraint,
-)
+from kplan.api.durations import Nanoseconds
 from kplan.config import SchedulerConfiguration, default_configuration, load_scheduler_config
-from kplan.config.args import (
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
-    InterPodAffinityArgs,
-    Nanoseconds,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PluginArgs,
-    PodTopologySpreadArgs,
-    RequestedToCapacityRatioParam,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
-)
+from kplan.config.args import ARGS_TYPES, NodeResourcesFitArgs
+from kplan.config.effective import args_document
 from kplan.config.loading import ConfigDocument, read_file
 from kplan.config.model import Extender, ExtenderTLSConfig, ManagedResource
 from kplan.config.releases import newest
@@ -327,133 +307,97 @@ def test_disabling_a_plugin_in_multi_point_takes_it_out_everywhere_but_keeps_its
     assert "PodTopologySpread" not in profile.args
 
 
-ARGS: dict[str, tuple[str, Any, PluginArgs]] = {
-    "no arguments": ("DefaultPreemption", {}, DefaultPreemptionArgs()),
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": SHAPE}}
+CONSTRAINTS = [
+    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+    {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3},
+]
+EXPRESSION = {"key": "pool", "operator": "Gt", "values": ["5"]}
+AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [EXPRESSION]}]}
+}
+CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+CANDIDATES = {"minCandidateNodesPercentage": 50, "minCandidateNodesAbsolute": 0}
+
+#: Sentence -> (plugin, arguments in the file, the effective arguments that differ from the default ones)
+ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "no arguments": ("DefaultPreemption", {}, {}),
     "arguments with version and kind": (
         "DefaultPreemption",
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "DefaultPreemptionArgs",
-            "minCandidateNodesPercentage": 50,
-            "minCandidateNodesAbsolute": 0,
-        },
-        DefaultPreemptionArgs(min_candidate_nodes_percentage=50, min_candidate_nodes_absolute=0),
+        {"apiVersion": HEAD["apiVersion"], "kind": "DefaultPreemptionArgs", **CANDIDATES},
+        CANDIDATES,
     ),
     "an explicit 0 is not the default": (
         "InterPodAffinity",
         {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
-        InterPodAffinityArgs(hard_pod_affinity_weight=0, ignore_preferred_terms_of_existing_pods=True),
+        {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
     ),
-    "an added affinity": (
-        "NodeAffinity",
-        {
-            "addedAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "Gt", "values": ["5"]}]}]
-                }
-            }
-        },
-        NodeAffinityArgs(
-            added_affinity=NodeAffinity(
-                required_during_scheduling_ignored_during_execution=NodeSelector(
-                    node_selector_terms=(
-                        NodeSelectorTerm(
-                            match_expressions=(NodeSelectorRequirement(key="pool", operator="Gt", values=("5",)),)
-                        ),
-                    )
-                )
-            )
-        ),
-    ),
+    "an added affinity": ("NodeAffinity", {"addedAffinity": AFFINITY}, {"addedAffinity": AFFINITY}),
     "a scoring strategy without resources scores CPU and memory": (
         "NodeResourcesFit",
         {"ignoredResources": ["example.com/foo"], "scoringStrategy": {"type": "MostAllocated", "resources": []}},
-        NodeResourcesFitArgs(
-            ignored_resources=("example.com/foo",),
-            scoring_strategy=ScoringStrategy(
-                type="MostAllocated", resources=(ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
-            ),
-        ),
+        {
+            "ignoredResources": ["example.com/foo"],
+            "scoringStrategy": {"type": "MostAllocated", "resources": CPU_AND_MEMORY},
+        },
     ),
     "a weight of 0 or none counts 1": (
         "NodeResourcesFit",
-        {"scoringStrategy": {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 0}, {"name": "x"}]}},
-        NodeResourcesFitArgs(
-            scoring_strategy=ScoringStrategy(
-                type="LeastAllocated", resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="x", weight=1))
-            )
-        ),
+        {
+            "scoringStrategy": {
+                "type": "LeastAllocated",
+                "resources": [{"name": "cpu", "weight": 0}, {"name": "memory"}],
+            }
+        },
+        {"scoringStrategy": {"type": "LeastAllocated", "resources": CPU_AND_MEMORY}},
     ),
     "a capacity ratio with its shape": (
         "NodeResourcesFit",
         {
             "ignoredResourceGroups": ["example.com"],
-            "scoringStrategy": {
-                "type": "RequestedToCapacityRatio",
-                "resources": [{"name": "cpu", "weight": 3}],
-                "requestedToCapacityRatio": {
-                    "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-                },
-            },
+            "scoringStrategy": {**RATIO, "resources": [{"name": "cpu", "weight": 3}]},
         },
-        NodeResourcesFitArgs(
-            ignored_resource_groups=("example.com",),
-            scoring_strategy=ScoringStrategy(
-                type="RequestedToCapacityRatio",
-                resources=(ResourceSpec(name="cpu", weight=3),),
-                requested_to_capacity_ratio=RequestedToCapacityRatioParam(
-                    shape=(
-                        UtilizationShapePoint(utilization=0, score=0),
-                        UtilizationShapePoint(utilization=100, score=10),
-                    )
-                ),
-            ),
-        ),
+        {
+            "ignoredResourceGroups": ["example.com"],
+            "scoringStrategy": {**RATIO, "resources": [{"name": "cpu", "weight": 3}]},
+        },
     ),
     "balanced resources": (
         "NodeResourcesBalancedAllocation",
         {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu", "weight": 1}]},
-        NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(name="cpu"), ResourceSpec(name="nvidia.com/gpu"))),
+        {"resources": [{"name": "cpu", "weight": 1}, {"name": "nvidia.com/gpu", "weight": 1}]},
     ),
     "a list of default constraints": (
         "PodTopologySpread",
-        {
-            "defaultingType": "List",
-            "defaultConstraints": [
-                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
-                {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3},
-            ],
-        },
-        PodTopologySpreadArgs(
-            defaulting_type="List",
-            default_constraints=(
-                TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway"),
-                TopologySpreadConstraint(
-                    max_skew=2, topology_key="zone", when_unsatisfiable="DoNotSchedule", min_domains=3
-                ),
-            ),
-        ),
+        {"defaultingType": "List", "defaultConstraints": CONSTRAINTS},
+        {"defaultingType": "List", "defaultConstraints": CONSTRAINTS},
     ),
     "an empty list of default constraints": (
         "PodTopologySpread",
         {"defaultingType": "List"},
-        PodTopologySpreadArgs(defaulting_type="List"),
+        {"defaultingType": "List", "defaultConstraints": []},
     ),
-    "an empty defaulting type is the system's": ("PodTopologySpread", {"defaultingType": ""}, PodTopologySpreadArgs()),
-    "no waiting for volumes": ("VolumeBinding", {"bindTimeoutSeconds": 0}, VolumeBindingArgs(bind_timeout_seconds=0)),
+    "an empty defaulting type is the system's": ("PodTopologySpread", {"defaultingType": ""}, {}),
+    "no waiting for volumes": ("VolumeBinding", {"bindTimeoutSeconds": 0}, {"bindTimeoutSeconds": 0}),
     "timeouts of device allocation": (
         "DynamicResources",
         {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
-        DynamicResourcesArgs(filter_timeout=Nanoseconds(0), binding_timeout=Nanoseconds(90_000_000_000)),
+        {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
     ),
 }
 
 
 @pytest.mark.parametrize(("name", "args", "wanted"), ARGS.values(), ids=ARGS)
-def test_plugin_arguments_are_typed_and_defaulted(name: str, args: Any, wanted: PluginArgs) -> None:
+def test_plugin_arguments_are_typed_and_defaulted(name: str, args: dict[str, Any], wanted: dict[str, Any]) -> None:
     config = load(profiles=[{"pluginConfig": [{"name": name, "args": args}]}])
 
-    assert config.profiles[0].args == {**default_configuration().profiles[0].args, name: wanted}
+    default, effective = (
+        json.loads(json.dumps(args_document(profile)))
+        for profile in (default_configuration().profiles[0], config.profiles[0])
+    )
+    assert effective == {**default, name: {**default[name], **wanted}}
+    assert type(config.profiles[0].args[name]) is ARGS_TYPES[name]
     assert config.warnings == ()
 
 
