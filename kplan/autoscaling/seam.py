@@ -17,7 +17,7 @@ from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
-    from kplan.simulation.departing import RemovalTimes
+    from kplan.simulation.nodes import RemovalTimes
 
 
 class PreparedCluster(msgspec.Struct, frozen=True):

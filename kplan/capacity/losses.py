@@ -30,7 +30,7 @@ from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.loop import Simulation
-from kplan.simulation.replacing import is_replaced, replacement
+from kplan.simulation.nodes import is_replaced, replacement
 
 MAX_LOSSES = 5_000
 """The largest number of combinations of nodes or zones to try."""

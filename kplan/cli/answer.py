@@ -137,7 +137,7 @@ def ask(
 
 def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
     """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
-    from kplan.subjects.names import object_named
+    from kplan.subjects.workload_pods import object_named
 
     named = object_named(name, namespace, planner.objects)
     if named.kind == "Pod":

@@ -33,7 +33,7 @@ from kplan.snapshot.model import Snapshot, missing_warning
 from kplan.snapshot.objects import as_snapshot, decode_pod
 from kplan.subjects.incoming import IncomingPod, with_objects
 from kplan.subjects.not_found import has_ended, no_pod
-from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import QuestionPods
 from kplan.subjects.workload_pods import workloads_called
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from kplan.diagnosis.diagnosis import Diagnosing
 from kplan.diagnosis.explanation import Explanation, Shown, explain
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Replay, Run
+from kplan.subjects.sequence import QuestionPods, Replay, Run
 
 _EAGER_CELLS = 2_000
 """A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again

@@ -29,8 +29,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Run, nominates, run_in_order
+from kplan.subjects.sequence import QuestionPods, Run, nominates, run_in_order
 
 _ENDED = ("Succeeded", "Failed")
 

@@ -14,8 +14,7 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
 from kplan.framework.session import Session
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Run, run_in_order
+from kplan.subjects.sequence import QuestionPods, Run, run_in_order
 
 
 def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:

@@ -13,8 +13,7 @@ from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Replay
+from kplan.subjects.sequence import QuestionPods, Replay
 
 MOST_WITH_REMEDIES = 50
 """Remedies are tried for this many of the different pods of a plan that have no node, the first ones."""

@@ -10,19 +10,22 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Node, Pod
+from kplan.api.pod_totals import REQUESTS, add_resources, container_totals, parsed
+from kplan.api.quantity import Quantity
 from kplan.api.tolerations import COMPARISON_GATE
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
 from kplan.diagnosis.intended import (
     MeantNamespace,
+    is_fact,
+    nearest,
+    nearest_key,
     suggested_pods,
     suggested_toleration,
     suggested_topology_key,
     toleration_text,
     untolerated,
 )
-from kplan.diagnosis.names import is_fact, nearest, nearest_key
-from kplan.diagnosis.surplus import surplus_of
 from kplan.documents.details import (
     AffinityLabelMissing,
     AntiAffinity,
@@ -355,3 +358,31 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
             name = session.cluster.nodes.names[row]
             groups[key] = c.NodesOut(1, name, status.plugin, status.texts, details)
     yield from groups.values()
+
+
+def surplus_of(pod: Pod) -> dict[str, c.Surplus]:
+    """Return resource -> why the pod requests more of it than its containers do together; empty where it does not."""
+    return dict(_surplus(pod))
+
+
+def _surplus(pod: Pod) -> Iterator[tuple[str, c.Surplus]]:
+    spec = pod.spec
+    if not spec.overhead and not spec.init_containers:
+        return
+    running: dict[str, Quantity] = {}
+    sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
+    for container in (*spec.containers, *sidecars):
+        add_resources(running, container.resources.requests)
+    starting = () if spec.resources is not None else (one for one in spec.init_containers if one not in sidecars)
+    most: dict[str, tuple[Quantity, str]] = {}
+    for container in starting:
+        for resource, amount in parsed(container.resources.requests).items():
+            if resource not in most or amount.nanos > most[resource][0].nanos:
+                most[resource] = amount, container.name
+    peaks = container_totals(spec, REQUESTS)
+    for resource in dict.fromkeys((*spec.overhead, *most)):
+        is_peak = resource in peaks and (resource not in running or peaks[resource].nanos > running[resource].nanos)
+        name = most[resource][1] if is_peak and resource in most else ""
+        overhead = str(spec.overhead.get(resource, ""))
+        if name or overhead:
+            yield resource, c.Surplus(overhead, spec.runtime_class_name or "", name)

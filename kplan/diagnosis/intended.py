@@ -9,10 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm
-from kplan.api.alike import similarity
+from kplan.api.alike import nearest_texts, similarity
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import Taint, Toleration, Tolerations, tolerates
-from kplan.diagnosis.names import is_fact, nearest, nearest_key
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_matching import is_hard
 from kplan.engine.node_table import NodeTable
@@ -20,6 +19,47 @@ from kplan.engine.pod_matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.affinity import AffinityTerm
 from kplan.rules.pod_info import PodInfo
+
+_MOST = 5
+_FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"})
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the name that was probably meant; nothing where several come equally close."""
+    matches = nearest_texts(name, sorted(set(known)), _MOST)
+    ranks = [_rank(name, match) for match in matches]
+    best = max(ranks, default=None)
+    return "" if best is None or ranks.count(best) > 1 else matches[ranks.index(best)]
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str:
+    """Return the label key that was probably meant: one with the same name behind its prefix, else a similar one.
+
+    Names are compared without their prefix, or ``kubernetes.io/host`` would resemble ``kubernetes.io/os`` more than
+    ``kubernetes.io/hostname``.
+    """
+    keys = sorted(set(known))
+    prefix, _, name = key.rpartition("/")
+    alike = [other for other in keys if other.rpartition("/")[2] == name]
+    stable = [other for other in alike if ".beta." not in other]
+    if len(stable) == 1 or len(alike) == 1:
+        return (stable or alike)[0]
+    by_name = {other.rpartition("/")[2]: other for other in keys}
+    siblings = {other.rpartition("/")[2]: other for other in keys if other.rpartition("/")[0] == prefix}
+    suggested = nearest(name, siblings)
+    return siblings[suggested] if suggested else by_name.get(nearest(name, by_name), "")
+
+
+def _rank(name: str, other: str) -> tuple[float, int]:
+    """Return how similar two names are, then the length of their common prefix."""
+    prefix = next((i for i, (left, right) in enumerate(zip(name, other, strict=False)) if left != right), len(name))
+    return similarity(other, name), prefix
+
+
+def is_fact(label: str) -> bool:
+    """Return whether a node label states a property of the machine, so that another value needs another image."""
+    return label in _FACTS
+
 
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""

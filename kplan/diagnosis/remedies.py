@@ -14,8 +14,7 @@ from kplan.api.wellknown import CONTROL_PLANE
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import corrections, variants
 from kplan.diagnosis.gather import resources_of
-from kplan.diagnosis.intended import SYSTEM_TAINTS, untolerated
-from kplan.diagnosis.names import is_fact, nearest_key
+from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, nearest_key, untolerated
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import ALONE, Replicas
 from kplan.diagnosis.sizing import fewer, low_enough, lower, smaller

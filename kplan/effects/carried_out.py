@@ -18,9 +18,8 @@ from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.effects.decisions import Decisions
-from kplan.effects.nodes_in_time import NodesInTime
 from kplan.effects.pod_groups import pending_placement
-from kplan.effects.provisioning import Growing
+from kplan.effects.provisioning import Growing, NodesInTime
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.simulation.applying import Applied

@@ -14,11 +14,11 @@ from kplan.effects.watching import watched
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
 from kplan.simulation.loop import Simulation
+from kplan.simulation.queue import QueuedPod, in_turn
 from kplan.simulation.start import fork, start
-from kplan.simulation.turns import QueuedPod, in_turn
-from kplan.subjects.question_pods import QuestionPods
+from kplan.subjects.sequence import QuestionPods
 
-_LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
+LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
 
 
@@ -89,9 +89,9 @@ class QueueCourse:
         for row in range(n_known, n_known + len(self._question.added)):
             if row not in refused:
                 simulation.announce(row)
-        tried = [queued.pod for queued in self.queue if queued.place not in _LEFT_ALONE and queued.pod not in refused]
+        tried = [queued.pod for queued in self.queue if queued.place not in LEFT_ALONE and queued.pod not in refused]
         for queued in self.queue:
-            if queued.place in _LEFT_ALONE or queued.pod in refused:
+            if queued.place in LEFT_ALONE or queued.pod in refused:
                 self.attempts.append(queued.pod)
                 yield schedule_pod(simulation.session, queued.pod)
         simulation.try_pending(tried)

@@ -31,20 +31,17 @@ from kplan.documents.placement import Luck, Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.carried_out import being_deleted
+from kplan.effects.missing import telling_missing
 from kplan.effects.pod_groups import group_plans, held_back, pending_in_groups
 from kplan.effects.provisioning import Growing
-from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
+from kplan.effects.queue_course import LEFT_ALONE, QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.session import Session
-from kplan.simulation.joining import comes_with_node
 from kplan.simulation.journal import Removal
+from kplan.simulation.nodes import comes_with_node
 from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_changes
-from kplan.simulation.turns import QueuedPod, in_turn
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Run
-
-_LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
-"""Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
+from kplan.simulation.queue import QueuedPod, in_turn
+from kplan.subjects.sequence import QuestionPods, Run
 
 _PENDING_OUTCOMES: Mapping[Outcome | None, Literal["", "Unschedulable", "Gated", "Error"]] = {
     None: "",
@@ -176,7 +173,7 @@ class QueuePlan(Answer):
         left_alone = {
             infos[queued.pod].key
             for queued in self.course.queue
-            if queued.place in _LEFT_ALONE and queued.pod not in self.pods.origins
+            if queued.place in LEFT_ALONE and queued.pod not in self.pods.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
         groups = pending_in_groups(self.course.simulation)
@@ -375,3 +372,9 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
 def _with_few_ties(placement: PodPlacement, most: int | None) -> PodPlacement:
     """Return a placement that counts all equal best nodes and names the first ones only."""
     return replace(placement, ties=placement.ties[:most], ties_count=len(placement.ties))
+
+
+def work_off(base: Base, queue: WorkedOff) -> QueuePlan:
+    """Work off the scheduling queue, with preemption, on a private copy of the cluster; see `kplan.Planner`."""
+    plan = plan_queue(base, queue)
+    return telling_missing(plan, base) if queue.pods is None or queue.with_pending else plan

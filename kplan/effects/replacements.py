@@ -27,7 +27,7 @@ from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.joining import comes_with_node
+from kplan.simulation.nodes import comes_with_node
 
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 

@@ -33,12 +33,11 @@ from kplan.effects.missing import missing_replicas
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_plan import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
-from kplan.effects.rollouts import rollout_remedies
-from kplan.effects.unblocking import with_remedies
+from kplan.effects.unblocking import rollout_remedies, with_remedies
 from kplan.engine.cluster import Cluster
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
-from kplan.simulation.turns import in_turn
+from kplan.simulation.queue import in_turn
 
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""

@@ -23,9 +23,8 @@ from kplan.documents.timeline import Timeline
 from kplan.effects.change import ChangePlan, read_manifests
 from kplan.effects.decisions import Decisions
 from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
-from kplan.effects.nodes_in_time import NodesInTime
-from kplan.effects.occupancy import Occupancy
-from kplan.effects.ready_counts import timeline_of
+from kplan.effects.occupancy import Occupancy, timeline_of
+from kplan.effects.provisioning import NodesInTime
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
 from kplan.reading.several import listed
@@ -34,10 +33,9 @@ from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
 from kplan.simulation.draining import MAX_GRACE, DrainOptions
-from kplan.simulation.durations import EACH, Durations, Times
-from kplan.simulation.learning import learn
-from kplan.simulation.node_loss import NodeLoss
+from kplan.simulation.durations import EACH, Durations, Times, learn
 from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
+from kplan.simulation.nodes import NodeLoss
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.timed_drain import TimedDrain

@@ -1,4 +1,7 @@
-"""What lets a drain go on where a disruption budget blocks it; offered only where the drain, tried so, gets further."""
+"""What lets a drain go on that a disruption budget blocks, or a rollout that waits for room for a surge.
+
+It is offered only where the drain, tried so, gets further, or the rollout completes.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.apps import Deployment, RollingUpdate
 from kplan.api.kinds import SCALED
 from kplan.api.policy import PodDisruptionBudget
 from kplan.cluster.base import Base
 from kplan.documents import remedy as r
-from kplan.documents.change import BudgetAtRest, Obstacle
-from kplan.effects.carried_out import Again
+from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
+from kplan.effects.carried_out import Again, CarriedOut, Updates
 from kplan.effects.what_if import changed
 from kplan.errors import KplanError
+from kplan.simulation.applying import Applied
+from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.disruption import ALWAYS_ALLOW
 from kplan.subjects.incoming import with_objects
@@ -103,3 +109,65 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
         return
     change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)
     yield r.MoreReplicas(change=change, then=None), other
+
+
+MOST_TRIED = 3
+"""Remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more."""
+
+_DEFAULT_SHARE = "25%"
+_RECREATE = "Recreate"
+
+
+def rollout_remedies(change: CarriedOut) -> dict[str, r.AllowUnavailable]:
+    """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
+    stuck = {
+        workload.key for workload in change.workloads if workload.state is WorkloadState.STUCK and workload.pending
+    }
+    rollouts = [
+        applied
+        for applied in change.applied
+        if applied.update.key in stuck
+        and applied.change is Change.ROLLOUT
+        and isinstance(applied.update.obj, Deployment)
+    ]
+    remedies: dict[str, r.AllowUnavailable] = {}
+    for applied in rollouts[:MOST_TRIED]:
+        for remedy, obj in _ways(applied.update.obj):
+            if _completes(change, applied, obj):
+                remedies[applied.update.key] = remedy
+                break
+    return remedies
+
+
+def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
+    """Yield the smallest change of a strategy that replaces pods only by surging, then a larger one."""
+    strategy = obj.spec.strategy
+    rolling = strategy.rolling_update or RollingUpdate()
+    replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
+    unavailable = _DEFAULT_SHARE if rolling.max_unavailable is None else rolling.max_unavailable
+    surge = _DEFAULT_SHARE if rolling.max_surge is None else rolling.max_surge
+    if strategy.type == _RECREATE or replicas < 1 or scaled(unavailable, replicas, round_up=False):
+        return
+    old = f"maxUnavailable: {unavailable}"
+    for to, rolled in (
+        ("maxUnavailable: 1", replace(rolling, max_unavailable=1)),
+        ("maxUnavailable: 1 and maxSurge: 0", replace(rolling, max_unavailable=1, max_surge=0)),
+    ):
+        name = f"Deployment {obj.metadata.namespace}/{obj.metadata.name}"
+        words = old if "maxSurge" not in to else f"{old} and maxSurge: {surge}"
+        remedy = r.AllowUnavailable(
+            change=r.RolloutChange(workload=name, replicas=replicas, old=words, to=to), then=None
+        )
+        spec = replace(obj.spec, strategy=replace(strategy, rolling_update=rolled))
+        yield remedy, replace(obj, spec=spec)
+
+
+def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
+    """Return whether the rollout completes with another strategy, in the same change of all manifests."""
+    if change.retry is None:
+        return False
+    updates = tuple(replace(entry.update, obj=obj) if entry is applied else entry.update for entry in change.applied)
+    return any(
+        workload.key == applied.update.key and workload.state is WorkloadState.COMPLETE
+        for workload in change.retry(Updates(updates, ())).workloads
+    )

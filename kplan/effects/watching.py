@@ -11,9 +11,8 @@ from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.cluster.growth import growth_of
-from kplan.effects.nodes_in_time import NodesInTime
-from kplan.effects.provisioning import Growing
-from kplan.simulation.bounds import bounds_of
+from kplan.effects.provisioning import Growing, NodesInTime
+from kplan.simulation.desired import bounds_of
 from kplan.simulation.loop import Simulation
 from kplan.simulation.start import fork
 from kplan.snapshot.model import Snapshot

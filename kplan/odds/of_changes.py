@@ -19,10 +19,8 @@ from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
 from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
 from kplan.effects.watching import begin
-from kplan.odds.branches import BranchRandom
-from kplan.odds.groups import GroupEnding, group_endings
-from kplan.odds.runs import Prepared
-from kplan.odds.tally import DrawnPod, End, Ending, Rest
+from kplan.odds.runs import BranchRandom, Prepared
+from kplan.odds.tally import DrawnPod, End, Ending, GroupEnding, Rest, group_endings
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation

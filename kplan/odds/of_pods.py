@@ -13,13 +13,10 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.odds.branches import BranchRandom
-from kplan.odds.groups import group_endings
-from kplan.odds.runs import Prepared
-from kplan.odds.tally import DrawnPod, End, Ending, Rest
+from kplan.odds.runs import BranchRandom, Prepared
+from kplan.odds.tally import DrawnPod, End, Ending, Rest, group_endings
 from kplan.preemption import DefaultPreemption
-from kplan.subjects.question_pods import QuestionPods
-from kplan.subjects.sequence import Run, nominates
+from kplan.subjects.sequence import QuestionPods, Run, nominates
 
 
 class Begun(msgspec.Struct, frozen=True):

@@ -9,11 +9,10 @@ from msgspec import structs
 from kplan.cluster.base import Base, PodLike
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_course import QueueOpening, WorkedOff
-from kplan.odds.branches import BranchRandom
 from kplan.odds.of_pods import Begun, prepared
-from kplan.odds.runs import Prepared
-from kplan.simulation.turns import in_turn
-from kplan.subjects.question_pods import QuestionPods
+from kplan.odds.runs import BranchRandom, Prepared
+from kplan.simulation.queue import in_turn
+from kplan.subjects.sequence import QuestionPods
 
 
 def in_queue(

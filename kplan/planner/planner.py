@@ -139,7 +139,7 @@ class Planner(CountingQuestions):
         max_rounds : the run ends after this many rounds over the remaining pods
         """
         from kplan.effects.queue_course import WorkedOff
-        from kplan.effects.queued import work_off
+        from kplan.effects.queue_plan import work_off
         from kplan.odds.luck import with_luck_in_queue
 
         queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)

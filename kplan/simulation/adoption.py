@@ -14,9 +14,9 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.simulation.immutable import POD_FORBIDDEN
 from kplan.simulation.observing import claimed_by, ordinal_of
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
+from kplan.simulation.updates import POD_FORBIDDEN
 from kplan.snapshot.model import Warning as InputWarning
 
 MOST_NAMED = 3

@@ -19,9 +19,9 @@ from kplan.api.labels import Selector
 from kplan.api.references import WorkloadRef
 from kplan.documents.change import Change, StepEvent
 from kplan.simulation.adoption import offer_pod, offer_set
-from kplan.simulation.bounds import bounds_of
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.desired import (
+    bounds_of,
     count,
     deletes_claims,
     progress_deadline,

@@ -20,8 +20,7 @@ from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Action, Create
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
-from kplan.simulation.job_sync import sync
-from kplan.simulation.jobs import JobState
+from kplan.simulation.jobs import JobState, sync
 from kplan.simulation.lives import Lives
 from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner, StatefulSetState

@@ -1,15 +1,25 @@
-"""How long pods take to start, to stop and to run, for each workload, and where that is known from."""
+"""How long pods take to start, to stop and to run, for each workload, and where that is known from.
+
+What nobody says is learned from what the status of a cluster's own pods and jobs shows.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
 
 import msgspec
 
+from kplan.api.batch import Job
+from kplan.api.core import Pod
 from kplan.api.kinds import ENDING
-from kplan.api.references import WorkloadRef
+from kplan.api.meta import controller_of
+from kplan.api.references import WorkloadRef, object_name
+from kplan.simulation.observing import seconds
 from kplan.simulation.owners import Owner
+from kplan.snapshot.model import Snapshot
 
 EACH = "*"
 """In place of a workload: all that have no duration of their own."""
@@ -106,3 +116,114 @@ class Durations:
     def used(self) -> Mapping[str, PodTimes]:
         """The workloads that were asked about so far."""
         return self._known
+
+
+MAX_SAMPLES = 1000
+"""Of so many pods of a workload at most the median is taken."""
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """Durations by KIND/NAMESPACE/NAME of a workload; ``*`` for the median of all workloads."""
+
+    start: Mapping[str, Duration] = {}
+    run: Mapping[str, Duration] = {}
+
+
+def learn(snapshot: Snapshot) -> Learned:
+    """Return how long the pods of each workload take to be ready, and those of jobs to be done."""
+    starts: defaultdict[str, list[float]] = defaultdict(list)
+    runs: defaultdict[str, list[float]] = defaultdict(list)
+    workload_of = _Workloads(snapshot)
+    for pod in snapshot.pods:
+        workload = workload_of.of(pod)
+        if workload is None or len(starts[workload]) >= MAX_SAMPLES:
+            continue
+        starts[workload] += _start_of(pod)
+        for name in workload_of.with_parent(workload):
+            runs[name] += _run_of(pod)
+    for job in snapshot.jobs:
+        key = f"Job/{job.metadata.key}"
+        if not runs[key]:
+            for name in workload_of.with_parent(key):
+                runs[name] += _run_of_job(job)
+    return Learned(_medians(starts), _medians({name: runs[name] for name in runs if runs[name]}))
+
+
+def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
+    durations = {
+        name: Duration(median(lengths), Source.LEARNED, len(lengths))
+        for name, lengths in sorted(samples.items())
+        if lengths
+    }
+    if durations:
+        everywhere = [duration.seconds for duration in durations.values()]
+        durations[EACH] = Duration(median(everywhere), Source.LEARNED, len(everywhere))
+    return durations
+
+
+class _Workloads:
+    """Finds the workload that a user knows."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._parents = {
+            f"{kind}/{obj.metadata.key}": object_name(owner.kind, obj.metadata.namespace, owner.name)
+            for kind, objects in (("ReplicaSet", snapshot.replica_sets), ("Job", snapshot.jobs))
+            for obj in objects
+            if (owner := controller_of(obj.metadata)) is not None
+        }
+
+    def of(self, pod: Pod) -> str | None:
+        """Return the workload of a pod; a job's own name, whatever has made the job."""
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            return None
+        key = object_name(owner.kind, pod.metadata.namespace, owner.name)
+        return key if owner.kind == "Job" else self._parents.get(key, key)
+
+    def with_parent(self, job: str) -> Iterator[str]:
+        """Yield a job, and the cron job that has made it."""
+        yield job
+        if job in self._parents:
+            yield self._parents[job]
+
+
+def _times(pod: Pod, kind: str, status: str) -> Iterator[float]:
+    for condition in pod.status.conditions:
+        if condition.type == kind and condition.status == status:
+            since = seconds(condition.last_transition_time)
+            if since is not None:
+                yield since
+
+
+def _start_of(pod: Pod) -> list[float]:
+    """Return how long a running pod took from its start to being ready; nothing for one that has restarted since.
+
+    A kubelet starts a pod, and notes that, as soon as it is bound.
+    """
+    if pod.status.phase != "Running" or any(status.restart_count for status in pod.status.container_statuses):
+        return []
+    began = seconds(pod.status.start_time)
+    return _between(() if began is None else (began,), _times(pod, "Ready", "True"))
+
+
+def _run_of(pod: Pod) -> list[float]:
+    """Return how long a pod ran that has succeeded: it is not ready any more since its end."""
+    if pod.status.phase != "Succeeded":
+        return []
+    began = seconds(pod.status.start_time)
+    return _between(() if began is None else (began,), _times(pod, "Ready", "False"))
+
+
+def _run_of_job(job: Job) -> list[float]:
+    """Return how long a job took whose pods all ran at once."""
+    began, done = seconds(job.status.start_time), seconds(job.status.completion_time)
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    completions = parallelism if job.spec.completions is None else job.spec.completions
+    if began is None or done is None or completions > parallelism:
+        return []
+    return _between((began,), (done,))
+
+
+def _between(first: Iterable[float], last: Iterable[float]) -> list[float]:
+    begin, end = next(iter(first), None), next(iter(last), None)
+    return [] if begin is None or end is None or end < begin else [end - begin]

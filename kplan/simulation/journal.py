@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec import UNSET
@@ -11,7 +12,6 @@ from kplan.documents.change import Step, StepEvent
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.cycles import Circles
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.objects import Workloads
@@ -20,6 +20,47 @@ from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.timers import Timers
 from kplan.snapshot.model import Warning as InputWarning
+
+MAX_RETURNS = 2
+"""How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""
+
+
+class Circles:
+    """A hash of where all pods are, and how often each state has occurred."""
+
+    def __init__(self) -> None:
+        self._visits: Counter[int] = Counter()
+        self._alike: dict[tuple[object, ...], int] = {}
+        self._mark = 0
+
+    def fork(self) -> Circles:
+        """Return circles with the same pods in the same places, and no states counted yet."""
+        forked = Circles()
+        forked._alike, forked._mark = self._alike.copy(), self._mark
+        return forked
+
+    def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
+        """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
+        like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
+        n = self._alike.get(like, 0)
+        self._alike[like] = n + sign
+        self._mark ^= hash((like, n)) ^ hash((like, n + sign))
+
+    def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
+        """Count the present state; tell whether it has occurred too often.
+
+        Parameters
+        ----------
+        promised : shape of each nominated pod, and the row of its nominated node
+        """
+        state = self._mark ^ hash(tuple(sorted(promised)))
+        self._visits[state] += 1
+        return self._visits[state] > MAX_RETURNS
+
+    def forget(self) -> None:
+        """Forget all states: something has happened that cannot be undone."""
+        self._visits.clear()
+
 
 _LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
 _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)

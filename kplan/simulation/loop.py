@@ -16,9 +16,9 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
-from kplan.simulation.bounds import Bounds, keep_all
 from kplan.simulation.controlled import EVER, MAX_STEPS
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.desired import Bounds, keep_all
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.group_turns import GroupTurns
 from kplan.simulation.objects import Workloads

@@ -9,9 +9,9 @@ from functools import partial
 import msgspec
 
 from kplan.documents.change import StepEvent
-from kplan.simulation.departing import Departure, RemovalTimes, depart, log_node
 from kplan.simulation.draining import Drain, DrainOptions, is_cordoned
 from kplan.simulation.loop import Simulation
+from kplan.simulation.nodes import Departure, RemovalTimes, depart, log_node
 from kplan.simulation.timed_drain import TimedDrain
 
 

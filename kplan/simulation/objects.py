@@ -21,6 +21,7 @@ from kplan.simulation.controllers.daemon_set import Eligibility
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.desired import (
+    IsOn,
     count,
     deletes_claims,
     progress_deadline,
@@ -29,7 +30,6 @@ from kplan.simulation.desired import (
     wanted_job,
     wanted_stateful_set,
 )
-from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
 from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled

@@ -17,8 +17,7 @@ from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.references import WorkloadRef
 from kplan.simulation.controllers import stateful_set
-from kplan.simulation.controllers.daemon_ledger import DaemonLedger
-from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
+from kplan.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet
 from kplan.workloads.expansion import MAX_REPLICAS

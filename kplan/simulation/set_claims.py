@@ -23,8 +23,6 @@ from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.claims import stateful_claims
 
-DELETE = "Delete"
-
 
 def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     """Return the claim, unbound."""

@@ -10,9 +10,9 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.desired import IsOn
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import Durations
-from kplan.simulation.immutable import IsOn
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe

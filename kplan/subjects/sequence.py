@@ -1,4 +1,4 @@
-"""Runs that schedule pods of a session one after another.
+"""The pods of one question, and runs that schedule pods of a session one after another.
 
 A run is a generator: it yields a `CycleResult` before the pod is bound or its victims evicted, and does so when the
 next result is requested. Until then the result is *live*: the session is still in the state of the decision. A run is
@@ -8,15 +8,122 @@ somebody reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-from kplan.documents.placement import Outcome
+import msgspec
+from msgspec.structs import replace
+
+from kplan.documents.placement import Origin, Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.group_cycle import GroupTry
+from kplan.framework.group_cycle import (
+    GroupResult,
+    GroupTry,
+    end_of,
+    error_of_several_schedulers,
+    live_decisions,
+    reserve_again,
+    schedule_group,
+)
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
-from kplan.subjects.group_run import GroupRun
+from kplan.framework.status import Status
+from kplan.rules.pod_info import PodInfo
+
+
+class QuestionPods(msgspec.Struct, frozen=True):
+    """Pods as rows of every session that is forked for the question."""
+
+    rows: tuple[int, ...] = ()  #: the pods, in the order of the question
+    added: tuple[PodInfo, ...] = ()  #: the new pods; `enter` adds them to a fresh fork, in this order
+    origins: Mapping[int, Origin] = {}  #: row -> the manifest of a pod
+    refused: Mapping[int, str] = {}  #: row -> why the API server refuses the pod
+    #: row -> number of further replicas like the pod, which are only counted: they have the same outcome
+    more: Mapping[int, int] = {}
+    #: rows that were pending before and are in the queue besides what is asked about
+    pending_before: frozenset[int] = frozenset()
+
+    def enter(self, session: Session) -> None:
+        """Add the new pods to a fresh fork."""
+        session.refused.update(self.refused)
+        for info in self.added:
+            row = session.cluster.add_pod(info)
+            if row not in self.refused:
+                session.pod_ids.setdefault(info.key, row)
+
+    def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
+        """Return the rows in `first` and then the pods of the question, without duplicates.
+
+        Where the question has pods, those in `first` are besides.
+        """
+        rows = tuple(dict.fromkeys((*first, *self.rows)))
+        return replace(
+            self, rows=rows, pending_before=frozenset(rows).difference(self.rows) if self.rows else frozenset()
+        )
+
+
+class GroupRun:
+    """A pod group of which some pods are placed by `run_in_order`: all its pods without a node are tried together.
+
+    Parameters
+    ----------
+    members : the members that the question is about; the others are placed without a word
+    settle_preemption : evict the victims at once, and try the group again right after
+    """
+
+    def __init__(self, session: Session, key: Key, members: Sequence[int], *, settle_preemption: bool) -> None:
+        self._session, self._key, self._members = session, key, members
+        self._settles = settle_preemption
+
+    def run(self, tries: dict[Key, GroupTry]) -> Iterator[CycleResult]:
+        """Yield the decisions about the members in question; `tries` gets how the group's cycle has ended."""
+        session, infos, groups = self._session, self._session.cluster.pods.infos, self._session.pod_groups
+        # Pods that have left their nodes, or were refused, are still in the table of pods.
+        groups.remove([pod for pod in groups.members(self._key) if session.pod_ids.get(infos[pod].key) != pod])
+        groups.remove(session.refused)
+        tries[self._key] = GroupTry(Status.unschedulable(), frozenset(), waits=False)
+        pods: list[int] = []
+        for pod in dict.fromkeys([*self._members, *groups.unscheduled(self._key)]):
+            framework = session.framework_for(infos[pod])
+            is_apart = framework is None or pod in session.refused or infos[pod].is_terminating
+            if framework is not None and not is_apart and framework.run_pre_enqueue(infos[pod]).is_success:
+                pods.append(pod)
+            elif pod in self._members:
+                yield schedule_pod(session, pod)
+        pods.sort(key=lambda pod: -infos[pod].priority)
+        group = yield from self._try(pods, tries)
+        if group is not None and self._settles and group.victims:
+            for victim in dict.fromkeys(group.victims):
+                session.evict(victim)
+            groups.remove(group.victims)
+            waiting = [pod for pod in pods if pod in groups.unscheduled(self._key)]
+            yield from self._try(waiting, tries, tries[self._key])
+
+    def _try(
+        self, pods: Sequence[int], tries: dict[Key, GroupTry], before: GroupTry | None = None
+    ) -> Generator[CycleResult, None, GroupResult | None]:
+        """Try the group, and bind the members that fit; `before` is the try for which pods have left."""
+        session, infos = self._session, self._session.cluster.pods.infos
+        if not pods:
+            return None
+        text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
+        group = (
+            GroupResult(self._key, [], Status.error(text)) if text else schedule_group(session, self._key, list(pods))
+        )
+        last = GroupTry.of(group)
+        tries[self._key] = last if before is None else last.after(before)
+        for result in live_decisions(session, group, pods):
+            if result.pod in self._members:
+                yield result
+        for member in group.members:
+            end = end_of(group, member.pod)
+            if end.outcome is Outcome.SCHEDULED and member.row is not None:
+                if reserve_again(member).is_success:
+                    session.bind(member.pod, member.row)
+            elif end.nominated is not None and self._settles:
+                session.nominator.nominate(member.pod, end.nominated)
+        return group
+
 
 Run = Iterator[CycleResult]
 

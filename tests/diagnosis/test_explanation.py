@@ -3,8 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kplan.diagnosis.closest import closest_rows
-from kplan.diagnosis.explanation import Shown, explain
+from kplan.diagnosis.explanation import Shown, closest_rows, explain
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
 from tests.scenarios import planner, scenarios

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.simulation import cycles
+from kplan.simulation import journal
 from tests.objects import head
 
 Object = dict[str, Any]
@@ -179,7 +179,7 @@ def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
 
 
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycles, "MAX_RETURNS", 0)
+    monkeypatch.setattr(journal, "MAX_RETURNS", 0)
     objects = [node("a"), pod("worker", "4", node_name="a", owner="ReplicaSet"), pod("big", "4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.odds.branches import Branch, BranchRandom, all_runs
+from kplan.odds.runs import Branch, BranchRandom, all_runs
 
 
 def drawn(branch: Branch, seed: int, sizes: list[int]) -> dict[tuple[int, ...], list[int]]:

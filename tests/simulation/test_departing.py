@@ -7,8 +7,8 @@ import pytest
 import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import durations_for
-from kplan.simulation.departing import Departure, RemovalTimes, depart
 from kplan.simulation.loop import Simulation
+from kplan.simulation.nodes import Departure, RemovalTimes, depart
 from kplan.simulation.start import start
 from kplan.simulation.timed_drain import Patience
 from tests.simulation.clusters import budget, daemon_set, deployment, node, running

@@ -3,7 +3,7 @@
 from typing import Any
 
 import kplan
-from kplan.simulation.learning import learn
+from kplan.simulation.durations import learn
 from tests.objects import head
 from tests.simulation.clusters import node
 

@@ -9,7 +9,7 @@ from kplan.api.pod import PodSpec
 from kplan.api.tolerations import Toleration
 from kplan.documents.change import StepEvent
 from kplan.effects.timeline import Lost, TimelinePlan, carry_out_in_time, durations_for
-from kplan.simulation.node_loss import UNREACHABLE, tolerated_seconds
+from kplan.simulation.nodes import UNREACHABLE, tolerated_seconds
 from tests.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import kplan
 from kplan.effects.watching import begin
-from kplan.simulation.replacing import is_replaced, replacement
+from kplan.simulation.nodes import is_replaced, replacement
 from tests.simulation.clusters import deployment, node, running
 from tests.simulation.test_jobs import job, pods_of
 

@@ -2,7 +2,7 @@
 
 from kplan.documents.queue import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
-from kplan.simulation.turns import in_turn
+from kplan.simulation.queue import in_turn
 from tests.framework.fakes import plugin, pod, profile, session
 
 BY_PRIORITY = plugin("Sort", sort_key=lambda info: -info.priority)

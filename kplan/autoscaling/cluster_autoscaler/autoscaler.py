@@ -23,7 +23,7 @@ from kplan.autoscaling.cluster_autoscaler.templates import Remembered, templates
 from kplan.autoscaling.seam import Advice, LargerGroup, NewNode, PoolChange, PreparedCluster, Round, Stay
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.documents.nodes import AutoscalerName
-from kplan.simulation.departing import RemovalTimes
+from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 

@@ -34,7 +34,7 @@ from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedC
 from kplan.autoscaling.settings import Karpenter
 from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
-from kplan.simulation.departing import RemovalTimes
+from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot
 

@@ -219,8 +219,7 @@ def capacity(
 
 def _workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
     """Return the workloads of the cluster that arguments name, as KIND/NAMESPACE/NAME."""
-    from kplan.subjects.names import object_named
-    from kplan.subjects.workload_pods import living_pods, workloads_called
+    from kplan.subjects.workload_pods import living_pods, object_named, workloads_called
 
     workloads = []
     for name in names:

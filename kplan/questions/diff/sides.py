@@ -17,8 +17,7 @@ from kplan.documents.base import InputWarning, Report
 from kplan.documents.diff import DiffReport
 from kplan.effects.missing import with_missing
 from kplan.effects.queue_course import WorkedOff
-from kplan.effects.queue_plan import QueuePlan
-from kplan.effects.queued import work_off
+from kplan.effects.queue_plan import QueuePlan, work_off
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
 from kplan.questions.diff.blame import pods_without, waiting_rows, with_causes, without_workload

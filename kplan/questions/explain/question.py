@@ -28,10 +28,9 @@ class Explain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
         """Return the PlacementReport."""
-        from kplan.effects.missing import missing_replicas, with_missing
-        from kplan.effects.piled_up import piled_up
+        from kplan.effects.missing import missing_replicas, piled_up, with_missing
         from kplan.questions.explain.document import explain_pod, refuse_many, whereabouts_report
-        from kplan.subjects.names import pods_named, workloads_named
+        from kplan.subjects.workload_pods import pods_named, workloads_named
 
         base = subject.base
         missing = missing_replicas(base, workloads_named(self.names, self.namespace, base.objects))

@@ -60,8 +60,7 @@ class Plan(AboutPods, frozen=True):
             return change
         from kplan.capacity.right_sizing import right_sizing
         from kplan.effects.queue_course import WorkedOff
-        from kplan.effects.queue_plan import MOST_TIES
-        from kplan.effects.queued import work_off
+        from kplan.effects.queue_plan import MOST_TIES, work_off
         from kplan.odds.luck import with_luck_in_queue
 
         worked_off = WorkedOff(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)

@@ -23,7 +23,7 @@ from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_plan import QueuePlan
 from kplan.preemption import PreemptionResult
-from kplan.simulation.turns import in_turn
+from kplan.simulation.queue import in_turn
 
 _MOST_NODES = 5
 

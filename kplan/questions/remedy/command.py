@@ -43,7 +43,7 @@ def remedy(
     stays pending (--fail-on).
     """
     from kplan.questions.remedy.question import Remedy
-    from kplan.subjects.names import pods_named
+    from kplan.subjects.workload_pods import pods_named
 
     question = Remedy(only=_words(only), without=_words(avoid))
     question.kinds()

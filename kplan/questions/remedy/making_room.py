@@ -18,9 +18,9 @@ from kplan.diagnosis.near_misses import NearMisses
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.framework.cycle import CycleResult
 from kplan.rules.resources import PODS
-from kplan.simulation.bounds import bounds_of
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
+from kplan.simulation.desired import bounds_of
 from kplan.simulation.disruption import VIOLATED, BudgetState
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.simulation.controllers import daemon_ledger
-from kplan.simulation.controllers.daemon_ledger import DaemonLedger
-from kplan.simulation.controllers.daemon_set import ON_DELETE, ROLLING_UPDATE, Eligibility, WantedDaemonSet
+from kplan.simulation.controllers import daemon_set
+from kplan.simulation.controllers.daemon_set import (
+    ON_DELETE,
+    ROLLING_UPDATE,
+    DaemonLedger,
+    Eligibility,
+    WantedDaemonSet,
+)
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from tests.simulation.controllers.plain_daemon_set import actions
 
@@ -57,7 +62,7 @@ def both(
     at_once = [
         action
         for kind in ("create", "delete")
-        for action in [action for action in plain if action[0] == kind][: daemon_ledger.BURST_REPLICAS]
+        for action in [action for action in plain if action[0] == kind][: daemon_set.BURST_REPLICAS]
     ]
     assert said(found) == at_once
     assert ledger.desired == sum(each.should_run for each in nodes.values())
@@ -75,7 +80,7 @@ def test_it_says_what_looking_at_every_node_says(
     steps: list[tuple[int, tuple[str, str, str, bool]]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(daemon_ledger, "BURST_REPLICAS", burst)
+        patch.setattr(daemon_set, "BURST_REPLICAS", burst)
         _compare(wanted, nodes, first, steps)
 
 

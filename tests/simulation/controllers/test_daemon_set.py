@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from kplan.simulation.controllers.daemon_ledger import actions
-from kplan.simulation.controllers.daemon_set import ON_DELETE, Eligibility, WantedDaemonSet
+from kplan.simulation.controllers.daemon_set import ON_DELETE, Eligibility, WantedDaemonSet, actions
 from kplan.simulation.controllers.observed import ObservedPod
 from tests.simulation.controllers.builders import pod, said
 

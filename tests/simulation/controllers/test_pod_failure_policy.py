@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kplan.api.batch import PodFailurePolicy
-from kplan.simulation.controllers.pod_failure_policy import Failure, failure_of
+from kplan.simulation.controllers.job import Failure, failure_of
 from tests.simulation.controllers.builders import pod
 
 EVICTED = pod("web", node="n")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.effects.piled_up import piled_up
+from kplan.effects.missing import piled_up
 from tests.objects import head
 from tests.preemption.scenes import node, pod
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.cycles import MAX_RETURNS, Circles
+from kplan.simulation.journal import MAX_RETURNS, Circles
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 

@@ -1,6 +1,6 @@
 """The heap yields what Go's heap yields, also of equal items."""
 
-from kplan.simulation.go_heap import GoHeap
+from kplan.simulation.waves import GoHeap
 
 
 def heap_of(*keys: int) -> GoHeap:
