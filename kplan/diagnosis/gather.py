@@ -241,14 +241,6 @@ class _Answer(msgspec.Struct, frozen=True):
     rows: RowArray
 
 
-class _Suggested(msgspec.Struct, frozen=True):
-    """See `causes.NodesOut`."""
-
-    name: str = ""
-    instead: str = ""
-    runs_in: str = ""
-
-
 def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
     rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     counted = outcome.verdicts_count
@@ -290,7 +282,6 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
-    suggested = _suggestion(answer, details, nodes.nodes[int(rows[closest])])
     return c.NodesOut(
         nodes=len(group),
         closest=nodes.names[int(rows[closest])],
@@ -299,9 +290,7 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
         details=tuple(details),
         largest=largest,
         domains=domains,
-        suggested=suggested.name,
-        instead=suggested.instead,
-        runs_in=suggested.runs_in,
+        **_suggestion(answer, details, nodes.nodes[int(rows[closest])]),
     )
 
 
@@ -309,8 +298,8 @@ def _compares(session: Session) -> bool:
     return session.config.release.is_on(COMPARISON_GATE)
 
 
-def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> _Suggested:
-    """Return what the pod's rule was probably meant to say where it matches nothing in the cluster."""
+def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[str, str]:
+    """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
     n_taints = sum(isinstance(detail, UntoleratedTaint) for detail in details)
@@ -319,17 +308,17 @@ def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> _Sugg
             case UntoleratedTaint() if n_taints == 1:
                 taints = untolerated(pod, node, compares=_compares(answer.session))
                 if len(taints) == 1 and (guess := suggested_toleration(pod, taints[0], nodes)) is not None:
-                    return _Suggested(toleration_text(guess.to), instead=toleration_text(guess.old))
+                    return {"suggested": toleration_text(guess.to), "instead": toleration_text(guess.old)}
             case SpreadLabelMissing() | AffinityLabelMissing():
-                return _Suggested(suggested_topology_key(detail.missing_label, nodes))
+                return {"suggested": suggested_topology_key(detail.missing_label, nodes)}
             case UnmetAffinity() if not detail.domains_with_matching_pods:
                 for guess_of_pods in suggested_pods(answer.session, answer.info):
                     if isinstance(guess_of_pods, MeantNamespace):
-                        return _Suggested(runs_in=guess_of_pods.namespace)
-                    return _Suggested("=".join(guess_of_pods.to))
+                        return {"runs_in": guess_of_pods.namespace}
+                    return {"suggested": "=".join(guess_of_pods.to)}
             case _:
                 pass
-    return _Suggested()
+    return {}
 
 
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:

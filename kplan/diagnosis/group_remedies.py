@@ -15,7 +15,7 @@ from kplan.diagnosis import variants
 from kplan.diagnosis.group_trials import NO_CHANGE, GroupChange, GroupTrials, kind_of
 from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, node_shapes
-from kplan.diagnosis.remedies import MOST, changed_pods
+from kplan.diagnosis.remedies import MOST, SIZES, changed_pods
 from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_requester, unit_of
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
 from kplan.diagnosis.trials import Trials, budgets_of
@@ -35,25 +35,6 @@ _MOST_NEW_NODES = 256
 _STEPS = 7
 """How often the amount that is low enough is narrowed down."""
 
-_SIZES: dict[type[r.RemedyBase], float] = {
-    r.RemoveGates: 0,
-    r.CorrectName: 0,
-    r.CreateObject: 0,
-    r.Uncordon: 1,
-    r.AddMembers: 1.5,
-    r.LowerRequest: 2,
-    r.HonorPolicy: 2.5,
-    r.TolerateTaint: 3,
-    r.RelaxRule: 3,
-    r.CorrectSelector: 3.5,
-    r.DropTopology: 4,
-    r.MovePod: 4.5,
-    r.AddNodes: 5,
-    r.RaisePriority: 7,
-    r.LowerMinCount: 8,
-}
-"""How large a change each is; only the order of these numbers matters."""
-
 R = TypeVar("R", bound=r.RemedyBase)
 
 
@@ -72,7 +53,7 @@ def group_remedies(session: Session, key: Key, pending: Sequence[int], most: int
         return ()
     search = _Search(GroupTrials(session, key, pending, max(most, LEAST_TRIALS * len(pending))))
     offers = [remedy for way in search.ways() for remedy in way]
-    offers.sort(key=lambda remedy: (_helps_some(remedy), _SIZES.get(type(remedy), 6)))
+    offers.sort(key=lambda remedy: (_helps_some(remedy), SIZES.get(type(remedy), 6)))
     return tuple(dict.fromkeys(offers))[:MOST]
 
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.scheduling import PodGroup
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
-from kplan.diagnosis.trials import budgets_of, preemptors
-from kplan.engine.node_table import NodeTable
+from kplan.diagnosis.trials import budgets_of, without_taints
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
@@ -25,6 +24,7 @@ from kplan.framework.listers import Key
 from kplan.framework.pod_groups import PREEMPTION_GATE
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
+from kplan.preemption import preemptors
 from kplan.preemption.groups import units_of
 from kplan.rules.pod_info import PodInfo
 
@@ -164,7 +164,8 @@ class GroupTrials:
         reserved = live.reserved_objects()
         if reserved or listers.device_claims:
             listers.store(reserved)
-        session = live.fork(listers, _uncordoned(live, change.uncordoned) if change.uncordoned else None)
+        uncordoned = without_taints(live, change.uncordoned, [UNSCHEDULABLE_TAINT.key]) if change.uncordoned else None
+        session = live.fork(listers, uncordoned)
         if change.like is not None and change.number:
             nodes, daemons = added_nodes(change.like, change.number, live.listers.snapshot)
             session.grow(nodes)
@@ -228,12 +229,3 @@ def kind_of(pod: Pod) -> bytes:
 
 def _without_victims(session: Session, key: Key, pods: Sequence[int]) -> GroupResult:
     return try_group(session, key, pods, looks_for_victims=False)
-
-
-def _uncordoned(session: Session, rows: Sequence[int]) -> NodeTable:
-    """Return the nodes of a session, of which some are uncordoned."""
-    nodes = [*session.cluster.nodes.nodes]
-    for row in rows:
-        taints = tuple(taint for taint in nodes[row].spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
-        nodes[row] = replace(nodes[row], spec=replace(nodes[row].spec, unschedulable=False, taints=taints))
-    return NodeTable(nodes)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.affinity import Affinity
 from kplan.api.alike import nearest_texts, similarity
 from kplan.api.core import Pod
 from kplan.api.tolerations import COMPARISON_GATE
@@ -33,6 +34,28 @@ _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopo
 _MOST_TRIED = 3
 _SIMILAR = 0.6
 """Names of at least this similarity may be the same name, misspelt."""
+
+SIZES: dict[type[r.RemedyBase], float] = {
+    r.RemoveGates: 0,
+    r.CorrectName: 0,
+    r.CreateObject: 0,
+    r.Uncordon: 1,
+    r.RepairNode: 1.5,
+    r.AddMembers: 1.5,
+    r.LowerRequest: 2,
+    r.HonorPolicy: 2.5,
+    r.TolerateTaint: 3,
+    r.RelaxRule: 3,
+    r.CorrectSelector: 3.5,
+    r.DropTopology: 4,
+    r.MovePod: 4.5,
+    r.AddNodes: 5,
+    r.SplitReplicas: 5.5,
+    r.LowerReplicas: 6,
+    r.RaisePriority: 7,
+    r.LowerMinCount: 8,
+}
+"""How large a change each is; only the order of these numbers matters."""
 
 
 def remedies(
@@ -118,37 +141,17 @@ def _number_helped(remedy: r.Remedy) -> int:
     return remedy.helps.pods if remedy.helps else 1
 
 
-def _size(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
-    trials: Trials, remedy: r.Remedy
-) -> float:
+def _size(trials: Trials, remedy: r.Remedy) -> float:
     """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
-        case r.CorrectName() | r.RemoveGates() | r.SearchNamespace():
+        case r.SearchNamespace():
             return 0
-        case r.Uncordon():
-            return 1
-        case r.RepairNode():
-            return 1.5
-        case r.LowerRequest():
-            return 2
-        case r.HonorPolicy():
-            return 2.5
         case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
             return 6
-        case r.RelaxRule(with_nodes=r.NodeAddition()):
+        case r.CreateObject() | r.RelaxRule(with_nodes=r.NodeAddition()):
             return 8
-        case r.TolerateTaint() | r.RelaxRule():
-            return 3
-        case r.MovePod():
-            return 4.5
-        case r.AddNodes():
-            return 5
-        case r.SplitReplicas():
-            return 5.5
-        case r.LowerReplicas():
-            return 6
         case _:
-            return 7 if remedy.checked else 8
+            return SIZES[type(remedy)]
 
 
 def _is_for_others(trials: Trials, taint: str) -> bool:
@@ -334,8 +337,10 @@ def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remed
     if not misses.is_never_rejected_by(_SPREAD):
         ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in variants.relaxed_spreads(pod)]
     if not misses.is_never_rejected_by(_PODS):
-        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_apart(pod)]
-        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_together(pod)]
+        affinity = pod.spec.affinity or Affinity()
+        apart, together = affinity.pod_anti_affinity, affinity.pod_affinity
+        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, apart)]
+        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, together)]
     for change, relaxed in ways:
         if remedy := trials.offered(r.RelaxRule, relaxed, change=change):
             yield remedy

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
 from itertools import islice
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
@@ -45,15 +44,12 @@ _SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 
 def uncordon(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Uncordon a node that is rejected for nothing else."""
-    table = trials.live.cluster.nodes
-    positions = misses.only(_CORDON, _TAINTS)
-    possible = set(misses.rows[positions].tolist())
+    possible = set(misses.rows[misses.only(_CORDON, _TAINTS)].tolist())
     cordoned = [row for row in cordoned_rows(trials.live) if row in possible]
     for row in cordoned[:_MOST_TRIED]:
-        name = table.names[row]
-        if trials.node_for(trials.pod, trials.uncordoned(row)) == name:
-            remedy = r.Uncordon(change=r.NodeChange(node=name), then=name)
-            trials.tried[remedy] = partial(_uncordoned, trials, row)
+        name = trials.live.cluster.nodes.names[row]
+        remedy = r.Uncordon(change=r.NodeChange(node=name), then=name)
+        if _helps(trials, remedy, row, {UNSCHEDULABLE_TAINT.key}):
             yield remedy
             return
 
@@ -67,15 +63,18 @@ def repair(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
         if UNSCHEDULABLE_TAINT.key in taints or not all(key.startswith(SYSTEM_TAINTS) for key in taints):
             continue
         name = table.names[row]
-        if trials.node_for(trials.pod, trials.without_taints(row, taints)) == name:
-            remedy = r.RepairNode(change=r.NodeRepair(node=name, taints=tuple(sorted(taints))), then=name)
-            trials.tried[remedy] = partial(_repaired, trials, row, taints)
+        remedy = r.RepairNode(change=r.NodeRepair(node=name, taints=tuple(sorted(taints))), then=name)
+        if _helps(trials, remedy, row, taints):
             yield remedy
             return
 
 
-def _repaired(trials: Trials, row: int, taints: Collection[str]) -> tuple[Pod, Session]:
-    return trials.pod, trials.without_taints(row, taints)
+def _helps(trials: Trials, remedy: r.Uncordon | r.RepairNode, row: int, taints: Collection[str]) -> bool:
+    """Return whether the pod gets a node without these taints, and remember the remedy then."""
+    is_helpful = trials.node_for(trials.pod, trials.without_taints(row, taints)) == remedy.then
+    if is_helpful:
+        trials.tried[remedy] = lambda: (trials.pod, trials.without_taints(row, taints))
+    return is_helpful
 
 
 def cordoned_rows(session: Session) -> tuple[int, ...]:
@@ -85,39 +84,30 @@ def cordoned_rows(session: Session) -> tuple[int, ...]:
     return tuple(row for row, name in enumerate(table.names) if table.unschedulable[row] and name not in on_purpose)
 
 
-def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
-    return trials.pod, trials.uncordoned(row)
-
-
 def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
     """Add nodes like one of the cluster, as many as the pending replicas need."""
-    alone = misses.rejecting() <= _NODE_LOCAL
-    if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
-        return
-    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
-        name = _added(trials, shape, trials.pod, alone=alone)
-        if name is None:
-            continue
-        like = shape.like.metadata.name
-        number, helped = _enough_nodes(trials, shape, trials.pod, pending, alone=alone) if pending > 1 else (1, 1)
-        change = r.NodeAddition(nodes=number, like=like)
-        helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
-        yield r.AddNodes(change=change, then=name, helps=helps)
-        return
+    for addition, name, helps in _additions(trials, trials.pod, pending, alone=misses.rejecting() <= _NODE_LOCAL):
+        yield r.AddNodes(change=addition, then=name, helps=helps)
 
 
 def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange, pending: int) -> Iterator[r.Remedy]:
     """Relax a rule of the pod and also add a node like one of the cluster."""
-    if len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+    for addition, name, helps in _additions(trials, relaxed, pending, alone=False):
+        yield r.RelaxRule(change=change, with_nodes=addition, then=name, helps=helps)
+
+
+def _additions(
+    trials: Trials, pod: Pod, pending: int, *, alone: bool
+) -> Iterator[tuple[r.NodeAddition, str, r.Helped | UnsetType]]:
+    """Yield nodes to add so that a pod runs, at most once, with the pod's new node and the replicas that it helps."""
+    if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
         return
     for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
-        name = _added(trials, shape, relaxed, alone=False)
+        name = _added(trials, shape, pod, alone=alone)
         if name is not None:
-            like = shape.like.metadata.name
-            number, helped = _enough_nodes(trials, shape, relaxed, pending, alone=False) if pending > 1 else (1, 1)
+            number, helped = _enough_nodes(trials, shape, pod, pending, alone=alone) if pending > 1 else (1, 1)
             helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
-            addition = r.NodeAddition(nodes=number, like=like)
-            yield r.RelaxRule(change=change, with_nodes=addition, then=name, helps=helps)
+            yield r.NodeAddition(nodes=number, like=shape.like.metadata.name), name, helps
             return
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption.budgets import Budgets
-from kplan.preemption.default_preemption import DefaultPreemption
+from kplan.preemption.default_preemption import preemptors
 from kplan.rules.pod_info import PodInfo
 from kplan.subjects.incoming import with_objects
 
@@ -149,22 +149,9 @@ class Trials:
         listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
         return self.node_for(self.pod, self.fork(listers))
 
-    def uncordoned(self, row: int) -> Session:
-        """Return a fork of the session in which a node is uncordoned."""
-        table = self.live.cluster.nodes
-        node = table.nodes[row]
-        taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
-        nodes = [*table.nodes]
-        nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
-        return self.fork(nodes=NodeTable(nodes))
-
     def without_taints(self, row: int, keys: Collection[str]) -> Session:
         """Return a fork of the session in which a node does not have the taints with these keys."""
-        node = self.live.cluster.nodes.nodes[row]
-        taints = tuple(taint for taint in node.spec.taints if taint.key not in keys)
-        nodes = [*self.live.cluster.nodes.nodes]
-        nodes[row] = replace(node, spec=replace(node.spec, taints=taints))
-        return self.fork(nodes=NodeTable(nodes))
+        return self.fork(nodes=without_taints(self.live, [row], keys))
 
     def moved(self, other: int) -> tuple[str, str] | None:
         """Return the node of the pod without another pod, then the node of that one; None unless both get one."""
@@ -201,6 +188,17 @@ class Trials:
         return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
 
 
+def without_taints(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
+    """Return the nodes of a session, some without the taints with these keys; without that of a cordon, open."""
+    nodes = [*session.cluster.nodes.nodes]
+    for row in rows:
+        spec = nodes[row].spec
+        taints = tuple(taint for taint in spec.taints if taint.key not in keys)
+        is_cordoned = spec.unschedulable and UNSCHEDULABLE_TAINT.key not in keys
+        nodes[row] = replace(nodes[row], spec=replace(spec, unschedulable=is_cordoned, taints=taints))
+    return NodeTable(nodes)
+
+
 def budgets_of(session: Session) -> Budgets:
     """Return the disruption budgets, with what they allow now."""
     known = (plugin.budgets for plugin in preemptors(session))
@@ -212,12 +210,6 @@ def _schedule(session: Session, row: int, *, looks_for_victims: bool) -> CycleRe
     if session.config.release.is_on(WORKLOAD_GATE) and group_of(session.cluster.pods.infos[row]) is not None:
         return schedule_member(session, row, looks_for_victims=looks_for_victims)
     return schedule_pod(session, row, looks_for_victims=looks_for_victims)
-
-
-def preemptors(session: Session) -> Iterator[DefaultPreemption]:
-    """Yield the plugins that preempt, of all profiles."""
-    for framework in session.frameworks.values():
-        yield from (plugin for plugin in framework.post_filter_plugins if isinstance(plugin, DefaultPreemption))
 
 
 def _as_placed(cluster: Cluster, known: Cluster) -> None:

@@ -113,14 +113,23 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
             yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=relaxed))
 
 
-def relaxed_apart(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """Yield each topology key of a required anti-affinity term, with the pod for which that term is preferred."""
-    yield from _relaxed(pod, pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None)
-
-
-def relaxed_together(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """Yield each topology key of a required affinity term, with the pod for which that term is preferred."""
-    yield from _relaxed(pod, pod.spec.affinity.pod_affinity if pod.spec.affinity is not None else None)
+def relaxed_terms(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Pod]]:
+    """Yield each topology key of a required term of a pod's rules, with the pod for which that term is preferred."""
+    affinity = pod.spec.affinity
+    if rules is None or affinity is None:
+        return
+    required = rules.required_during_scheduling_ignored_during_execution
+    for term in required:
+        changed = replace(
+            rules,
+            required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not term),
+            preferred_during_scheduling_ignored_during_execution=(
+                *rules.preferred_during_scheduling_ignored_during_execution,
+                WeightedPodAffinityTerm(_FULL_WEIGHT, term),
+            ),
+        )
+        name = "pod_anti_affinity" if isinstance(rules, PodAntiAffinity) else "pod_affinity"
+        yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))
 
 
 def with_toleration(pod: Pod, index: int, toleration: Toleration) -> Pod:
@@ -204,21 +213,3 @@ def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
             others = tuple(changed if other is constraint else other for other in constraints)
             spec = replace(pod.spec, topology_spread_constraints=others)
             yield policy, constraint.topology_key, replace(pod, spec=spec)
-
-
-def _relaxed(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Pod]]:
-    affinity = pod.spec.affinity
-    if rules is None or affinity is None:
-        return
-    required = rules.required_during_scheduling_ignored_during_execution
-    for term in required:
-        changed = replace(
-            rules,
-            required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not term),
-            preferred_during_scheduling_ignored_during_execution=(
-                *rules.preferred_during_scheduling_ignored_during_execution,
-                WeightedPodAffinityTerm(_FULL_WEIGHT, term),
-            ),
-        )
-        name = "pod_anti_affinity" if isinstance(rules, PodAntiAffinity) else "pod_affinity"
-        yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))

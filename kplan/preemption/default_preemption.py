@@ -29,6 +29,7 @@ from kplan.framework.interface import (
     StatusCode,
 )
 from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
+from kplan.framework.session import Session
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import Candidates, choose
 from kplan.preemption.dry_run import DryRun, dry_run
@@ -337,3 +338,9 @@ def _answer(
             raise _PreemptionError(f'expected at least one victim pod on node "{name}"', run)
         del answer[name]
     return answer
+
+
+def preemptors(session: Session) -> list[DefaultPreemption]:
+    """Return the plugins that look for victims, of all profiles."""
+    plugins = (plugin for framework in session.frameworks.values() for plugin in framework.post_filter_plugins)
+    return [plugin for plugin in plugins if isinstance(plugin, DefaultPreemption)]

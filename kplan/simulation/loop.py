@@ -16,6 +16,7 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
+from kplan.preemption import preemptors
 from kplan.simulation.controlled import EVER, MAX_STEPS
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import Bounds, keep_all
@@ -24,7 +25,7 @@ from kplan.simulation.group_turns import GroupTurns
 from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
-from kplan.simulation.scheduling import Scheduling, preemptors_of
+from kplan.simulation.scheduling import Scheduling
 from kplan.snapshot.model import Snapshot
 
 
@@ -226,7 +227,7 @@ class Simulation(Scheduling):
         """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
         self.joined += nodes
         self._is_news = True
-        fresh = preemptors_of(self.session)
+        fresh = preemptors(self.session)
         for plugin, former in zip(fresh, self._preemptors, strict=True):
             plugin.budgets = former.budgets
         self._preemptors = fresh

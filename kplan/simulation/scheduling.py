@@ -9,7 +9,7 @@ from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
 from kplan.framework.session import Session
-from kplan.preemption import DefaultPreemption, PreemptionResult
+from kplan.preemption import PreemptionResult, preemptors
 from kplan.simulation.controlled import Controlled
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
@@ -36,7 +36,7 @@ class Scheduling(Controlled):
         self.on_decision: Decided | None = None  #: called with every decision of the scheduler
         self.on_misfit: Callable[[], None] | None = None  #: called when a pod fits nowhere
         self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
-        self._preemptors = preemptors_of(session)
+        self._preemptors = preemptors(session)
         self._failures = Failures()
 
     def _tell_misfit(self) -> None:
@@ -140,13 +140,3 @@ class Scheduling(Controlled):
             (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
         ):
             self.circle = f"{preemptor} and {victims} preempt each other again and again"
-
-
-def preemptors_of(session: Session) -> list[DefaultPreemption]:
-    """Return the plugins that look for victims."""
-    return [
-        plugin
-        for framework in session.frameworks.values()
-        for plugin in framework.post_filter_plugins
-        if isinstance(plugin, DefaultPreemption)
-    ]
