@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from kplan.cluster.base import Base
 from kplan.documents.placement import Outcome
-from kplan.documents.waves import GroupCondition, WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
+from kplan.documents.waves import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key
@@ -68,13 +69,8 @@ class WaveRun(msgspec.Struct):
     def _group(self, key: Key, rows: Sequence[int]) -> WaveGroup:
         n_scheduled = sum(self.session.cluster.node_of[row] != NOWHERE for row in rows)
         n_pending = len(rows) - n_scheduled - sum(row in self.waves.evicted for row in rows)
-        state = self.waves.conditions.get(key)
-        if state is None:
-            return WaveGroup(scheduled=n_scheduled, pending=n_pending)
-        status = GroupCondition(
-            status="True" if state.is_scheduled else "False", reason=state.reason, message=state.message
-        )
-        return WaveGroup(condition=status, scheduled=n_scheduled, pending=n_pending)
+        condition = self.waves.conditions.get(key, UNSET)
+        return WaveGroup(condition=condition, scheduled=n_scheduled, pending=n_pending)
 
 
 def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveRun:

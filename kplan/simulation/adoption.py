@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.api.references import WorkloadRef
 from kplan.documents.change import StepEvent
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
-from kplan.simulation.observing import claimed_by, ordinal_of
+from kplan.simulation.observing import claimed_by, ordinal_of, target_of
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
 from kplan.simulation.updates import POD_FORBIDDEN
 from kplan.snapshot.model import Warning as InputWarning
@@ -54,8 +53,10 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
 
 
 def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
-    is_current = isinstance(owner, DaemonSetState) and cluster_state.is_made_by(owner, info)
-    observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=cluster_state.has_claims(owner, info))
+    is_current = isinstance(owner, DaemonSetState) and cluster_state.maker.is_made_by(owner, info, target_of(info.pod))
+    observed = claimed_by(
+        owner, pod, info, is_current=is_current, has_claims=cluster_state.maker.has_claims(owner, info)
+    )
     cluster_state.take_over(owner, pod, observed)
     if observed.is_misfit:
         owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
@@ -66,11 +67,8 @@ def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: Pod
 def offer_pod(cluster_state: ClusterState, row: int) -> None:
     """Wake the workloads that may take over a new pod without a controller."""
     pod, info = cluster_state.pods[row], cluster_state.session.cluster.pods.infos[row]
-    for key in cluster_state.workloads.keys():  # noqa: SIM118 - not a mapping
-        if WorkloadRef.parse(key).namespace != pod.namespace:
-            continue
-        owner = cluster_state.workloads.owner(key)
-        if owner is not None and owner.selector is not None and owner.selector.matches(info.labels):
+    for owner in cluster_state.workloads.all(pod.namespace):
+        if isinstance(owner, Owner) and owner.selector is not None and owner.selector.matches(info.labels):
             cluster_state.enqueue(owner)
 
 
@@ -102,10 +100,7 @@ def claim_sets(cluster_state: ClusterState, deployment: DeploymentState) -> None
 
 def offer_set(cluster_state: ClusterState, state: ReplicaSetState) -> None:
     """Wake the deployments that may take over a new replica set without a controller."""
-    for key in cluster_state.workloads.keys():  # noqa: SIM118 - not a mapping
-        deployment = (
-            cluster_state.workloads.deployment(key) if key.startswith(f"Deployment/{state.ref.namespace}/") else None
-        )
-        selector = compiled(deployment.selector) if deployment is not None else None
-        if deployment is not None and selector is not None and selector.matches(state.labels):
+    for deployment in cluster_state.workloads.all(state.ref.namespace):
+        selector = compiled(deployment.selector) if isinstance(deployment, DeploymentState) else None
+        if selector is not None and selector.matches(state.labels):
             cluster_state.enqueue(deployment)

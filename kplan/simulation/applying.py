@@ -96,7 +96,7 @@ class Applying:
         if not update.is_new or isinstance(update.obj, Pod) or update.key in self._known:
             return ""
         kind, metadata = type_of(update.obj), update.obj.metadata
-        return self._simulation.refusal_of(Named(kind.group, kind.resource, metadata.namespace, metadata.name))
+        return self._simulation.maker.refusal_of(Named(kind.group, kind.resource, metadata.namespace, metadata.name))
 
     def _apply(self, update: Update) -> Applied:
         templates = self._workloads.templates
@@ -283,7 +283,5 @@ class Applying:
 
 def _is_settled(owner: Owner | DeploymentState) -> bool:
     """Tell whether a workload has all its pods, all of them from its current template."""
-    if isinstance(owner, DeploymentState):
-        pods = [(pod, replica_set) for replica_set in owner.sets.values() for pod in replica_set.pods.values()]
-        return len(pods) == owner.wanted.replicas and all(replica_set.is_current(pod) for pod, replica_set in pods)
-    return len(owner.pods) == owner.desired and all(map(owner.is_current, owner.pods.values()))
+    pods = [(pod, theirs) for theirs in owner.owners for pod in theirs.pods.values()]
+    return len(pods) == owner.desired and all(theirs.is_current(pod) for pod, theirs in pods)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from kplan.admission.admit import Named
 from kplan.admission.stored import WholeTemplate
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
@@ -17,8 +16,8 @@ from kplan.rules.volume_claims import claims_of
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.journal import Journal, Removal
-from kplan.simulation.observing import adopted_by, target_of
-from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
+from kplan.simulation.observing import adopted_by
+from kplan.simulation.owners import ForeignState, Owner
 from kplan.snapshot.model import Warning as InputWarning
 
 ENDED = ("Succeeded", "Failed")
@@ -30,10 +29,6 @@ LATER = 2**64
 
 class ClusterState(Journal):
     """A cluster in motion, one event at a time, whoever causes the event."""
-
-    def refusal_of(self, what: Named) -> str:
-        """Return why the API server refuses a new object; "" where it accepts and so counts it against quotas."""
-        return self._maker.refusal_of(what)
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
@@ -48,10 +43,10 @@ class ClusterState(Journal):
     def create(self, owner: Owner, wanted: Create) -> bool:
         """Create a pod; tell whether the API server accepts it."""
         template = owner.template_of(wanted.revision)
-        info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
+        info, refusal = self.maker.make(owner, wanted, self.workloads.templates.whole(template))
         if not refusal and info.key in self.session.pod_ids:
             # Only stateful sets choose names that another pod may have already.
-            self._maker.release(info)
+            self.maker.release(info)
             refusal = f'pods "{info.name}" already exists'
         if refusal:
             if refusal != owner.refusal:
@@ -72,7 +67,12 @@ class ClusterState(Journal):
         self._circles.note(pod, owner, 1)
         self.notify(owner)
         self.messages[row] = ""
-        self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=_with_claims(wanted, self._maker.fresh_claims()))
+        self.log(
+            StepEvent.CREATED,
+            pod=info.key,
+            owner=owner,
+            because=_with_claims(wanted, self.maker.set_claims.take_fresh()),
+        )
         self._enter(row, info)
         return True
 
@@ -87,8 +87,8 @@ class ClusterState(Journal):
 
     def make_again(self, owner: Owner, wanted: Create, row: int) -> PodInfo:
         """Return the pod that a controller creates in place of another one, which frees its name and quota."""
-        self._maker.release(self.session.cluster.pods.infos[row])
-        return self._maker.make(owner, wanted, self.workloads.templates.whole(owner.template_of(wanted.revision)))[0]
+        self.maker.release(self.session.cluster.pods.infos[row])
+        return self.maker.make(owner, wanted, self.workloads.templates.whole(owner.template_of(wanted.revision)))[0]
 
     @property
     def unreplaced(self) -> frozenset[int]:
@@ -107,7 +107,7 @@ class ClusterState(Journal):
             adopted = self.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
             owner.join(adopted)
             self._circles.note(adopted, owner, 1)
-        self._maker.note_unseen(owner)
+        self.maker.note_unseen(owner)
 
     def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
@@ -132,14 +132,6 @@ class ClusterState(Journal):
 
     def _add_orphan(self, pod: ObservedPod) -> None:
         self.orphans.setdefault(pod.namespace, []).append(pod.row)
-
-    def has_claims(self, owner: Owner, info: PodInfo) -> bool:
-        """Tell whether a pod has the volumes of a workload's pods, where the workload is a stateful set."""
-        return self._maker.has_claims(owner, info)
-
-    def is_made_by(self, owner: DaemonSetState, info: PodInfo) -> bool:
-        """Tell whether a pod counts as created from the current template of a daemon set."""
-        return self._maker.is_made_by(owner, info, target_of(info.pod))
 
     def _enter(self, row: int, info: PodInfo) -> None:
         """Queue a new pod, or bind it to the node that its spec names."""
@@ -168,7 +160,7 @@ class ClusterState(Journal):
         ----------
         whole : the whole manifest, where it is known
         """
-        info, refusal = self._maker.make_bare(pod, whole)
+        info, refusal = self.maker.make_bare(pod, whole)
         if refusal:
             self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
             return None, refusal
@@ -249,12 +241,12 @@ class ClusterState(Journal):
         self.messages.pop(pod.row, None)
         self.outcomes.pop(pod.row, None)
         self.disruptions.leave(pod)
-        self._maker.release(info, owner, pod.index)
+        self.maker.release(info, owner, pod.index)
         self._let_go_of_claims(info)
         self.session.pod_ids.pop(info.key, None)
         had_place = self.session.nominator.row_of(pod.row) is not None
         self.session.nominator.drop(pod.row)
-        self._queue.forget(pod.row)
+        self._queue.take_out(pod.row)
         if self.session.cluster.node_of[pod.row] != NOWHERE:
             self.session.evict(pod.row)
         if pod.node and pod.phase not in ENDED:
@@ -268,14 +260,14 @@ class ClusterState(Journal):
         Upstream: pkg/controller/volume/pvcprotection, which counts only pods with a node.
         """
         infos = self.session.cluster.pods.infos
-        for claim in self._maker.claims_going(info.pod):
+        for claim in self.maker.set_claims.going(info.pod):
             names = (
                 claims_of(infos[pod.row].pod)
                 for pod in self.pods.values()
                 if pod.node and pod.namespace == info.namespace
             )
             if claim.metadata.name not in {name for several in names for name in several}:
-                self._maker.give_up(claim)
+                self.maker.set_claims.remove(claim)
 
     def bind(self, row: int, place: int) -> None:
         """Bind a pod to a node."""

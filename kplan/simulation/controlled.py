@@ -181,7 +181,7 @@ class Controlled(Lives):
         )
         ref = deployment.ref
         name = f"{ref.name}-{deployment.revision}"
-        refusal = self.refusal_of(Named("apps", "replicasets", ref.namespace, name))
+        refusal = self.maker.refusal_of(Named("apps", "replicasets", ref.namespace, name))
         if refusal:
             if refusal != deployment.refusal:
                 deployment.refusal = refusal

@@ -122,7 +122,7 @@ class CronJobs:
         simulation, ref = self._simulation, cron.ref
         self._n_runs += 1
         name = f"{ref.name}-{int(at) // 60}"
-        refusal = simulation.refusal_of(Named("batch", "jobs", ref.namespace, name))
+        refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
         if refusal:
             simulation.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
             return

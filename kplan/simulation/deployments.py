@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -130,6 +131,16 @@ class DeploymentState(msgspec.Struct):
             copied_set = copied.sets[name] = Owner.copy(state)
             copied_set.parent, copied_set.related = copied, copied.related
         return copied
+
+    @property
+    def owners(self) -> Collection[ReplicaSetState]:
+        """What owns its pods."""
+        return self.sets.values()
+
+    @property
+    def desired(self) -> int:
+        """How many pods it wants."""
+        return self.wanted.replicas
 
     @property
     def current(self) -> ReplicaSetState | None:

@@ -48,20 +48,7 @@ Hint = Callable[[PodInfo, Event], bool]
 
 def is_worth_retrying(pod: PodInfo, rejectors: frozenset[str], event: Event) -> bool:
     """Tell whether an event may make a pod schedulable that these plugins rejected; without rejectors any event may."""
-    return not rejectors or any(_HINTS.get(plugin, _always)(pod, event) for plugin in rejectors)
-
-
-def _always(_pod: PodInfo, _event: Event) -> bool:
-    return True
-
-
-def _never(_pod: PodInfo, _event: Event) -> bool:
-    """Answer for plugins that wait for nodes to appear or to change, which none does in a simulation."""
-    return False
-
-
-def _fit(_pod: PodInfo, event: Event) -> bool:
-    return isinstance(event, PodDeleted)
+    return not rejectors or any(plugin not in _HINTS or _HINTS[plugin](pod, event) for plugin in rejectors)
 
 
 def _ports(pod: PodInfo, event: Event) -> bool:
@@ -104,10 +91,6 @@ def _match_all(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 
-def _node_unschedulable(_pod: PodInfo, event: Event) -> bool:
-    return isinstance(event, NodeUncordoned)
-
-
 def _volumes(_pod: PodInfo, event: Event) -> bool:
     return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
 
@@ -121,14 +104,15 @@ def _devices(_pod: PodInfo, event: Event) -> bool:
 
 
 _HINTS: Mapping[str, Hint] = {
-    "NodeResourcesFit": _fit,
+    "NodeResourcesFit": lambda _, event: isinstance(event, PodDeleted),
     "NodePorts": _ports,
     "PodTopologySpread": _spread,
     "InterPodAffinity": _inter_pod,
-    "NodeUnschedulable": _node_unschedulable,
+    "NodeUnschedulable": lambda _, event: isinstance(event, NodeUncordoned),
     "VolumeRestrictions": _volumes,
     "NodeVolumeLimits": _volumes,
     "DynamicResources": _devices,
+    # These wait for nodes to appear or to change, which none does in a simulation.
     **dict.fromkeys(
         (
             "SchedulingGates",
@@ -139,7 +123,7 @@ _HINTS: Mapping[str, Hint] = {
             "VolumeZone",
             "NodeDeclaredFeatures",
         ),
-        _never,
+        lambda _pod, _event: False,
     ),
 }
 """Queueing hints of the in-tree plugins; any other plugin waits for every event."""

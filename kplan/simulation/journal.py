@@ -18,7 +18,7 @@ from kplan.simulation.objects import Workloads
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.queue import RetryQueue
-from kplan.simulation.timers import Timers
+from kplan.simulation.timers import Act, Timers
 from kplan.snapshot.model import Warning as InputWarning
 
 MAX_RETURNS = 2
@@ -131,8 +131,8 @@ class Journal:
         self.orphans: dict[str, list[int]] = {}
         #: row -> key of the workload that a pod belonged to before another one took it over
         self.former_workload: dict[int, str] = {}
-        self._maker = maker
-        maker.bind_at_once(session.bound_at_once)
+        self.maker = maker  #: creates pods as the API server stores them
+        maker.set_claims.bind = session.bound_at_once
         self._queue = RetryQueue(session)
         self._queue.now = now
         self.timers = Timers()  #: what is to happen later
@@ -148,9 +148,23 @@ class Journal:
         return None if key is None else self.workloads.owner(key)
 
     @property
+    def elapsed(self) -> float:
+        """Seconds since a simulation with a clock started; 0 without a clock."""
+        return 0.0 if self.starts_at is None else self.now - self.starts_at
+
+    def workload_of(self, pod: ObservedPod) -> str:
+        """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
+        owner = self.owner(pod.row)
+        return f"Pod/{pod.key}" if owner is None else owner.workload.key
+
+    @property
     def now(self) -> float:
         """Virtual time in seconds since 1970."""
         return self._queue.now
+
+    def later(self, seconds: float, act: Act) -> None:
+        """Have something happen some seconds from now."""
+        self.timers.post(self.now + seconds, act)
 
     def note_change(self) -> None:
         """Note that something happens now."""
@@ -177,11 +191,11 @@ class Journal:
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
         """Warnings about created pods and their workloads, each once."""
-        return tuple(self._maker.warnings)
+        return tuple(self.maker.warnings)
 
     def warn(self, warning: InputWarning) -> None:
         """Add a warning."""
-        self._maker.warnings[warning] = None
+        self.maker.warnings[warning] = None
 
     def log(
         self,

@@ -7,7 +7,7 @@ an event of its own. A pod that is told to go keeps its room, its name and, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -64,7 +64,7 @@ class Lives(ClusterState):
     def create(self, owner: Owner, wanted: Create) -> bool:
         """See `ClusterState`; a controller whose pod exceeds a quota tries again when room may have come free."""
         is_accepted = super().create(owner, wanted)
-        if is_accepted or not self._maker.counts_quota(owner.ref.namespace):
+        if is_accepted or not self.maker.counts_quota(owner.ref.namespace):
             self._over_quota.pop(owner.ref.key, None)
         else:
             before = self._over_quota.get(owner.ref.key, Failures(0, self.now, self.n_runs))
@@ -73,7 +73,7 @@ class Lives(ClusterState):
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
         """See `ClusterState`."""
-        if not self._knows_short and self._maker.counts_quota(pod.namespace):
+        if not self._knows_short and self.maker.counts_quota(pod.namespace):
             self._note_short()
         super().vanish(pod, owner)
         for key, failures in self._over_quota.items() if self._over_quota else ():
@@ -87,9 +87,13 @@ class Lives(ClusterState):
     def _note_short(self) -> None:
         """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
         self._knows_short = True
-        owners = {key: self.workloads.owner(key) for key in self.workloads.keys()}  # noqa: SIM118 - no mapping
-        for key, owner in owners.items():
-            if owner is None or key in self._over_quota or not self._maker.counts_quota(owner.ref.namespace):
+        for owner in [*self.workloads.all()]:
+            key = owner.ref.key
+            if (
+                not isinstance(owner, Owner)
+                or key in self._over_quota
+                or not self.maker.counts_quota(owner.ref.namespace)
+            ):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(self.now)):
                 self._over_quota[key] = Failures(MANY, self.now, 0)
@@ -107,7 +111,7 @@ class Lives(ClusterState):
         self._queue.now = self.starts_at = self.last_change = math.floor(self.now) + 0.5
         self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
-            pod.key: f"Pod/{pod.key}" if (owner := self.owner(pod.row)) is None else owner.workload.key
+            pod.key: self.workload_of(pod)
             for pod in self.pods.values()
             if pod.is_ready and not self.session.cluster.pods.infos[pod.row].is_terminating
         }
@@ -120,8 +124,7 @@ class Lives(ClusterState):
 
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
-        began = self.now if self.starts_at is None else self.starts_at
-        self._queue.flush(began)
+        self._queue.flush(self.starts_at or self.now)
         has_settled = self.timers.are_idle and self.now - self.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
         if not has_settled:
             self.timers.post(self.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
@@ -134,12 +137,7 @@ class Lives(ClusterState):
         grace = info.pod.spec.termination_grace_period_seconds or 0
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self.now) - grace
         at = deleted_at + min(self.durations_of(pod, owner).stop.seconds, grace)
-        self.timers.post(max(at, self.now) + LAG, lambda: self._cease(pod.row))
-
-    def _cease(self, row: int) -> None:
-        """Remove a pod that was terminating in the snapshot, unless its node is lost meanwhile."""
-        if not self._is_lost(row):
-            self.bury(row)
+        self.timers.post(max(at, self.now) + LAG, partial(self._unless_lost, pod.row, self.bury))
 
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
@@ -276,7 +274,7 @@ class Lives(ClusterState):
             return
         owner = self.owner(row)
         self.log(StepEvent.SUCCEEDED, pod=pod.key, node=pod.node, owner=owner)
-        self.finished.append((f"Pod/{pod.key}" if owner is None else owner.workload.key, pod))
+        self.finished.append((self.workload_of(pod), pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):
@@ -315,13 +313,13 @@ class Lives(ClusterState):
         self.disruptions.settle(leaving)
         self.log(StepEvent.TERMINATING, pod=pod.key, node=pod.node, owner=owner)
         if stop < math.inf:
-            self.timers.post(self.now + stop + (LAG if stop else 0), lambda: self._stopped(row))
+            self.timers.post(self.now + stop + (LAG if stop else 0), partial(self._unless_lost, row, self.end))
         return leaving
 
-    def _stopped(self, row: int) -> None:
-        """Have a terminating pod end, unless its node is lost meanwhile."""
+    def _unless_lost(self, row: int, end: Callable[[int], None]) -> None:
+        """Have a terminating pod end, or be gone, unless its node is lost meanwhile."""
         if not self._is_lost(row):
-            self.end(row)
+            end(row)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object is gone unless its job has yet to count it."""

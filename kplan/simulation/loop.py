@@ -66,7 +66,7 @@ class Simulation(Scheduling):
         session : a fork of this one's
         snapshot, listers : the cluster of that session
         """
-        workloads, maker = self.workloads.fork(), self._maker.fork(snapshot, listers)
+        workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
         forked.already_leaving = self.already_leaving.copy()

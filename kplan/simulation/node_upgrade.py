@@ -97,10 +97,7 @@ class NodeUpgrade:
                 simulation.uncordon(name)
                 log_node(simulation, StepEvent.NEEDED, name, "it cannot be emptied in time")
             return
-        simulation.timers.post(
-            simulation.now + upgrade.pause,
-            partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned),
-        )
+        simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned))
 
     def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
         simulation, upgrade = self._simulation, self._upgrade
@@ -112,14 +109,14 @@ class NodeUpgrade:
         if upgrade.keeps_surge and len(self._left) < len(upgrade.surge):
             depart(simulation, name, "a further node has taken its place", is_logged=False)
             self._n_out -= 1
-            simulation.timers.post(simulation.now, self._next)
+            simulation.later(0.0, self._next)
             return
-        simulation.timers.post(
-            simulation.now + (upgrade.node_start if upgrade.is_replaced else 0.0),
+        simulation.later(
+            upgrade.node_start if upgrade.is_replaced else 0.0,
             partial(self._return, name, stays_cordoned=was_cordoned and not upgrade.is_replaced),
         )
         if not upgrade.waits_for_nodes:
-            simulation.timers.post(simulation.now, self._next)
+            simulation.later(0.0, self._next)
 
     def _return(self, name: str, *, stays_cordoned: bool) -> None:
         if not stays_cordoned:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -52,14 +52,11 @@ def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
     for one in joining:
         name = one.node.metadata.name
         simulation.log(StepEvent.ADDED, node=name, workload=f"Node/{name}", because=one.because)
-    for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
-        owner = simulation.workloads.owner(key) if key.startswith("DaemonSet/") else None
-        if isinstance(owner, DaemonSetState):
-            template = owner.templates[owner.wanted.revision]
-            eligible = eligible_nodes(template, nodes)
-            owner.nodes = {**owner.nodes, **eligible}
-            if any(node.should_run for node in eligible.values()):
-                simulation.enqueue(owner)
+    for owner in simulation.workloads.daemon_sets():
+        eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
+        owner.nodes = {**owner.nodes, **eligible}
+        if any(node.should_run for node in eligible.values()):
+            simulation.enqueue(owner)
     for one in joining:
         for pod in one.pods:
             reference = controller_of(pod.metadata)
@@ -116,9 +113,8 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
             simulation.remove(pod, StepEvent.DELETED, because)
         if pod.row in simulation.pods:
             simulation.end(pod.row)
-    for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
-        owner = simulation.workloads.owner(key) if key.startswith("DaemonSet/") else None
-        if isinstance(owner, DaemonSetState) and name in owner.nodes:
+    for owner in simulation.workloads.daemon_sets():
+        if name in owner.nodes:
             owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
             simulation.enqueue(owner)
     simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
@@ -171,10 +167,7 @@ class Departure:
             on_end=self._ended,
             patience=self._times.patience,
         )
-        self._later(self._times.delay, drain.begin)
-
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        self._simulation.timers.post(self._simulation.now + seconds, act)
+        self._simulation.later(self._times.delay, drain.begin)
 
     def _ended(self, name: str, *, is_empty: bool) -> None:
         if not is_empty:
@@ -183,7 +176,7 @@ class Departure:
             self._on_end(name, is_gone=False)
             return
         rest = max(self._began + self._times.least - self._simulation.now, 0.0)
-        self._later(rest + self._times.after, partial(self._leave, name))
+        self._simulation.later(rest + self._times.after, partial(self._leave, name))
 
     def _leave(self, name: str) -> None:
         depart(self._simulation, name, self._because)
@@ -276,10 +269,7 @@ class NodeLoss:
         for pod in Drain(simulation).on(self._nodes):
             if not pod.is_terminating:
                 simulation.log(StepEvent.LOST, pod=pod.key, node=pod.node, owner=simulation.owner(pod.row))
-        self._later(GRACE_SECONDS, self._notice)
-
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        self._simulation.timers.post(self._simulation.now + seconds, act)
+        self._simulation.later(GRACE_SECONDS, self._notice)
 
     def _notice(self) -> None:
         """Have Kubernetes notice that the nodes do not answer."""
@@ -291,9 +281,9 @@ class NodeLoss:
             simulation.session.taint(row, Taint(key=UNREACHABLE, effect=NO_SCHEDULE))
             log_node(simulation, StepEvent.UNREACHABLE, name)
             if name in delays:
-                self._later(delays[name], partial(self._evict, name))
+                self._simulation.later(delays[name], partial(self._evict, name))
             if is_of_cloud(nodes.nodes[row]):
-                self._later(CLOUD_SECONDS, partial(self._delete, name))
+                self._simulation.later(CLOUD_SECONDS, partial(self._delete, name))
         for pod in Drain(simulation).on(self._nodes):
             simulation.mark_unready(pod.row)
 
@@ -323,7 +313,7 @@ class NodeLoss:
         for pod in Drain(simulation).on([name]):
             seconds = tolerated_seconds(infos[pod.row].pod.spec)
             if seconds is not None:
-                self._later(seconds, partial(self._tell_to_go, pod.row))
+                self._simulation.later(seconds, partial(self._tell_to_go, pod.row))
 
     def _tell_to_go(self, row: int) -> None:
         pod = self._simulation.pods.get(row)
@@ -333,7 +323,9 @@ class NodeLoss:
     def _delete(self, name: str) -> None:
         """Delete a node whose machine does not exist any more; its pods follow."""
         log_node(self._simulation, StepEvent.REMOVED, name, "its machine does not exist any more")
-        self._later(COLLECTION_SECONDS, partial(depart, self._simulation, name, "its node is gone", is_logged=False))
+        self._simulation.later(
+            COLLECTION_SECONDS, partial(depart, self._simulation, name, "its node is gone", is_logged=False)
+        )
 
 
 def tolerated_seconds(spec: PodSpec) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -107,6 +107,18 @@ class Workloads:
     def find(self, key: str) -> Owner | DeploymentState | None:
         """Return the state of a workload of any kind."""
         return self.deployment(key) or self.owner(key)
+
+    def all(self, namespace: str = "") -> Iterator[Owner | DeploymentState]:
+        """Yield the states of all workloads, or of those in a namespace, deployments last."""
+        for key in self.keys():
+            state = self.find(key) if not namespace or WorkloadRef.parse(key).namespace == namespace else None
+            if state is not None:
+                yield state
+
+    def daemon_sets(self) -> list[DaemonSetState]:
+        """Return the states of all daemon sets."""
+        owners = (self.owner(key) for key in self.keys() if key.startswith("DaemonSet/"))
+        return [owner for owner in owners if isinstance(owner, DaemonSetState)]
 
     def _begin(self, obj: Any) -> tuple[WorkloadRef, PodTemplateSpec]:
         """Note the template of a workload that is added; return the workload's name, and the template."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -22,13 +22,11 @@ def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
     messages = simulation.messages
     pods = []
     for row, pod in simulation.pods.items():
-        owner = simulation.owner(row)
-        own = f"Pod/{pod.key}" if owner is None else owner.workload.key
         pods.append(
             PodAtRest(
                 namespace=pod.namespace,
                 name=pod.name,
-                workload=simulation.former_workload.get(row) or own,
+                workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
                 new=pod.is_new,
                 node=pod.node or None,
                 message=messages.get(row, ""),
@@ -75,7 +73,8 @@ def _describe(
     current = sum(theirs is None or theirs.is_current(pod) for pod, theirs in pods)
     ready = sum(pod.is_ready for pod, _ in pods)
     pending = [pod for pod, _ in pods if not pod.node]
-    desired = _desired(owner, len(pods))
+    owners = () if owner is None else owner.owners
+    desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
     n_settled = current + _n_below_partition(owner, pods)
     is_complete = len(pods) == n_settled == ready == desired and not why_failed
@@ -86,8 +85,9 @@ def _describe(
     if blocked and not pending:
         state = WorkloadState.BLOCKED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
-    refusal = why_failed or _refusal(owner) or (_waits_for(owner) if state is WorkloadState.STUCK else "")
-    missing = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
+    refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
+    refusal = why_failed or next(refusals, "") or (_waits_for(owner) if state is WorkloadState.STUCK else "")
+    missing = max(desired - len(pods), 0) if any(theirs.is_cut_short for theirs in owners) else 0
     return WorkloadChange(
         kind=ref.kind,
         namespace=ref.namespace,
@@ -99,7 +99,9 @@ def _describe(
         pending=len(pending) + missing,
         state=state,
         blocked=len(blocked),
-        because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal or _first(blocked),
+        because=simulation.messages.get(stuck.row, "")
+        if stuck is not None
+        else refusal or next(iter(blocked.values()), ""),
         pod="" if stuck is None else stuck.key,
     )
 
@@ -107,10 +109,8 @@ def _describe(
 def _pods(
     simulation: Simulation, owner: Owner | DeploymentState | None, row: int | None
 ) -> list[tuple[ObservedPod, Owner | None]]:
-    if isinstance(owner, DeploymentState):
-        return [(pod, replica_set) for replica_set in owner.sets.values() for pod in replica_set.pods.values()]
     if owner is not None:
-        return [(pod, owner) for pod in owner.pods.values()]
+        return [(pod, theirs) for theirs in owner.owners for pod in theirs.pods.values()]
     pod = simulation.pods.get(row) if row is not None else None
     return [] if pod is None else [(pod, None)]
 
@@ -130,31 +130,3 @@ def _waits_for(owner: Owner | DeploymentState | None) -> str:
     if isinstance(owner, StatefulSetState | DaemonSetState) and owner.wanted.strategy == ON_DELETE:
         return "its update strategy is OnDelete: pods stay until somebody deletes them"
     return ""
-
-
-def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:
-    if isinstance(owner, DeploymentState):
-        return owner.wanted.replicas
-    return n_pods if owner is None else owner.desired
-
-
-def _pod_owners(owner: Owner | DeploymentState | None) -> Iterable[Owner]:
-    """Return what owns the pods of a workload: a deployment's replica sets, or the workload itself."""
-    if isinstance(owner, DeploymentState):
-        return owner.sets.values()
-    return () if owner is None else (owner,)
-
-
-def _is_cut_short(owner: Owner | DeploymentState | None) -> bool:
-    """Tell whether the simulation stops to create pods of a workload before it has all."""
-    return any(state.is_cut_short for state in _pod_owners(owner))
-
-
-def _refusal(owner: Owner | DeploymentState | None) -> str:
-    if isinstance(owner, DeploymentState) and owner.refusal:
-        return owner.refusal
-    return next((state.refusal for state in _pod_owners(owner) if state.refusal), "")
-
-
-def _first(blocked: Mapping[str, str]) -> str:
-    return next(iter(blocked.values()), "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -74,6 +75,11 @@ class Owner(ABC):
     @abstractmethod
     def desired(self) -> int:
         """How many pods it wants."""
+
+    @property
+    def owners(self) -> Collection[Owner]:
+        """What owns its pods: a deployment's replica sets, or the workload itself."""
+        return (self,)
 
     @property
     def workload(self) -> WorkloadRef:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -68,7 +68,7 @@ class PodMaker:
         self._minor = minor
         self._listers = listers
         self._admitter = Admitter(snapshot, minor=minor)
-        self._set_claims = SetClaims(snapshot, listers, self._admitter)
+        self.set_claims = SetClaims(snapshot, listers, self._admitter)  #: the claims of stateful sets
         self._has_quota = {quota.metadata.namespace for quota in snapshot.resource_quotas}
         self._used_names: set[str] = set()
         self._numbers: dict[str, int] = {}
@@ -104,8 +104,8 @@ class PodMaker:
             metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
         pod = replace(pod, metadata=metadata)
         if stateful_set is not None:
-            pod = self._set_claims.mounted(stateful_set, pod)
-            missing = self._set_claims.create(stateful_set, pod)
+            pod = self.set_claims.mounted(stateful_set, pod)
+            missing = self.set_claims.create(stateful_set, pod)
             if missing:
                 return PodInfo(pod), missing
         if owner.ref.namespace in self._has_quota:
@@ -162,7 +162,7 @@ class PodMaker:
         self._note([InputWarning("UnseenWorkload", owner.ref.key, message)])
 
     def refusal_of(self, what: Named) -> str:
-        """Return why the API server refuses a new workload; empty when it accepts it."""
+        """Return why the API server refuses a new object; empty where it accepts it, which counts it in quotas."""
         warnings: list[InputWarning] = []
         words = self._admitter.refusal_of_object(what, warnings)
         self._note(warnings)
@@ -186,18 +186,10 @@ class PodMaker:
         """
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
-            self._set_claims.delete(stateful_set, info.pod.metadata)
+            self.set_claims.delete(stateful_set, info.pod.metadata)
         self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
             self._admitter.quotas.release(info.pod)
-
-    def claims_going(self, pod: Pod) -> list[PersistentVolumeClaim]:
-        """Return the claims of a pod that are being deleted."""
-        return self._set_claims.going(pod)
-
-    def give_up(self, claim: PersistentVolumeClaim) -> None:
-        """Remove a claim."""
-        self._set_claims.remove(claim)
 
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         key = (owner.ref.key, wanted.revision, wanted.node)
@@ -221,7 +213,7 @@ class PodMaker:
         pod = self._from_template(owner, template, wanted)
         stateful_set = self._set_of(owner)
         if stateful_set is not None:
-            pod = self._set_claims.mounted(stateful_set, pod)
+            pod = self.set_claims.mounted(stateful_set, pod)
         if owner.ref.namespace in self._has_quota or isinstance(owner, ForeignState):
             return _Model(PodInfo(pod), "", (), template)
         admitted = self._admitter.admit(pod, whole)
@@ -273,14 +265,6 @@ class PodMaker:
         self._numbers[of] = self._numbers.get(of, 0) + 1
         return self._numbers[of]
 
-    def fresh_claims(self) -> list[str]:
-        """Return the names of the claims that were created for stateful sets since the last call."""
-        return self._set_claims.take_fresh()
-
-    def bind_at_once(self, bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim]) -> None:
-        """Have new claims bound whose class does not wait for a pod."""
-        self._set_claims.bind = bind
-
     def _with_claims(self, pod: Pod) -> Pod:
         """Create the claims that controllers create for a new pod: for ephemeral volumes, and for devices."""
         claims = self._listers.persistent_volume_claims
@@ -290,7 +274,7 @@ class PodMaker:
         for obj in generated:
             metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
             if isinstance(obj, PersistentVolumeClaim):
-                claims[metadata.namespace, metadata.name] = self._set_claims.bind(obj)
+                claims[metadata.namespace, metadata.name] = self.set_claims.bind(obj)
             elif isinstance(obj, ResourceClaim):
                 self._listers.device_claims.append(complete(obj, type_of(obj)))
         return pod

@@ -88,16 +88,12 @@ class RetryQueue:
         self._waiting.setdefault(group, {})[pod] = self._stamp
         self._place[pod] = group
 
-    def forget(self, pod: int) -> None:
-        """Remove a pod that is gone, bound, or not to be tried again."""
+    def take_out(self, pod: int) -> bool:
+        """Remove a pod that is gone, bound, or not to be tried now, wherever it waits; return whether it was there."""
+        is_there = pod in self._place
         group = self._place.pop(pod, None)
         if group is not None:
             self._leave(group, pod)
-
-    def take_out(self, pod: int) -> bool:
-        """Remove a pod, wherever it waits; return whether it was there."""
-        is_there = pod in self._place
-        self.forget(pod)
         return is_there
 
     def pop(self) -> int:

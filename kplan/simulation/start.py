@@ -16,7 +16,7 @@ from kplan.simulation.durations import Durations
 from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
-from kplan.simulation.owners import DaemonSetState, Owner
+from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.revisions import Revisions
 from kplan.simulation.templates import Templates
@@ -86,11 +86,8 @@ def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> S
     """
     forked = simulation.fork(session, snapshot, session.listers)
     there = session.cluster.nodes.row_of
-    for daemon_set in snapshot.daemon_sets:
-        metadata = daemon_set.metadata
-        owner = forked.workloads.owner(f"DaemonSet/{metadata.namespace}/{metadata.name}")
-        if isinstance(owner, DaemonSetState):
-            owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
+    for owner in forked.workloads.daemon_sets():
+        owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
     for name in forked.already_leaving:
         row = session.pod_ids.pop(name)
         if session.cluster.node_of[row] != NOWHERE:

@@ -6,7 +6,7 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/drain.go evictPods, waitForDelete
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -85,10 +85,7 @@ class TimedDrain:
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
         self._simulation.cordon(self._left)
-        self._later(self._patience.first, self._next_node)
-
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        self._simulation.timers.post(self._simulation.now + seconds, act)
+        self._simulation.later(self._patience.first, self._next_node)
 
     def _next_node(self) -> None:
         if not self._left:
@@ -102,13 +99,13 @@ class TimedDrain:
         pods = self.work.without_refused(self.work.leaving([self._node]))
         self._waiting = {pod.row: "" for pod in pods}
         if len(self.work.refused) > n_refused:
-            self._leave_node()
+            self._end_node(is_empty=False)
             return
         self._simulation.clear_finished(self._node, f"drain of {self._node}")
         for pod in pods:
             self._evict(pod.row)
         if not pods:
-            self._emptied()
+            self._end_node(is_empty=True)
 
     def _evict(self, row: int) -> None:
         simulation = self._simulation
@@ -124,7 +121,7 @@ class TimedDrain:
             self._waiting[row] = ""
             if not pod.is_terminating:
                 self.work.tell_to_go(pod)
-            self._later(self._patience.poll, lambda: self._look(row))
+            self._simulation.later(self._patience.poll, lambda: self._look(row))
             return
         if self._waiting[row] != words:
             simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=simulation.owner(row), because=words)
@@ -151,47 +148,38 @@ class TimedDrain:
         elif self._simulation.now >= self._gives_up_at:
             self._give_up()
         else:
-            self._later(self._patience.poll, lambda: self._look(row))
+            self._simulation.later(self._patience.poll, lambda: self._look(row))
 
     def _done(self, row: int) -> None:
         if self._waiting.pop(row, None) is not None and not self._waiting:
-            self._end_node()
+            self._end_node(is_empty=not self._is_node_failed)
 
     def _fail(self, row: int) -> None:
         """Note that the API server answers an eviction with an error, after which it is not tried again."""
         self._given_up[row] = self._waiting.pop(row)
         self._is_node_failed = True
         if not self._waiting:
-            self._later(0.0, self._end_node)
+            self._simulation.later(0.0, lambda: self._end_node(is_empty=not self._is_node_failed))
 
-    def _end_node(self) -> None:
-        if self._is_node_failed:
-            self._leave_node()
+    def _end_node(self, *, is_empty: bool) -> None:
+        """Go on with the next node, even where this one is not empty, as kubectl does."""
+        if is_empty:
+            self._log(StepEvent.EMPTIED)
         else:
-            self._emptied()
-
-    def _leave_node(self) -> None:
-        """Go on with the next node, though this one is not empty, as kubectl does."""
+            self._simulation.note_change()
         self._is_node_failed = False
-        self._simulation.note_change()
         if self._on_end is not None:
-            self._on_end(self._node, is_empty=False)
-        self._later(0.0, self._next_node)
+            self._on_end(self._node, is_empty=is_empty)
+        self._simulation.later(0.0, self._next_node)
 
     def _log(self, event: StepEvent) -> None:
         self._simulation.log(event, node=self._node, workload=f"Node/{self._node}")
-
-    def _emptied(self) -> None:
-        self._log(StepEvent.EMPTIED)
-        if self._on_end is not None:
-            self._on_end(self._node, is_empty=True)
-        self._later(0.0, self._next_node)
 
     def _give_up(self) -> None:
         """Give this node up, as its time is over."""
         self._given_up |= self._waiting
         self._waiting = {}
-        self._leave_node()
+        self._end_node(is_empty=False)
 
     def conclude(self) -> None:
         """Note the pods that it could not evict, and the nodes that it did not get to."""

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kplan.documents.placement import Outcome
+from kplan.documents.waves import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
@@ -127,14 +128,6 @@ class PodState(msgspec.Struct):
     waits: Waits | None = None
 
 
-class GroupState(msgspec.Struct, frozen=True):
-    """The condition PodGroupScheduled of a group."""
-
-    is_scheduled: bool
-    reason: str
-    message: str
-
-
 class _Queued(msgspec.Struct):
     pod: int
     arrival: int  #: the order in which pods arrived
@@ -158,7 +151,7 @@ class Waves:
     def __init__(self, session: Session, later: Iterable[int], later_groups: Iterable[Key] = ()) -> None:
         self.session = session
         self.states: dict[int, PodState] = {}  #: pod -> how it stands
-        self.conditions: dict[Key, GroupState] = {}  #: group -> its condition
+        self.conditions: dict[Key, GroupCondition] = {}  #: group -> its condition
         self.evicted: list[int] = []  #: pods that preemption deleted, in order
         self.results: list[GroupResult | CycleResult] = []  #: the cycles that changed something, or the last of each
         self._infos = session.cluster.pods.infos
@@ -318,10 +311,10 @@ class Waves:
             return
         old = self.conditions.get(group.key)
         if group.status.is_success:
-            self.conditions[group.key] = GroupState(is_scheduled=True, reason="Scheduled", message="")
-        elif old is None or not old.is_scheduled:
+            self.conditions[group.key] = GroupCondition(status="True", reason="Scheduled", message="")
+        elif old is None or old.status != "True":
             reason = "SchedulerError" if group.status.code is StatusCode.ERROR else "Unschedulable"
-            self.conditions[group.key] = GroupState(is_scheduled=False, reason=reason, message=group.status.message)
+            self.conditions[group.key] = GroupCondition(status="False", reason=reason, message=group.status.message)
 
     def _submit_member(self, end: MemberEnd, pod: int, member: Member | None) -> None:
         nominator = self.session.nominator

@@ -57,7 +57,7 @@ def test_a_pod_that_is_let_in_too_early_backs_off_longer_with_each_failure(failu
         queue, rows, infos = queue_of(waits=1)
         for _ in range(failures - 1):
             queue.add_rejected(rows["waits"], FIT, long_ago=True)
-            queue.forget(rows["waits"])
+            queue.take_out(rows["waits"])
         queue.add_rejected(rows["waits"], FIT)
 
         queue.now += waited
@@ -92,8 +92,8 @@ def test_a_pod_that_is_gone_does_not_come_back() -> None:
     queue.add(rows["active"])
     queue.add_rejected(rows["waits"], FIT)
 
-    queue.forget(rows["active"])
-    queue.forget(rows["waits"])
+    queue.take_out(rows["active"])
+    queue.take_out(rows["waits"])
     queue.notice(PodDeleted(infos["waits"]))
 
     assert not queue

@@ -306,10 +306,3 @@ def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
     creations = [action for action in wanted if isinstance(action, Create)]
     deletions = [action for action in wanted if isinstance(action, Delete)]
     return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]
-
-
-def actions(
-    wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
-) -> list[Action]:
-    """Return the next actions of a daemon set's controller; the parameters are those of `DaemonLedger`."""
-    return DaemonLedger(wanted, nodes, pods).actions()

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from kplan.simulation.controllers.daemon_set import ON_DELETE, Eligibility, WantedDaemonSet, actions
-from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.daemon_set import ON_DELETE, DaemonLedger, Eligibility, WantedDaemonSet
+from kplan.simulation.controllers.observed import Action, ObservedPod
 from tests.simulation.controllers.builders import pod, said
 
 HERE = Eligibility(should_run=True, may_stay=True)
@@ -11,6 +11,10 @@ TAINTED = Eligibility(should_run=False, may_stay=True)
 AWAY = Eligibility(should_run=False, may_stay=False)
 WANTED = WantedDaemonSet("v2")
 SURGING = WantedDaemonSet("v2", max_surge=1, max_unavailable=0)
+
+
+def actions(wanted: WantedDaemonSet, nodes: dict[str, Eligibility], pods: dict[str, list[ObservedPod]]) -> list[Action]:
+    return DaemonLedger(wanted, nodes, pods).actions()
 
 
 def on(node: str, revision: str = "v2", *, ready: bool = True) -> ObservedPod:
