@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +23,7 @@ from kplan.effects.provisioning import Growing, NodesInTime
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
 from kplan.simulation.applying import Applied
-from kplan.simulation.draining import DrainOptions
+from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.updates import Update
@@ -68,10 +68,8 @@ class CarriedOut:
     simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
     origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
     applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
-    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod cannot be evicted
-    obstacles: tuple[Obstacle, ...] = ()  #: the same pods, with the disruption budgets that cover them
+    drains: Sequence[Drain] = field(default=(), repr=False)  #: how nodes were emptied
     left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
-    refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
     options: DrainOptions = field(default_factory=DrainOptions)  #: of a drain
     #: carries the same change out once more: from another cluster, with other options, or with its decisions noted
     again: Again | None = field(default=None, repr=False, compare=False)
@@ -89,6 +87,21 @@ class CarriedOut:
     def started_from(self) -> Cluster:
         """The cluster before the change, without lost nodes; not to be changed."""
         return self.origin.session.cluster
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """The pods that cannot be evicted, with the disruption budgets that cover them."""
+        return tuple(obstacle for drain in self.drains for obstacle in drain.obstacles)
+
+    @property
+    def blocked(self) -> dict[str, str]:
+        """The same: NAMESPACE/NAME -> why the pod cannot be evicted."""
+        return {obstacle.pod: obstacle.words for obstacle in self.obstacles}
+
+    @property
+    def refused_nodes(self) -> tuple[RefusedNode, ...]:
+        """The nodes that kubectl drain refuses to empty."""
+        return tuple(node for drain in self.drains for node in drain.refused)
 
     @property
     def growth(self) -> Growth | None:

@@ -27,6 +27,7 @@ from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start
 from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
 from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
 from kplan.workloads.autoscalers import Autoscalers
@@ -134,16 +135,21 @@ def carry_out(
 
 def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
     """Compare manifests with the cluster, in their order."""
-    updates: list[Update] = []
-    left_out: list[InputWarning] = []
-    for target, content in workloads:
-        if target not in CHANGED_IN_PLACE:
-            metadata = content["metadata"]
-            left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
-            continue
-        update = update_of(target, content, base.objects, autoscalers, is_on=base.release.is_on)
-        updates.append(replace(update, obj=base.as_stored(update.obj)))
-    return Updates(tuple(updates), tuple(left_out))
+    updates = [compared(base, workload, base.objects, autoscalers) for workload in workloads]
+    left_out = tuple(update for update in updates if isinstance(update, InputWarning))
+    return Updates(tuple(update for update in updates if isinstance(update, Update)), left_out)
+
+
+def compared(
+    base: Base, workload: WrittenWorkload, snapshot: Snapshot, autoscalers: Autoscalers
+) -> Update | InputWarning:
+    """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""
+    target, content = workload
+    if target not in CHANGED_IN_PLACE:
+        metadata = content["metadata"]
+        return not_started(target.__name__, metadata["namespace"], metadata["name"])
+    update = update_of(target, content, snapshot, autoscalers, is_on=base.release.is_on)
+    return replace(update, obj=base.as_stored(update.obj))
 
 
 def follow(
@@ -164,7 +170,7 @@ def follow(
     applying = Applying(simulation, base.objects.nodes, rollout)
     applied: list[Applied] = []
     if decisions is not None and decisions.covers_all:
-        decisions.watch_all(simulation)
+        decisions.watch(simulation)
     for _ in course or ():
         pass
     infos = simulation.session.cluster.pods.infos

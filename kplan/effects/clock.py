@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from kplan.errors import UsageError
+
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.cluster.showing import Showing
-    from kplan.effects.timeline import TimelinePlan
+    from kplan.effects.carried_out import CarriedOut
     from kplan.simulation.durations import Durations
 
 LONGEST = 366 * 24 * 3600.0
@@ -50,11 +52,9 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def durations(self, base: Base) -> Durations:
         """Return the durations of pods in a cluster."""
-        from kplan.effects.timeline import durations_for
-
         return durations_for(base, self.start, self.stop, self.run, self.node_start)
 
-    def tell_unused(self, plan: TimelinePlan, showing: Showing) -> None:
+    def tell_unused(self, plan: CarriedOut, showing: Showing) -> None:
         """Tell which parameters about single workloads had no effect."""
         from kplan.simulation.durations import EACH
 
@@ -63,3 +63,35 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             for which in seconds:
                 if which != EACH and which not in used:
                     showing.tell_no_effect(name, f"no pod of {which} comes, goes or ends")
+
+
+def durations_for(
+    base: Base,
+    start: Mapping[str, float],
+    stop: Mapping[str, float],
+    run: Mapping[str, float],
+    node_start: Mapping[str, float] | None = None,
+) -> Durations:
+    """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
+
+    Parameters
+    ----------
+    node_start : pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named
+
+    Raises UsageError for a number that is no duration.
+    """
+    from kplan.simulation.durations import EACH, Durations, Times, learn
+
+    for name, durations in (("start", start), ("stop", stop), ("run", run)):
+        for workload, seconds in durations.items():
+            if not is_seconds(seconds):
+                raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
+            if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
+                raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
+    learned = learn(base.objects)
+    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)
+
+
+def is_seconds(value: object) -> bool:
+    """Tell whether a value is a number of seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -42,37 +42,22 @@ class Decisions(msgspec.Struct):
             origins=origins,
         )
 
-    def watch(self, simulation: Simulation, applied: Applied) -> None:
-        """Collect the decisions about the pods of a workload from now on."""
+    def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
+        """Collect the decisions about the pods of a workload from now on, or about all pods."""
         explained: set[str] = set()
 
         def save(result: CycleResult) -> None:
-            if result.outcome is not Outcome.SCHEDULED:
-                return
-            owner = simulation.owner(result.pod)
-            if applied.row != result.pod and (owner is None or owner.workload.key != applied.update.key):
-                return
-            if not explained or self.explains_others:
-                nodes = self.others if explained else self.nodes
-                document = self._document(simulation.session, result, applied.update.key, nodes)
-                self.placed[document.pod.key] = document
-                explained.add(document.pod.key)
-
-        simulation.on_decision = save
-
-    def watch_all(self, simulation: Simulation) -> None:
-        """Collect the decisions about all pods from now on."""
-        explained: set[str] = set()
-
-        def save(result: CycleResult) -> None:
-            if result.outcome is not Outcome.SCHEDULED:
-                return
             owner = simulation.owner(result.pod)
             key = simulation.session.cluster.pods.infos[result.pod].key
-            workload = f"Pod/{key}" if owner is None else owner.workload.key
-            nodes = self.others if workload in explained else self.nodes
-            self.placed[key] = self._document(simulation.session, result, workload, nodes)
-            explained.add(workload)
+            own = f"Pod/{key}" if owner is None else owner.workload.key
+            workload = own if applied is None else applied.update.key
+            is_other = applied is not None and applied.row != result.pod and own != workload
+            if result.outcome is not Outcome.SCHEDULED or is_other:
+                return
+            if applied is None or workload not in explained or self.explains_others:
+                nodes = self.others if workload in explained else self.nodes
+                self.placed[key] = self._document(simulation.session, result, workload, nodes)
+                explained.add(workload)
 
         simulation.on_decision = save
 

@@ -51,11 +51,8 @@ def drain(
     origin = base_without_nodes(base, nodes) if how == "lost" else base
     simulation = begin(origin)
     if decisions is not None:
-        decisions.watch_all(simulation)
-    if how == "lost":
-        change = lose(simulation, origin, nodes)
-    else:
-        change = empty(simulation, base, nodes, how, options=options, waits=waits)
+        decisions.watch(simulation)
+    change = empty(simulation, origin, nodes, how, options=options, waits=waits)
 
     def again(other: Base, *, options: DrainOptions | None = None, decisions: Decisions | None = None) -> ChangePlan:
         return drain(other, nodes, how, options=options or change.options, decisions=decisions, waits=waits)
@@ -87,9 +84,11 @@ def empty(
     options: DrainOptions | None = None,
     waits: bool = False,
 ) -> ChangePlan:
-    """Drain nodes in a fresh simulation; parameters as for `drain`."""
+    """Drain nodes in a fresh simulation, or lose them, which `base` lacks then; parameters as for `drain`."""
     work = Drain(simulation, options or DrainOptions())
-    if how in ("rolling", "replace"):
+    if how == "lost":
+        work.lose(nodes, "its node is lost")
+    elif how in ("rolling", "replace"):
         work.node_by_node(nodes, replaced=how == "replace")
     else:
         simulation.cordon(nodes)
@@ -98,15 +97,7 @@ def empty(
         else:
             work.in_turn(nodes)
     left_out = tuple(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for name in work.not_reached)
-    return ChangePlan(
-        simulation,
-        base,
-        blocked=work.blocked,
-        obstacles=tuple(work.obstacles),
-        left_out=left_out,
-        refused_nodes=tuple(work.refused),
-        options=options or DrainOptions(),
-    )
+    return ChangePlan(simulation, base, drains=[work], left_out=left_out, options=options or DrainOptions())
 
 
 def _why(work: Drain, name: str) -> str:
@@ -144,15 +135,9 @@ def left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool)
 
 
 def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
-    """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
+    """Return the planner of a cluster without some nodes, whose pods are still to be removed."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.objects.nodes if node.metadata.name not in gone)
     other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
     other.at_rest = elsewhere(base.at_rest, other.session_for(other.objects), other.objects)
     return other
-
-
-def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
-    """Remove all pods of lost nodes; `other` is the planner without these nodes."""
-    Drain(simulation).lose(nodes, "its node is lost")
-    return ChangePlan(simulation, other)

@@ -23,7 +23,6 @@ from kplan.documents.timeline import (
     WorkloadTimeline,
     WorkloadWaits,
 )
-from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.durations import Duration, PodTimes
 from kplan.simulation.loop import Simulation
 
@@ -71,10 +70,7 @@ class Occupancy:
         self._waits: defaultdict[str, _Waits] = defaultdict(_Waits)
         pods = (pod for pod in simulation.pods.values() if not pod.node and not pod.is_terminating)
         #: NAMESPACE/NAME of each waiting pod -> since when it waits, and its workload
-        self._since: dict[str, tuple[float, str]] = {
-            pod.key: (0.0, f"Pod/{pod.key}" if (owner := simulation.owner(pod.row)) is None else owner.workload.key)
-            for pod in pods
-        }
+        self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
         self._note_shares(0.0)
         self._queue.append((0.0, len(self._since)))
         simulation.on_pause = self._look
@@ -85,7 +81,7 @@ class Occupancy:
         if len(simulation.steps) == self._n_read:
             return
         self._read_steps()
-        at = round(simulation.now - (simulation.starts_at or 0.0), 2)
+        at = round(simulation.elapsed, 2)
         _note(self._queue, at, len(self._since))
         self._note_shares(at)
 
@@ -170,7 +166,7 @@ def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, i
     is_over : nothing more was to happen
     is_stuck : something is wanting at the end
     """
-    begin = simulation.now if simulation.starts_at is None else simulation.starts_at
+    begin = simulation.starts_at or simulation.now
     end = round(max(simulation.last_change - begin, 0.0), 2)
     return Timeline(
         end=end,
@@ -251,7 +247,7 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     owner = simulation.workloads.find(workload)
     if owner is None:
         return 1 if workload.startswith("Pod/") else 0
-    return owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.desired
+    return owner.desired
 
 
 def durations_document(times: PodTimes) -> PodDurations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -109,8 +109,7 @@ class NodesInTime:
         self._go_on(simulation)
 
     def _state(self, simulation: Simulation) -> object:
-        pending = frozenset((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)
-        return len(simulation.steps), pending, len(self._coming)
+        return len(simulation.steps), _pending(simulation), len(self._coming)
 
     def _go_on(self, simulation: Simulation) -> None:
         """Look again for nodes to remove, as long as that may change anything."""
@@ -150,9 +149,7 @@ class NodesInTime:
 
     def _cluster(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        current = snapshot_of(simulation, self._snapshot)
-        nodes = [node for node in simulation.session.cluster.nodes.nodes if node.metadata.name not in self._gone]
-        current = as_waiting(current, nodes)
+        current = _as_waiting(simulation, self._snapshot, self._gone)
         self._read_pod_events(simulation)
         claims = tuple(map(self._with_pod_event, current.node_claims))
         return PreparedCluster(
@@ -160,7 +157,7 @@ class NodesInTime:
         )
 
     def _micros(self, simulation: Simulation) -> int:
-        began = simulation.now if simulation.starts_at is None else simulation.starts_at
+        began = simulation.starts_at or simulation.now
         return max(self._now, int(began * 1_000_000)) + int((simulation.now - began) * 1_000_000)
 
     def _read_pod_events(self, simulation: Simulation) -> None:
@@ -228,9 +225,8 @@ class NodesInTime:
         self._post(simulation, 0.0, is_idle=False)
 
     def _carry_out(self, simulation: Simulation, removal: Removal) -> None:
-        began = simulation.now if simulation.starts_at is None else simulation.starts_at
         growth = self.growth
-        growth.removes.append(replace(removal, after=round(simulation.now - began, 2)))
+        growth.removes.append(replace(removal, after=round(simulation.elapsed, 2)))
         growth.adds += removal.replacements
         self._leaving.update(removal.nodes)
         simulation.cordon(removal.nodes)
@@ -287,23 +283,31 @@ class Growing:
         """Do nothing: without a clock it looks when all is at rest."""
 
     def _adds(self, simulation: Simulation) -> Sequence[NewNode]:
-        if self.growth.is_stopped or not any(not pod.node for pod in simulation.pods.values()):
-            return ()
-        pending = frozenset((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)
+        pending = _pending(simulation)
         state = (len(simulation.steps), pending)
-        if state == self._seen:
+        if self.growth.is_stopped or not pending or state == self._seen:
             return ()
         self._seen = state
         cluster = self.sight(simulation)
-        self.growth.note_groups(simulation.session, (row for row, pod in simulation.pods.items() if not pod.node))
+        self.growth.note_groups(simulation.session, [row for row in simulation.pods if not simulation.pods[row].node])
         adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         return adds
 
     def sight(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        nodes = simulation.session.cluster.nodes.nodes
-        snapshot = as_waiting(snapshot_of(simulation, self._snapshot), nodes)
+        snapshot = _as_waiting(simulation, self._snapshot)
         # The simulation's time goes on while pods back off; a pod that seems to be of the future is not looked at.
         now = max(self._now, int(simulation.now * 1_000_000))
         return PreparedCluster(snapshot, simulation.session, now)
+
+
+def _as_waiting(simulation: Simulation, snapshot: Snapshot, gone: Collection[str] = ()) -> Snapshot:
+    """Return the cluster of a simulation as an autoscaler sees it now, without nodes that are gone."""
+    nodes = [node for node in simulation.session.cluster.nodes.nodes if node.metadata.name not in gone]
+    return as_waiting(snapshot_of(simulation, snapshot), nodes)
+
+
+def _pending(simulation: Simulation) -> frozenset[tuple[int, str | None]]:
+    """Return the rows of pods without a node, with the scheduler's last messages."""
+    return frozenset((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)

@@ -73,8 +73,7 @@ class Replacements:
         self._still_pending = change.tried.intersection(key for key, pod in self._was_pending.items() if not pod.node)
         for key in sorted(self._still_pending - moved):
             pod = self._was_pending[key]
-            owner = self._simulation.owner(pod.row)
-            self.all.append(Replacement(f"Pod/{key}" if owner is None else owner.workload.key, added=pod))
+            self.all.append(Replacement(self._simulation.workload_of(pod), added=pod))
         self._elsewhere = self._not_of_the_change()
 
     def _paired_all(self) -> Iterator[Replacement]:
@@ -94,8 +93,7 @@ class Replacements:
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.newcomers if row in there]:
             if not comes_with_node(self._simulation, pod):
-                owner = self._simulation.owner(pod.row)
-                added.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+                added.setdefault(self._simulation.workload_of(pod), []).append(pod)
         for workload, pod in self._simulation.finished:
             if pod.is_new or pod.key in self._waited:
                 added.setdefault(workload, []).append(pod)

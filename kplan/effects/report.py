@@ -155,15 +155,12 @@ def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
 
 def change_warnings(change: CarriedOut) -> tuple[InputWarning, ...]:
     """Return the warnings about a change and about what its report leaves out."""
-    return (*change.warnings, *_endings(change), *_unknown_fields(change), *_not_made(change))
+    return (*change.warnings, *_left_out(change))
 
 
-def _endings(change: CarriedOut) -> Iterator[InputWarning]:
+def _left_out(change: CarriedOut) -> Iterator[InputWarning]:
     if change.simulation.circle:
         yield InputWarning("EvictionCycle", "", change.simulation.circle)
-
-
-def _unknown_fields(change: CarriedOut) -> Iterator[InputWarning]:
     for workload in change.workloads:
         if workload.unseen:
             message = (
@@ -171,9 +168,6 @@ def _unknown_fields(change: CarriedOut) -> Iterator[InputWarning]:
                 f" {listing(workload.unseen)} is new cannot be seen; --rollout always rolls the workload all the same"
             )
             yield InputWarning("UnseenFields", workload.key, message)
-
-
-def _not_made(change: CarriedOut) -> Iterator[InputWarning]:
     for key, number in _untried(change):
         yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
 
@@ -278,6 +272,5 @@ class ChangedPods:
 
     def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]
-        owner = self._simulation.owner(pod.row)
-        origin = self._decisions.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
+        origin = self._decisions.origins.get(self._simulation.workload_of(pod), UNSET)
         return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)

@@ -100,10 +100,8 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     retries : the scheduler tries every pending pod, also those that nothing has helped since it tried them
     """
     simulation = begin(base)
-    for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
-        owner = simulation.workloads.find(key)
-        if owner is not None:
-            simulation.enqueue(owner)
+    for owner in simulation.workloads.all():
+        simulation.enqueue(owner)
     scalers = base.snapshot.horizontal_pod_autoscalers
     add_bounds(simulation, Autoscalers(scalers), scalers)
     simulation.try_untried()

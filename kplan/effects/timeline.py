@@ -14,13 +14,13 @@ import msgspec
 
 from kplan.api.batch import CronJob
 from kplan.api.decode import convert
-from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.meta import IntOrString
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
-from kplan.effects.change import ChangePlan, read_manifests
+from kplan.effects.change import ChangePlan, compared, read_manifests
+from kplan.effects.clock import Clock, durations_for, is_seconds
 from kplan.effects.decisions import Decisions
 from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
 from kplan.effects.occupancy import Occupancy, timeline_of
@@ -33,21 +33,17 @@ from kplan.simulation.controlled import EVER
 from kplan.simulation.controllers.observed import scaled
 from kplan.simulation.cron import CronJobs
 from kplan.simulation.draining import MAX_GRACE, DrainOptions
-from kplan.simulation.durations import EACH, Durations, Times, learn
+from kplan.simulation.durations import Durations
 from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.nodes import NodeLoss
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
 from kplan.simulation.timed_drain import TimedDrain
-from kplan.simulation.updates import Update, update_of, whole_object
+from kplan.simulation.updates import Update, whole_object
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.workloads.applied import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
-from kplan.workloads.started import not_started
-
-SecondsOf = Mapping[str, float]
-"""Durations in seconds by KIND/NAMESPACE/NAME of a workload; ``*`` for all that are not named."""
 
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
@@ -96,7 +92,6 @@ class TimelinePlan(ChangePlan):
     """Changes carried out with a clock."""
 
     until: float | None = None  #: seconds after which the look ahead ends; None for no limit
-    drains: Sequence[TimedDrain] = field(default=(), repr=False)
     is_over: bool = True  #: nothing more is to happen
     min_ready: IntOrString = 1  #: how many pods of each workload must stay ready
     occupancy: Occupancy | None = field(default=None, repr=False)  #: the queue and the nodes over time
@@ -124,9 +119,9 @@ def timeline(
     base: Base,
     changes: Sequence[Mapping[str, Any]],
     *,
-    start: SecondsOf | None = None,
-    stop: SecondsOf | None = None,
-    run: SecondsOf | None = None,
+    start: Mapping[str, float] | None = None,
+    stop: Mapping[str, float] | None = None,
+    run: Mapping[str, float] | None = None,
     until: float | None = None,
     namespace: str | None = None,
 ) -> TimelinePlan:
@@ -146,41 +141,19 @@ def timeline(
         steps.append(Apply(at, written.workloads, written.additions))
         if "drain" in change:
             steps.append(_drained(at, change))
-    plan = carry_out_in_time(base, steps, durations, until=until)
+    plan = _Course(base, steps, durations).run(until)
     return dataclasses.replace(plan, left_out=(*left_out, *plan.left_out))
-
-
-def durations_for(
-    base: Base, start: SecondsOf, stop: SecondsOf, run: SecondsOf, node_start: SecondsOf | None = None
-) -> Durations:
-    """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
-
-    Parameters
-    ----------
-    node_start : pool or group -> seconds until its new nodes are ready; ``*`` for all that are not named
-
-    Raises UsageError for a number that is no duration.
-    """
-    for name, durations in (("start", start), ("stop", stop), ("run", run)):
-        for workload, seconds in durations.items():
-            if not _is_seconds(seconds):
-                raise UsageError(f"{name} of {workload}: {seconds!r} is no number of seconds")
-            if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
-                raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
-    learned = learn(base.objects)
-    return Durations(Times(start, learned.start), Times(stop), Times(run, learned.run), node_start)
 
 
 def carry_out_in_time(
     base: Base,
     steps: Sequence[TimedStep],
-    durations: Durations,
+    clock: Clock,
     *,
-    until: float | None = None,
+    durations: Durations | None = None,
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
     retries_pending: bool = False,
-    runs_for: float = 0.0,
     removes_nodes: bool = False,
     is_watched: bool = False,
     draws: Random | None = None,
@@ -190,8 +163,7 @@ def carry_out_in_time(
 
     Parameters
     ----------
-    until : seconds after which the look ahead ends; None for when nothing moves
-    runs_for : seconds for which cron jobs run by their schedule; 0 for no runs
+    durations : those of the clock, where they are known
     decisions : collects the decisions about all pods
     retries_pending : the scheduler tries all pending pods again at the start
     removes_nodes : the autoscaler that is followed removes nodes, too
@@ -199,19 +171,18 @@ def carry_out_in_time(
     draws : source of random draws, in place of the planner's own
     draws_turns : equal pods are scheduled, and controllers act, in random order
     """
-    for step in steps:
-        if isinstance(step, Drained | Lost):
-            check_nodes(base, step.nodes)
-    course = _Course(base, steps, durations, rollout, decisions, draws=draws)
+    course = _Course(base, steps, durations or clock.durations(base), rollout, decisions, draws=draws)
+    simulation = course.simulation
     if draws is not None and draws_turns:
-        course.draw_turns(draws)
-    if runs_for:
-        course.run_cron_jobs(runs_for)
-    if removes_nodes:
-        course.remove_nodes()
-    if is_watched:
-        course.watch_occupancy()
-    return course.run(until, retries_pending=retries_pending)
+        simulation.draw_turns(draws)
+    if clock.runs_for:
+        course.run_cron_jobs(clock.runs_for)
+    if removes_nodes and isinstance(simulation.provisioner, NodesInTime):
+        simulation.provisioner.remove_too(simulation)
+    occupancy = Occupancy(simulation) if is_watched else None
+    if retries_pending:
+        simulation.retry_pending()
+    return dataclasses.replace(course.run(clock.look), min_ready=clock.min_ready, occupancy=occupancy)
 
 
 class _Course:
@@ -220,49 +191,51 @@ class _Course:
         base: Base,
         steps: Sequence[TimedStep],
         durations: Durations,
-        rollout: Rollout,
-        decisions: Decisions | None,
+        rollout: Rollout = "auto",
+        decisions: Decisions | None = None,
         *,
         draws: Random | None = None,
     ) -> None:
-        self._base = base
-        additions = [obj for step in steps if isinstance(step, Apply) for obj in step.additions]
+        self._base, self._steps, self._decisions = base, steps, decisions
+        additions: list[msgspec.Struct] = []
+        for step in steps:
+            if isinstance(step, Apply):
+                additions += step.additions
+            else:
+                check_nodes(base, step.nodes)
         self._snapshot = with_objects(base.objects, additions)
         session = base.session_for(self._snapshot)
         if draws is not None:
             session = session.fork(random=draws)
-        self._simulation = watched(start_simulation(session, self._snapshot, durations), base, self._snapshot)
-        self._decisions = decisions
+        self.simulation = watched(start_simulation(session, self._snapshot, durations), base, self._snapshot)
         if decisions is not None and decisions.covers_all:
-            decisions.watch_all(self._simulation)
-        self._applying = Applying(self._simulation, base.objects.nodes, rollout)
+            decisions.watch(self.simulation)
+        self._applying = Applying(self.simulation, base.objects.nodes, rollout)
         self._autoscalers = Autoscalers(self._snapshot.horizontal_pod_autoscalers)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
         self._drains: list[TimedDrain] = []
-        self._steps = steps
         self._runs_cron_jobs = False
-        self._occupancy: Occupancy | None = None
         for step in steps:
             self._post(step)
 
     def _post(self, step: TimedStep) -> None:
-        timers, at = self._simulation.timers, self._simulation.now + step.at
+        timers, at = self.simulation.timers, self.simulation.now + step.at
         if isinstance(step, Apply):
             for number, workload in enumerate(step.workloads):
                 timers.post(at + number * APPLY_SECONDS, partial(self._apply, workload))
         elif isinstance(step, Lost):
-            timers.post(at, NodeLoss(self._simulation, step.nodes).begin)
+            timers.post(at, NodeLoss(self.simulation, step.nodes).begin)
         elif step.upgrade is not None:
-            timers.post(at, NodeUpgrade(self._simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
+            timers.post(at, NodeUpgrade(self.simulation, step.nodes, step.upgrade, step.options, self._drains).begin)
         else:
-            drain = TimedDrain(self._simulation, step.nodes, step.options, timeout=step.timeout)
+            drain = TimedDrain(self.simulation, step.nodes, step.options, timeout=step.timeout)
             self._drains.append(drain)
             timers.post(at, drain.begin)
 
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
-        simulation, snapshot, base = self._simulation, self._snapshot, self._base
+        simulation, snapshot, base = self.simulation, self._snapshot, self._base
         applied = [
             convert(dict(workload.content), CronJob)
             for step in self._steps
@@ -273,24 +246,8 @@ class _Course:
         CronJobs(simulation, cron_jobs, snapshot.jobs, base.as_stored, simulation.now + seconds)
         self._runs_cron_jobs = True
 
-    def remove_nodes(self) -> None:
-        """Have the autoscaler look for nodes to remove, too."""
-        provisioner = self._simulation.provisioner
-        if isinstance(provisioner, NodesInTime):
-            provisioner.remove_too(self._simulation)
-
-    def draw_turns(self, draws: Random) -> None:
-        """Have chance decide the order of equal pods, and of controllers."""
-        self._simulation.draw_turns(draws)
-
-    def watch_occupancy(self) -> None:
-        """Note how many pods wait for a node, and how full the nodes are, over time."""
-        self._occupancy = Occupancy(self._simulation)
-
-    def run(self, until: float | None, *, retries_pending: bool) -> TimelinePlan:
-        simulation = self._simulation
-        if retries_pending:
-            simulation.retry_pending()
+    def run(self, until: float | None) -> TimelinePlan:
+        simulation = self.simulation
         simulation.run(EVER if until is None else until)
         for drain in self._drains:
             drain.conclude()
@@ -298,42 +255,32 @@ class _Course:
         if is_over:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         because = "is not drained, because a node before it cannot be emptied"
-        not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in self._not_reached()]
+        names = [name for drain in self._drains for name in drain.work.not_reached]
+        not_reached = [InputWarning(NODE_NOT_REACHED, f"Node/{name}", because) for name in names]
         lost = {name: None for step in self._steps if isinstance(step, Lost) for name in step.nodes}
         not_reached += left_on_lost(simulation, list(lost), is_over=is_over)
         return TimelinePlan(
             simulation,
             self._base,
             self._applied,
-            blocked={pod: words for drain in self._drains for pod, words in drain.work.blocked.items()},
-            obstacles=tuple(obstacle for drain in self._drains for obstacle in drain.work.obstacles),
-            refused_nodes=tuple(node for drain in self._drains for node in drain.work.refused),
+            drains=[drain.work for drain in self._drains],
             left_out=(*self._left_out, *not_reached),
             until=until,
-            drains=self._drains,
             is_over=is_over,
-            occupancy=self._occupancy,
         )
 
-    def _not_reached(self) -> list[str]:
-        return [name for drain in self._drains for name in drain.work.not_reached]
-
     def _apply(self, workload: WrittenWorkload) -> None:
-        target, content = workload
-        if target not in CHANGED_IN_PLACE:
-            metadata = content["metadata"]
-            if target is CronJob and self._runs_cron_jobs:
-                return
-            self._left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
+        if workload.type is CronJob and self._runs_cron_jobs:
             return
-        base = self._base
-        update = update_of(target, content, self._snapshot, self._autoscalers, is_on=base.release.is_on)
-        update = msgspec.structs.replace(update, obj=base.as_stored(update.obj))
+        update = compared(self._base, workload, self._snapshot, self._autoscalers)
+        if isinstance(update, InputWarning):
+            self._left_out.append(update)
+            return
         applied = self._applying.apply(update)
         self._applied.append(applied)
         decisions = self._decisions
         if decisions is not None and not decisions.covers_all and applied.change is Change.NEW:
-            decisions.watch(self._simulation, applied)
+            decisions.watch(self.simulation, applied)
         if not update.refused:
             self._snapshot = _with_update(self._snapshot, update)
 
@@ -344,7 +291,7 @@ def _drained(at: float, change: Mapping[str, Any]) -> Drained:
     if unknown:
         raise UsageError(f"a drain has no option {unknown[0]}", hint=f"use {', '.join(sorted(_DRAIN_KEYS))}")
     timeout = options.get("timeout") or math.inf
-    if not _is_seconds(timeout):
+    if not is_seconds(timeout):
         raise UsageError(f"timeout: {timeout!r} is no number of seconds")
     grace = options.get("gracePeriod", -1)
     if isinstance(grace, bool) or not isinstance(grace, int) or not -1 <= grace <= MAX_GRACE:
@@ -357,13 +304,9 @@ def _drained(at: float, change: Mapping[str, Any]) -> Drained:
     return Drained(at, listed(change["drain"]), drain_options, float(timeout))
 
 
-def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
 def _at(change: Mapping[str, Any]) -> float:
     at = change.get("at", 0)
-    if not _is_seconds(at) or at == math.inf:
+    if not is_seconds(at) or at == math.inf:
         raise UsageError(f"at: {at!r} is no number of seconds")
     return float(at)
 

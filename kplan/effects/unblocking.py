@@ -20,7 +20,6 @@ from kplan.effects.what_if import changed
 from kplan.errors import KplanError
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import scaled
-from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.disruption import ALWAYS_ALLOW
 from kplan.subjects.incoming import with_objects
 from kplan.whatif.edits import Settle, parse_scale
@@ -102,7 +101,7 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
     owner = base.at_rest.workloads.find(obstacle.workload)
     if owner is None:
         return
-    old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.desired
+    old = owner.desired
     try:
         other = changed(base, [parse_scale(f"{ref.key}={old + missing}"), Settle()])
     except KplanError:  # a workload that the snapshot holds only by its pods

@@ -98,11 +98,7 @@ def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settl
 
 def with_luck_in_queue(base: Base, plan: QueuePlan, queue: WorkedOff) -> QueuePlan:
     """Return a worked-off queue whose report says what differs between draws of it."""
-
-    def luck(fail_on: Sequence[Condition]) -> Luck | UnsetType:
-        return luck_of_queue(base, plan, queue, fail_on)
-
-    return replace(plan, luck=luck)
+    return replace(plan, luck=partial(luck_of_queue, base, plan, queue))
 
 
 def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequence[Condition]) -> Luck | UnsetType:
@@ -112,10 +108,9 @@ def luck_of_queue(base: Base, plan: QueuePlan, queue: WorkedOff, fail_on: Sequen
     infos = plan.after.pods.infos
     if is_roomy(plan.fewest_nodes, [infos[row] for row in plan.course.attempts]):
         return UNSET
-    drawn = partial(
-        in_queue, pods=queue.pods, with_pending=queue.with_pending, recreate=queue.recreate, max_rounds=queue.max_rounds
+    return _luck(
+        base, partial(in_queue, queue=queue), "plan", PlainAnswer.of(plan.changes, len(plan.placements)), fail_on
     )
-    return _luck(base, drawn, "plan", PlainAnswer.of(plan.changes, len(plan.placements)), fail_on)
 
 
 def _luck(

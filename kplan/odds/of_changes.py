@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -13,7 +12,7 @@ from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.effects.change import ChangePlan, follow, updates_of
 from kplan.effects.clock import Clock
-from kplan.effects.drains import base_without_nodes, check_nodes, empty, lose
+from kplan.effects.drains import base_without_nodes, check_nodes, empty
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.report import change_warnings
@@ -41,9 +40,7 @@ def drained(
     origin = base_without_nodes(base, nodes) if how == "lost" else base
 
     def carry_out(simulation: Simulation, _: QueueCourse | None) -> ChangePlan:
-        if how == "lost":
-            return lose(simulation, origin, nodes)
-        return empty(simulation, base, nodes, how, options=options)
+        return empty(simulation, origin, nodes, how, options=options)
 
     work = Drain(base.at_rest)
     leaving = work.on(nodes) if how == "lost" else work.leaving(nodes)
@@ -61,7 +58,7 @@ def in_time(
     is_single: bool = False,
 ) -> Prepared:
     """Prepare changes with a clock; parameters as for `carry_out_in_time`."""
-    durations = clock.durations(base)
+    durations = clock.durations(base)  # for all runs
     nodes = [name for step in steps if isinstance(step, Drained | Lost) for name in step.nodes]
     workloads = [written for step in steps if isinstance(step, Apply) for written in step.workloads]
     work = Drain(base.at_rest)
@@ -72,15 +69,13 @@ def in_time(
         plan = carry_out_in_time(
             base,
             steps,
-            durations,
-            until=clock.look,
+            clock,
+            durations=durations,
             rollout=rollout,
             retries_pending=retries_pending,
-            runs_for=clock.runs_for,
             draws=generator,
             draws_turns=not is_single,
         )
-        plan = dataclasses.replace(plan, min_ready=clock.min_ready)
         ending = _ending(base, plan)
         unavailable = tuple(Happened(UNAVAILABLE, Counted(name, "Unavailable")) for name in plan.unavailable)
         happened = (*ending.happened, *unavailable)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import structs
 
-from kplan.cluster.base import Base, PodLike
+from kplan.cluster.base import Base
 from kplan.documents.queue import QueuePlace
 from kplan.effects.queue_course import QueueOpening, WorkedOff
 from kplan.odds.of_pods import Begun, prepared
@@ -15,20 +13,8 @@ from kplan.simulation.queue import in_turn
 from kplan.subjects.sequence import QuestionPods
 
 
-def in_queue(
-    base: Base,
-    *,
-    pods: Sequence[PodLike] | None,
-    with_pending: bool,
-    recreate: bool,
-    max_rounds: int,
-    is_single: bool = False,
-) -> Prepared:
-    """Prepare to work off the scheduling queue; see `kplan.Planner.odds_of_queue` for the parameters.
-
-    For an evicted pod that is recreated, its replacement counts.
-    """
-    queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+def in_queue(base: Base, *, queue: WorkedOff, is_single: bool = False) -> Prepared:
+    """Prepare to work off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
     question = _queued(base, queue.pods_of(base))
     opening = QueueOpening(base, queue, question)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -99,16 +98,14 @@ def applied_in_time(
     plan = carry_out_in_time(
         base,
         [Apply(0.0, workloads)],
-        clock.durations(base),
-        until=clock.look,
+        clock,
         rollout=rollout,
         decisions=decisions,
         retries_pending=is_watched,
-        runs_for=clock.runs_for,
         removes_nodes=removes_nodes,
         is_watched=is_watched,
     )
-    return base, dataclasses.replace(plan, min_ready=clock.min_ready)
+    return base, plan
 
 
 def drawn_in_time(

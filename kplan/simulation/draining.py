@@ -54,9 +54,8 @@ class Drain:
     def __init__(self, simulation: Simulation, options: DrainOptions | None = None) -> None:
         self._simulation = simulation
         self._options = options or DrainOptions()
-        #: NAMESPACE/NAME of pods that cannot be evicted -> the message of the eviction API or of kubectl
-        self.blocked: dict[str, str] = {}
-        self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
+        #: pods that cannot be evicted, with the message of the eviction API or of kubectl, and their budgets
+        self.obstacles: list[Obstacle] = []
         self.refused: list[RefusedNode] = []  #: nodes that kubectl refuses to empty
         self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
         self.waits_at = ""  #: the node at which kubectl waits without end; empty where it does not
@@ -183,7 +182,7 @@ class Drain:
             was_cordoned = is_cordoned(simulation, name)
             simulation.cordon([name])
             self.together(self.leaving([name]))
-            if self.blocked:
+            if self.obstacles:
                 self.not_reached = nodes[index + 1 :]
                 return
             if replaced:
@@ -225,15 +224,18 @@ class Drain:
         for pod in pods:
             words = self.obstacle(pod)
             owner = self._simulation.owner(pod.row)
-            self.blocked[pod.key] = words
             budgets = tuple(
                 BudgetAtRest(name=budget.key, healthy=budget.healthy, desired=budget.desired, allowed=budget.allowed)
                 for budget in self._simulation.disruptions.covering(pod)
             )
-            workload = f"Pod/{pod.key}" if owner is None else owner.workload.key
             self.obstacles.append(
                 Obstacle(
-                    pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets, ready=pod.is_ready
+                    pod=pod.key,
+                    node=pod.node,
+                    workload=self._simulation.workload_of(pod),
+                    words=words,
+                    budgets=budgets,
+                    ready=pod.is_ready,
                 )
             )
             if log:

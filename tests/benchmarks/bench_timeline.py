@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import kplan
-from kplan.effects.timeline import carry_out_in_time, durations_for
+from kplan.effects.clock import Clock
+from kplan.effects.timeline import carry_out_in_time
 
 N_NODES = 500
 N_CRON_JOBS = 70
@@ -44,9 +45,9 @@ def measured() -> tuple[int, int, float]:
     """Return how many pods started and ended, and how many seconds of CPU time that took."""
     objects = [*map(_node, range(N_NODES)), *map(_cron_job, range(N_CRON_JOBS))]
     planner = kplan.Planner(kplan.load_snapshot(objects))
-    durations = durations_for(planner, {"*": 5.0}, {"*": 2.0}, {"*": 180.0})
+    clock = Clock(start={"*": 5.0}, stop={"*": 2.0}, run={"*": 180.0}, runs_for=DAY)
     begin = time.process_time()
-    plan = carry_out_in_time(planner, [], durations, until=DAY, runs_for=DAY, is_watched=True)
+    plan = carry_out_in_time(planner, [], clock, is_watched=True)
     plan.timeline  # noqa: B018 - the queue and the utilisation over time
     ends = sum(step.event == "succeeded" for step in plan.steps)
     starts = sum(step.event == "bound" for step in plan.steps)

@@ -3,8 +3,9 @@
 import kplan
 from kplan.documents.placement import PodPlacement
 from kplan.documents.remedy import Helped
+from kplan.effects.clock import Clock
 from kplan.effects.report import change_report
-from kplan.effects.timeline import carry_out_in_time, durations_for
+from kplan.effects.timeline import carry_out_in_time
 from tests.objects import head
 from tests.simulation.clusters import node
 
@@ -16,9 +17,9 @@ def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> Non
         "spec": {"schedule": "*/10 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": job}
     }
     planner = kplan.Planner(kplan.load_snapshot([node("n1", "4"), cron]))
-    durations = durations_for(planner, {"*": 2}, {"*": 1}, {"CronJob/default/tick": 36_000})
+    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": 36_000}, runs_for=3600)
 
-    report = change_report(planner, carry_out_in_time(planner, [], durations, until=3600, runs_for=3600), "plan")
+    report = change_report(planner, carry_out_in_time(planner, [], clock), "plan")
 
     waiting = [change for change in report.changes if change.to_node is None]
     assert len(waiting) == 5

@@ -5,7 +5,8 @@ from typing import Any
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.effects.timeline import TimelinePlan, carry_out_in_time, durations_for
+from kplan.effects.clock import Clock
+from kplan.effects.timeline import TimelinePlan, carry_out_in_time
 from tests.objects import head
 from tests.simulation.clusters import node
 
@@ -21,8 +22,8 @@ def _plan(policy: str, run: float, seconds: float = 3600.0) -> TimelinePlan:
         }
     }
     planner = kplan.Planner(kplan.load_snapshot([node("n1"), cron]))
-    durations = durations_for(planner, {"*": 2}, {"*": 1}, {"CronJob/default/tick": run})
-    return carry_out_in_time(planner, [], durations, until=seconds, runs_for=seconds)
+    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
+    return carry_out_in_time(planner, [], clock)
 
 
 def _count(plan: TimelinePlan, event: StepEvent) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
-from kplan.effects.timeline import durations_for
+from kplan.effects.clock import durations_for
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import Departure, RemovalTimes, depart
 from kplan.simulation.start import start

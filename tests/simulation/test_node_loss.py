@@ -8,7 +8,9 @@ import kplan
 from kplan.api.pod import PodSpec
 from kplan.api.tolerations import Toleration
 from kplan.documents.change import StepEvent
-from kplan.effects.timeline import Lost, TimelinePlan, carry_out_in_time, durations_for
+from kplan.effects.change import read_manifests
+from kplan.effects.clock import Clock
+from kplan.effects.timeline import Apply, Lost, TimelinePlan, carry_out_in_time
 from kplan.simulation.nodes import UNREACHABLE, tolerated_seconds
 from tests.simulation.clusters import Object, daemon_set, deployment, node, running, stateful_set
 
@@ -23,8 +25,8 @@ def _node(name: str, zone: str = "a", machine: str = "") -> Object:
 
 def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> TimelinePlan:
     planner = kplan.Planner(kplan.load_snapshot(objects))
-    durations = durations_for(planner, {"*": times.get("start", 6.0)}, {"*": 2.0}, {})
-    return carry_out_in_time(planner, [Lost(0.0, nodes or ("n0",))], durations, until=until)
+    clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
+    return carry_out_in_time(planner, [Lost(0.0, nodes or ("n0",))], clock)
 
 
 def _at(plan: TimelinePlan, event: StepEvent, node: str = "n0") -> list[float]:
@@ -97,12 +99,9 @@ def test_pods_of_daemon_sets_wait_for_the_node() -> None:
 def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> None:
     pending = deployment("new", 3)
     planner = kplan.Planner(kplan.load_snapshot([*map(_node, NODES)]))
-    durations = durations_for(planner, {"*": 6.0}, {"*": 2.0}, {})
-    from kplan.effects.change import read_manifests
-    from kplan.effects.timeline import Apply
-
+    clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
     written = read_manifests(planner, [pending], None)
-    plan = carry_out_in_time(planner, [Lost(0.0, ("n0",)), Apply(10.0, written.workloads)], durations, until=3600.0)
+    plan = carry_out_in_time(planner, [Lost(0.0, ("n0",)), Apply(10.0, written.workloads)], clock)
 
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]

@@ -7,7 +7,8 @@ import pytest
 
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
-from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time, durations_for
+from kplan.effects.clock import Clock
+from kplan.effects.timeline import Drained, TimelinePlan, carry_out_in_time
 from kplan.simulation.node_upgrade import Upgrade
 from tests.objects import head
 from tests.simulation.clusters import budget, deployment, node, running, template
@@ -21,8 +22,7 @@ def _planner(replicas: int, **rule: Any) -> kplan.Planner:
 
 
 def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> TimelinePlan:
-    durations = durations_for(planner, {"*": 6.0}, {"*": 2.0}, {})
-    return carry_out_in_time(planner, [Drained(0.0, nodes, **fields)], durations)
+    return carry_out_in_time(planner, [Drained(0.0, nodes, **fields)], Clock(start={"*": 6.0}, stop={"*": 2.0}))
 
 
 def _times(plan: TimelinePlan, event: StepEvent) -> list[float]:
@@ -210,7 +210,7 @@ def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back
         planner = _planner(6, maxUnavailable=1).changed(add_nodes=["2=n0"])
         surge = [name for name in planner.objects.node_by_name if name not in NODES]
         step = Drained(0.0, NODES, upgrade=Upgrade(surge=surge, node_start=45.0, **upgrade))
-        plan = carry_out_in_time(planner, [step], durations_for(planner, {"*": seconds}, {"*": 2.0}, {}))
+        plan = carry_out_in_time(planner, [step], Clock(start={"*": seconds}, stop={"*": 2.0}))
         times = [step.at for step in plan.steps]
         assert times == sorted(times)
         ends.append(plan.timeline.end)

@@ -5,7 +5,7 @@ import pytest
 import kplan
 from kplan.documents.change import StepEvent
 from kplan.effects.change import ChangePlan
-from kplan.effects.drains import NODE_NOT_REACHED, lose
+from kplan.effects.drains import NODE_NOT_REACHED, empty
 from kplan.simulation.draining import DrainOptions
 from kplan.simulation.outcome import note_stuck
 from kplan.simulation.start import start
@@ -111,7 +111,7 @@ def test_nodes_are_lost_as_if_they_had_never_been_looked_at(gone: list[str]) -> 
 
     left = tuple(each for each in base.objects.nodes if each.metadata.name not in gone)
     other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
-    anew = lose(start(other.session_for(other.objects), other.objects), other, gone)
+    anew = empty(start(other.session_for(other.objects), other.objects), other, gone, "lost")
     note_stuck(anew.simulation, anew.workloads)
     assert (list(shared.steps), shared.after) == (list(anew.steps), anew.after)
     assert any(step.event is StepEvent.CREATED for step in shared.steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -113,11 +112,7 @@ class Drain(Question, frozen=True):
         from kplan.effects.timeline import carry_out_in_time
 
         base, step = self._timed(base)
-        durations = clock.durations(base)
-        plan = carry_out_in_time(
-            base, [step], durations, until=clock.look, runs_for=clock.runs_for, decisions=decisions
-        )
-        return base, dataclasses.replace(plan, min_ready=clock.min_ready)
+        return base, carry_out_in_time(base, [step], clock, decisions=decisions)
 
     def _timed(self, base: Base) -> tuple[Base, TimedStep]:
         """Return the drain as a step in time, and the cluster with the further nodes of an upgrade."""

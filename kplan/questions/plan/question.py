@@ -15,7 +15,7 @@ from kplan.questions.base import PLAIN, AboutPods, Manifest, PodName, Question, 
 
 if TYPE_CHECKING:
     from kplan.answers.placement_report import NodesOf
-    from kplan.cluster.base import Base
+    from kplan.cluster.base import Base, PodLike
     from kplan.documents.plan import PlanReport
     from kplan.documents.queue import QueueReport
     from kplan.effects.queue_course import WorkedOff
@@ -59,11 +59,10 @@ class Plan(AboutPods, frozen=True):
         if change is not None:
             return change
         from kplan.capacity.right_sizing import right_sizing
-        from kplan.effects.queue_course import WorkedOff
         from kplan.effects.queue_plan import MOST_TIES, work_off
         from kplan.odds.luck import with_luck_in_queue
 
-        worked_off = WorkedOff(tuple(subject.pods), not self.only_these, self.recreate, self.max_rounds)
+        worked_off = self._queue(tuple(subject.pods))
         plan = with_luck_in_queue(subject.base, work_off(subject.base, worked_off), worked_off)
         document = plan.report(
             fail_on=showing.fail_on,
@@ -88,23 +87,20 @@ class Plan(AboutPods, frozen=True):
         update = subject.update(even_new=queue is not None)
         if update is not None:
             return update.base, drawn_update(update.workloads, self.rollout, queue)
-        return subject.base, partial(
-            in_queue,
-            pods=tuple(subject.pods),
-            with_pending=not self.only_these,
-            recreate=self.recreate,
-            max_rounds=self.max_rounds,
-        )
+        return subject.base, partial(in_queue, queue=self._queue(tuple(subject.pods)))
+
+    def _queue(self, pods: tuple[PodLike, ...]) -> WorkedOff:
+        from kplan.effects.queue_course import WorkedOff
+
+        return WorkedOff(pods, not self.only_these, self.recreate, self.max_rounds)
 
     def _before(self, subject: Subject) -> WorkedOff | None:
         """Return the queue that is worked off before new manifests are applied; None for those of running workloads."""
-        from kplan.effects.queue_course import WorkedOff
         from kplan.subjects.incoming import IncomingPod
 
         if subject.manifests is None or subject.has_updates:
             return None
-        named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
-        return WorkedOff(named, not self.only_these, self.recreate, self.max_rounds)
+        return self._queue(tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod)))
 
 
 class Queue(Question, frozen=True):

@@ -151,7 +151,7 @@ class _Runbook:
     def _seconds_of(self, name: str, clock: Clock) -> float | None:
         """Return how many seconds the drain of a node takes; None where it does not come to rest."""
         steps = [Drained(0.0, [name], self._options)]
-        plan = carry_out_in_time(self._base, steps, clock.durations(self._base), until=clock.look)
+        plan = carry_out_in_time(self._base, steps, msgspec.structs.replace(clock, until=clock.look, runs_for=0.0))
         return plan.timeline.end if plan.is_over else None
 
     def _go(self, name: str, drained: _Tried) -> None:
