@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.objects import head
 from tests.preemption.scenes import node, pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -49,9 +50,8 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule") -> dict[str, st
 
 def limit_range(**bounds: Any) -> dict[str, Any]:
     """Make a limit range of containers: ``min={"cpu": "1"}`` and the like."""
-    metadata = {"name": "bounds", "namespace": "default"}
     spec = {"limits": [{"type": "Container", **bounds}]}
-    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+    return head("LimitRange", name="bounds", namespace="default") | {"spec": spec}
 
 
 def cordoned(name: str, **more: Any) -> dict[str, Any]:
@@ -77,16 +77,13 @@ def claim(name: str, class_name: str | None = None, volume: str = "") -> dict[st
 
 
 def volume(name: str, zone: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "labels": {ZONE: zone}},
+    return head("PersistentVolume", name=name, labels={ZONE: zone}) | {
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
             "csi": {"driver": "d", "volumeHandle": name},
             "claimRef": {"namespace": "default", "name": "data"},
-        },
+        }
     }
 
 

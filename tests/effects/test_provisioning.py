@@ -12,6 +12,7 @@ import kplan
 from kplan.questions.drain.question import Drain
 from kplan.questions.explain.question import Explain
 from kplan.questions.plan.question import Plan
+from tests.objects import head
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -33,27 +34,20 @@ def agent() -> list[dict[str, Any]]:
     spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "50m"}}}]}
     own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
-    daemon_set = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent", "namespace": "kube-system", "uid": "agent"},
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    daemon_set = head("DaemonSet", name="agent", namespace="kube-system", uid="agent") | {
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
     }
     nodes = [obj["metadata"]["name"] for obj in objects() if obj["kind"] == "Node"]
     pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"agent-{number}",
-                "namespace": "kube-system",
-                "uid": f"agent-{number}",
-                "labels": {"app": "agent"},
-                "ownerReferences": [own],
-            },
-            "spec": {**spec, "nodeName": node},
-            "status": {"phase": "Running"},
-        }
+        head(
+            "Pod",
+            name=f"agent-{number}",
+            namespace="kube-system",
+            uid=f"agent-{number}",
+            labels={"app": "agent"},
+            ownerReferences=[own],
+        )
+        | {"spec": {**spec, "nodeName": node}, "status": {"phase": "Running"}}
         for number, node in enumerate(nodes)
     ]
     return [daemon_set, *pods]

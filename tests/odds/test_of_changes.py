@@ -168,8 +168,7 @@ def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_mov
 
 
 def quota(**hard: str) -> Object:
-    metadata = {"name": "quota", "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+    return head("ResourceQuota", name="quota", namespace="default") | {"spec": {"hard": hard}}
 
 
 def test_what_a_quota_refuses_is_refused_in_every_run() -> None:

@@ -159,8 +159,7 @@ def test_a_replication_controller_lets_pods_go_that_its_new_selector_does_not_ma
         made = template("web")
         made["metadata"]["labels"] = {"app": "web", **selector}
         spec: dict[str, Any] = {"replicas": 1, "selector": made["metadata"]["labels"], "template": made}
-        metadata = {"name": "web", "namespace": "default", "uid": "rc"}
-        return {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": spec}
+        return head("ReplicationController", name="web", namespace="default", uid="rc") | {"spec": spec}
 
     cluster = planner(controller(), orphan("w1", "n0")).changed(settle=True)
     assert [pod.workload for pod in cluster.roll_out([]).after] == ["ReplicationController/default/web"]

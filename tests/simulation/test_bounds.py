@@ -1,6 +1,7 @@
 import pytest
 
 import kplan
+from tests.objects import head
 from tests.simulation.clusters import Object, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2"]
@@ -10,8 +11,7 @@ def autoscaler(lowest: int | None, highest: int, name: str = "h", kind: str = "D
     spec: Object = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}, "maxReplicas": highest}
     if lowest is not None:
         spec["minReplicas"] = lowest
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {"spec": spec}
 
 
 def planner(*objects: Object) -> kplan.Planner:

@@ -7,6 +7,7 @@ import pytest
 import kplan
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.change import ChangePlan
+from tests.objects import head
 from tests.simulation.clusters import Object, node, template
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -17,10 +18,7 @@ FAIL_INDEX = {**IGNORE, "action": "FailIndex"}
 def job(**spec: Any) -> Object:
     written = template("work")
     written["spec"]["restartPolicy"] = "Never"
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "work", "namespace": "default", "uid": "j"},
+    return head("Job", name="work", namespace="default", uid="j") | {
         "spec": {
             "parallelism": 3,
             "completions": 3,
@@ -37,17 +35,16 @@ def pods_of(workload: Object, *nodes: str) -> list[Object]:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "j", "controller": True}
     is_indexed = workload["spec"].get("completionMode") == "Indexed"
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"work-{number}",
-                "namespace": "default",
-                "uid": f"work-{number}",
-                "labels": {"app": "work"},
-                "ownerReferences": [owner],
-                "annotations": {"batch.kubernetes.io/job-completion-index": str(number)} if is_indexed else {},
-            },
+        head(
+            "Pod",
+            name=f"work-{number}",
+            namespace="default",
+            uid=f"work-{number}",
+            labels={"app": "work"},
+            ownerReferences=[owner],
+            annotations={"batch.kubernetes.io/job-completion-index": str(number)} if is_indexed else {},
+        )
+        | {
             "spec": {**workload["spec"]["template"]["spec"], "schedulerName": "default-scheduler", "nodeName": on},
             "status": {"phase": "Running"},
         }

@@ -7,6 +7,7 @@ from typing import Any
 import kplan
 from kplan.effects.watching import begin
 from kplan.simulation.nodes import is_replaced, replacement
+from tests.objects import head
 from tests.simulation.clusters import deployment, node, running
 from tests.simulation.test_jobs import job, pods_of
 
@@ -38,10 +39,7 @@ def test_a_job_creates_none_once_it_has_failed_too_often() -> None:
 
 
 def test_a_pod_without_a_controller_is_gone() -> None:
-    bare = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "bare", "namespace": "default", "uid": "bare"},
+    bare = head("Pod", name="bare", namespace="default", uid="bare") | {
         "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app"}]},
         "status": {"phase": "Running"},
     }

@@ -267,9 +267,11 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
 
     def filler(on: str) -> Object:
         container = {"name": "c", "image": "a", "resources": {"requests": {"cpu": "400m" if on != "n0" else "800m"}}}
-        metadata = {"name": f"fill-{on}", "namespace": "default", "uid": f"fill-{on}"}
         spec = {"nodeName": on, "containers": [container]}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+        return head("Pod", name=f"fill-{on}", namespace="default", uid=f"fill-{on}") | {
+            "spec": spec,
+            "status": {"phase": "Running"},
+        }
 
     assert second_pod(["zone"]) == "n1"
     assert second_pod([]) in ("n1", "n2")

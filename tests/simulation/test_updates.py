@@ -8,6 +8,7 @@ import pytest
 
 import kplan
 from kplan.snapshot.own_file import save_snapshot
+from tests.objects import head
 from tests.simulation.clusters import daemon_set, deployment, node, running, stateful_set, template
 
 NODES = ["n1", "n2"]
@@ -16,8 +17,7 @@ NODES = ["n1", "n2"]
 def job(**spec: Any) -> dict[str, Any]:
     made = {**template("batch"), "metadata": {"labels": {"app": "batch"}}}
     made["spec"] = {**made["spec"], "restartPolicy": "Never"}
-    metadata = {"name": "batch", "namespace": "default"}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": made, **spec}}
+    return head("Job", name="batch", namespace="default") | {"spec": {"template": made, **spec}}
 
 
 def labels_of(change: Any) -> list[dict[str, str]]:
@@ -165,19 +165,15 @@ def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
     live = {**indexed, "metadata": {"name": "batch", "namespace": "default", "uid": "j"}}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "j", "controller": True}
     pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"batch-{index}-x",
-                "namespace": "default",
-                "uid": f"p{index}",
-                "labels": {"batch.kubernetes.io/job-completion-index": str(index)},
-                "ownerReferences": [owner],
-            },
-            "spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"},
-            "status": {"phase": "Running"},
-        }
+        head(
+            "Pod",
+            name=f"batch-{index}-x",
+            namespace="default",
+            uid=f"p{index}",
+            labels={"batch.kubernetes.io/job-completion-index": str(index)},
+            ownerReferences=[owner],
+        )
+        | {"spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"}, "status": {"phase": "Running"}}
         for index in range(2)
     ]
     base = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), live, *pods]))
@@ -189,16 +185,12 @@ def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
 
 
 def quota(**hard: str) -> dict[str, Any]:
-    metadata = {"name": "q", "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+    return head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": hard}}
 
 
 def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    claim = head("PersistentVolumeClaim", name="data", namespace="default") | {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
     base = kplan.Planner(kplan.load_snapshot([node("n1"), quota(persistentvolumeclaims="0")]))
 
