@@ -1,8 +1,8 @@
 """Declarations for device selectors: the variable ``device`` and the functions beyond CEL's standard library.
 
-The signatures are in CEL's notation, an overload per line; ``~A`` is any type. The fields of ``device`` are declared as
-variables of their own, ``device.attributes`` and so on, so that the checker knows their types; ``device`` itself is
-declared for ``has`` and ``cel.bind``, and only these fields may be selected from it.
+The signatures are in CEL's notation, as the tables of functions have them; ``~A`` is any type. The fields of ``device``
+are declared as variables of their own, ``device.attributes`` and so on, so that the checker knows their types;
+``device`` itself is declared for ``has`` and ``cel.bind``, and only these fields may be selected from it.
 
 Selectors are checked as stored expressions, which may use functions of every feature: so ``includes`` is declared
 even while attributes may not be lists. Only the authorizer's functions are missing, because selectors have no
@@ -15,11 +15,15 @@ pkg/cel/library.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 
 import msgspec
 
-from kplan.cel.formats import FORMAT_NAMES
+from kplan.cel.formats import FORMAT_FUNCTIONS
+from kplan.cel.functions import FUNCTIONS as OTHER_FUNCTIONS
+from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
+from kplan.cel.values import Value, typed
 
 DEVICE_FIELDS = {
     "allowMultipleAllocations": "bool",
@@ -34,103 +38,73 @@ _EXTENSIONS = ("bindings", "optional", "sets", "lists", "two-var-comprehensions"
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _NUMBERS = ("int", "uint", "double")
 
-_SIGNATURES = """
-string(bool): string
-string(int): string
-string(uint): string
-string(double): string
-string(string): string
-string(bytes): string
-string(timestamp): string
-string(duration): string
-string(net.IP): string
-string(net.CIDR): string
+#: The functions that the library computes, beyond those of its standard library and of its extensions.
+_OF_THE_LIBRARY = (
+    "string.charAt(int): string",
+    "string.lowerAscii(): string",
+    "string.upperAscii(): string",
+    "string.trim(): string",
+    "string.split(string[, int]): list<string>",
+    "string.substring(int[, int]): string",
+    "strings.quote(string): string",
+    "string.indexOf(string[, int]): int",
+    "string.lastIndexOf(string[, int]): int",
+    *(f"list<{kind}>.isSorted(): bool" for kind in _COMPARABLE),
+    *(f"list<{kind}>.{name}(): {kind}" for name in ("min", "max") for kind in _COMPARABLE),
+    *(f"list<{kind}>.sum(): {kind}" for kind in (*_NUMBERS, "duration")),
+)
+_COMPUTED = {**KUBERNETES_FUNCTIONS, **FORMAT_FUNCTIONS, **OTHER_FUNCTIONS}
 
-quantity(string): kubernetes.Quantity
-isQuantity(string): bool
-sign(kubernetes.Quantity): int
-kubernetes.Quantity.asApproximateFloat(): double
-kubernetes.Quantity.asInteger(): int
-kubernetes.Quantity.isInteger(): bool
-kubernetes.Quantity.add(kubernetes.Quantity): kubernetes.Quantity
-kubernetes.Quantity.add(int): kubernetes.Quantity
-kubernetes.Quantity.sub(kubernetes.Quantity): kubernetes.Quantity
-kubernetes.Quantity.sub(int): kubernetes.Quantity
-kubernetes.Quantity.compareTo(kubernetes.Quantity): int
-kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool
-kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool
-
-semver(string): kubernetes.Semver
-semver(string, bool): kubernetes.Semver
-isSemver(string): bool
-isSemver(string, bool): bool
-kubernetes.Semver.major(): int
-kubernetes.Semver.minor(): int
-kubernetes.Semver.patch(): int
-kubernetes.Semver.compareTo(kubernetes.Semver): int
-kubernetes.Semver.isGreaterThan(kubernetes.Semver): bool
-kubernetes.Semver.isLessThan(kubernetes.Semver): bool
-
-ip(string): net.IP
-isIP(string): bool
-ip.isCanonical(string): bool
-net.IP.family(): int
-net.IP.isUnspecified(): bool
-net.IP.isLoopback(): bool
-net.IP.isLinkLocalMulticast(): bool
-net.IP.isLinkLocalUnicast(): bool
-net.IP.isGlobalUnicast(): bool
-cidr(string): net.CIDR
-isCIDR(string): bool
-net.CIDR.ip(): net.IP
-net.CIDR.masked(): net.CIDR
-net.CIDR.prefixLength(): int
-net.CIDR.containsIP(string): bool
-net.CIDR.containsIP(net.IP): bool
-net.CIDR.containsCIDR(string): bool
-net.CIDR.containsCIDR(net.CIDR): bool
-
-url(string): kubernetes.URL
-isURL(string): bool
-kubernetes.URL.getScheme(): string
-kubernetes.URL.getHost(): string
-kubernetes.URL.getHostname(): string
-kubernetes.URL.getPort(): string
-kubernetes.URL.getEscapedPath(): string
-kubernetes.URL.getQuery(): map<string,list<string>>
-
-string.find(string): string
-string.findAll(string): list<string>
-string.findAll(string, int): list<string>
-string.charAt(int): string
-string.lowerAscii(): string
-string.upperAscii(): string
-string.trim(): string
-string.replace(string, string): string
-string.replace(string, string, int): string
-string.split(string): list<string>
-string.split(string, int): list<string>
-string.substring(int): string
-string.substring(int, int): string
-string.format(list<dyn>): string
-strings.quote(string): string
-list<string>.join(): string
-list<string>.join(string): string
-
-format.named(string): optional_type<kubernetes.NamedFormat>
-kubernetes.NamedFormat.validate(string): optional_type<list<string>>
-
-dyn.includes(dyn): bool
-list<~A>.indexOf(~A): int
-string.indexOf(string): int
-string.indexOf(string, int): int
-list<~A>.lastIndexOf(~A): int
-string.lastIndexOf(string): int
-string.lastIndexOf(string, int): int
-"""
-
-_SIGNATURE = re.compile(r"(?:(?P<receiver>.+)\.)?(?P<name>\w+)\((?P<parameters>.*)\): (?P<result>.+)")
+_SIGNATURE = re.compile(r"(?:(?P<receiver>.+)\.)?(?P<name>@?\w+|_[=!]=_)\((?P<parameters>.*)\)(?:: (?P<result>.+))?")
+_NAMESPACES = frozenset({"ip", "strings", "format", "lists"})
 _Overload = dict[str, object]
+
+
+class _Signature(msgspec.Struct):
+    """A signature: ``|`` is between alternatives, brackets are around what may be left out.
+
+    One without a result is declared by the library.
+    """
+
+    name: str
+    receiver: str | None
+    parameters: list[list[str]]
+    n_required: int
+    result: str | None
+
+    @staticmethod
+    def read(text: str) -> _Signature:
+        match = _SIGNATURE.fullmatch(text)
+        assert match is not None, text  # noqa: S101 - the tables of this room
+        receiver, name = match["receiver"], match["name"]
+        required, _, optional = match["parameters"].partition("[")
+        parameters = [part.split("|") for part in f"{required}{optional.rstrip(']')}".split(", ") if part]
+        if receiver in _NAMESPACES:
+            receiver, name = None, f"{receiver}.{name}"
+        return _Signature(name, receiver, parameters, len(list(filter(None, required.split(", ")))), match["result"])
+
+    def overloads(self) -> Iterator[tuple[str, _Overload]]:
+        for n_parameters in sorted({self.n_required, len(self.parameters)}) if self.result else ():
+            for parameters in product(*self.parameters[:n_parameters]):
+                yield self.name, _overload(parameters, self.result or "", self.receiver)
+
+    def accepted(self) -> list[set[str]]:
+        """Return the names of the types of each argument; none for any."""
+        arguments = [*([] if self.receiver is None else [[self.receiver]]), *self.parameters]
+        return [{shape.partition("<")[0] for shape in shapes if shape[0] != "~"} - {"dyn"} for shapes in arguments]
+
+
+def _by_name() -> Iterator[tuple[str, Callable[..., Value]]]:
+    """Yield the functions that kplan computes, each with the types of all its signatures."""
+    signatures = [(_Signature.read(text), compute) for text, compute in _COMPUTED.items()]
+    for signature, compute in signatures:
+        alike = [other.accepted() for other, _ in signatures if other.name == signature.name]
+        accepted = [set[str]().union(*names) for names in zip(*alike, strict=True)]
+        yield signature.name, typed(signature.name, compute, accepted)
+
+
+#: The functions that kplan computes.
+FUNCTIONS: dict[str, Callable[..., Value]] = dict(_by_name())
 
 
 def environment_config(*, lists: bool) -> str:
@@ -141,7 +115,8 @@ def environment_config(*, lists: bool) -> str:
     lists : attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them
     """
     functions: dict[str, list[_Overload]] = {}
-    for name, overload in (*_written(), *_comparisons(), *_families()):
+    declared = (overload for text in (*_COMPUTED, *_OF_THE_LIBRARY) for overload in _Signature.read(text).overloads())
+    for name, overload in (*declared, *_comparisons()):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
     shapes = {**DEVICE_FIELDS, "attributes": _WITH_LISTS} if lists else DEVICE_FIELDS
@@ -156,7 +131,7 @@ def environment_config(*, lists: bool) -> str:
     return msgspec.json.encode(config).decode()
 
 
-def _overload(parameters: list[str], result: str, receiver: str | None = None) -> _Overload:
+def _overload(parameters: Iterable[str], result: str, receiver: str | None = None) -> _Overload:
     overload: _Overload = {"args": [_shape(parameter) for parameter in parameters], "return": _shape(result)}
     if receiver is not None:
         overload["target"] = _shape(receiver)
@@ -177,18 +152,6 @@ def _shape(text: str) -> dict[str, object]:
     return shape
 
 
-def _written() -> Iterator[tuple[str, _Overload]]:
-    for line in filter(None, _SIGNATURES.splitlines()):
-        match = _SIGNATURE.fullmatch(line)
-        assert match is not None, line  # noqa: S101 - the table above
-        parameters = list(filter(None, match["parameters"].split(", ")))
-        receiver, name = match["receiver"], match["name"]
-        if receiver in {"ip", "strings", "format"}:  # a namespace, not a receiver
-            yield f"{receiver}.{name}", _overload(parameters, match["result"])
-        else:
-            yield name, _overload(parameters, match["result"], receiver)
-
-
 def _comparisons() -> Iterator[tuple[str, _Overload]]:
     """Yield CEL's comparisons, with those of numbers of different types, an option that Kubernetes enables."""
     for operator in ("_<_", "_<=_", "_>_", "_>=_"):
@@ -198,15 +161,3 @@ def _comparisons() -> Iterator[tuple[str, _Overload]]:
             for right in _NUMBERS:
                 if left != right:
                     yield operator, _overload([left, right], "bool")
-
-
-def _families() -> Iterator[tuple[str, _Overload]]:
-    """Yield functions that exist for many types, or under many names."""
-    for kind in _COMPARABLE:
-        yield "isSorted", _overload([], "bool", f"list<{kind}>")
-        yield "min", _overload([], kind, f"list<{kind}>")
-        yield "max", _overload([], kind, f"list<{kind}>")
-    for name in FORMAT_NAMES:
-        yield f"format.{name}", _overload([], "kubernetes.NamedFormat")
-    for kind in (*_NUMBERS, "duration"):
-        yield "sum", _overload([], kind, f"list<{kind}>")

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from kplan.cel.declarations import DEVICE_FIELDS, environment_config
+from kplan.cel.declarations import DEVICE_FIELDS, FUNCTIONS, environment_config
 from kplan.cel.library import IterationLimitError, evaluate, library, without_status
-from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
+from kplan.cel.pieces import NATIVE, Pieces
 from kplan.cel.tree import Node, Tree, decode
 from kplan.cel.values import CelCompileError, CelError, DeviceView, UnsupportedError, too_costly, type_name
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.cel.kubernetes import read_url
-from kplan.cel.values import CelError, Format, OptionalValue, Signature
+from kplan.cel.values import CelError, Format, OptionalValue, Value
 
 _Check = Callable[[str], Sequence[str]]
 
@@ -80,9 +80,6 @@ _FORMATS: dict[str, tuple[str, _Check]] = {
 }
 _CHECKS = dict(_FORMATS.values())
 
-#: The names of the functions that return a format.
-FORMAT_NAMES = tuple(_FORMATS)
-
 
 def _named(name: str) -> OptionalValue:
     return OptionalValue(Format(_FORMATS[name][0]), is_present=True) if name in _FORMATS else OptionalValue()
@@ -93,8 +90,8 @@ def _validate(form: Format, text: str) -> OptionalValue:
     return OptionalValue(problems, is_present=True) if problems else OptionalValue()
 
 
-FORMAT_FUNCTIONS: dict[str, Signature] = {
-    **{f"format.{name}": (partial(Format, title),) for name, (title, _) in _FORMATS.items()},
-    "format.named": (_named, "string"),
-    "validate": (_validate, "kubernetes.NamedFormat", "string"),
+FORMAT_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    **{f"format.{name}(): kubernetes.NamedFormat": partial(Format, title) for name, (title, _) in _FORMATS.items()},
+    "format.named(string): optional_type<kubernetes.NamedFormat>": _named,
+    "kubernetes.NamedFormat.validate(string): optional_type<list<string>>": _validate,
 }

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
 from kplan.cel.library import evaluate
-from kplan.cel.values import CelError, Semver, Signature, UnsupportedError, Value, equal, no_such_overload
+from kplan.cel.values import CelError, Semver, UnsupportedError, Value, equal, no_such_overload
 
 _NANO = 10**9
 _MAX_DIGITS = 1000
@@ -81,6 +81,14 @@ def _compare(left: Value, right: Value) -> int:
     raise no_such_overload("compareTo", left, right)
 
 
+def _is_greater(left: Value, right: Value) -> bool:
+    return _compare(left, right) > 0
+
+
+def _is_less(left: Value, right: Value) -> bool:
+    return _compare(left, right) < 0
+
+
 def _parsed_ip(text: str) -> Address:
     try:
         address = ip_address(text)
@@ -117,6 +125,10 @@ def _contains_cidr(network: Network, other: str | Network) -> bool:
     inner = _cidr(other) if isinstance(other, str) else other
     outer = network.network
     return outer.version == inner.version and outer.prefixlen <= inner.network.prefixlen and inner.ip in outer
+
+
+def _string(value: Value) -> Value:
+    return str(value) if isinstance(value, Address) else evaluate("string(value)", value=value)
 
 
 def _is_global_unicast(address: Address) -> bool:
@@ -171,46 +183,54 @@ def _escaped_path(url: SplitResult) -> str:
     return quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._")
 
 
-KUBERNETES_FUNCTIONS: dict[str, Signature] = {
-    "quantity": (_quantity, "string"),
-    "isQuantity": (_is_valid(_quantity), "string"),
-    "sign": (lambda amount: (amount.nanos > 0) - (amount.nanos < 0), "kubernetes.Quantity"),
-    "asApproximateFloat": (_approximate, "kubernetes.Quantity"),
-    "asInteger": (_as_integer, "kubernetes.Quantity"),
-    "isInteger": (_is_integer, "kubernetes.Quantity"),
-    "add": (lambda left, right: left.plus(_amount(right)), "kubernetes.Quantity", "kubernetes.Quantity int"),
-    "sub": (lambda left, right: left.minus(_amount(right)), "kubernetes.Quantity", "kubernetes.Quantity int"),
-    "compareTo": (_compare,),
-    "isGreaterThan": (lambda left, right: _compare(left, right) > 0,),
-    "isLessThan": (lambda left, right: _compare(left, right) < 0,),
-    "semver": (_semver, "string", "bool"),
-    "isSemver": (_is_valid(_semver), "string", "bool"),
-    "major": (lambda version: version.major, "kubernetes.Semver"),
-    "minor": (lambda version: version.minor, "kubernetes.Semver"),
-    "patch": (lambda version: version.patch, "kubernetes.Semver"),
-    "ip": (_ip, "string net.CIDR"),
-    "isIP": (_is_valid(_parsed_ip), "string"),
-    "ip.isCanonical": (lambda text: str(_parsed_ip(text)) == text, "string"),
-    "family": (lambda address: address.version, "net.IP"),
-    "isUnspecified": (lambda address: address.is_unspecified, "net.IP"),
-    "isLoopback": (lambda address: address.is_loopback, "net.IP"),
-    "isLinkLocalMulticast": (_is_link_local_multicast, "net.IP"),
-    "isLinkLocalUnicast": (lambda address: address.is_link_local, "net.IP"),
-    "isGlobalUnicast": (_is_global_unicast, "net.IP"),
-    "cidr": (_cidr, "string"),
-    "isCIDR": (_is_valid(_cidr), "string"),
-    "containsIP": (_contains_ip, "net.CIDR", "string net.IP"),
-    "containsCIDR": (_contains_cidr, "net.CIDR", "string net.CIDR"),
-    "prefixLength": (lambda network: network.network.prefixlen, "net.CIDR"),
-    "masked": (lambda network: ip_interface(str(network.network)), "net.CIDR"),
-    "string": (lambda value: str(value) if isinstance(value, Address) else evaluate("string(value)", value=value),),
-    "includes": (_includes,),
-    "url": (read_url, "string"),
-    "isURL": (_is_valid(read_url), "string"),
-    "getScheme": (lambda url: url.scheme, "kubernetes.URL"),
-    "getHost": (_host, "kubernetes.URL"),
-    "getHostname": (_hostname, "kubernetes.URL"),
-    "getPort": (_port, "kubernetes.URL"),
-    "getEscapedPath": (_escaped_path, "kubernetes.URL"),
-    "getQuery": (lambda url: parse_qs(url.query, keep_blank_values=True), "kubernetes.URL"),
+KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "quantity(string): kubernetes.Quantity": _quantity,
+    "isQuantity(string): bool": _is_valid(_quantity),
+    "sign(kubernetes.Quantity): int": lambda amount: (amount.nanos > 0) - (amount.nanos < 0),
+    "kubernetes.Quantity.asApproximateFloat(): double": _approximate,
+    "kubernetes.Quantity.asInteger(): int": _as_integer,
+    "kubernetes.Quantity.isInteger(): bool": _is_integer,
+    "kubernetes.Quantity.add(kubernetes.Quantity|int): kubernetes.Quantity": lambda one, other: one.plus(
+        _amount(other)
+    ),
+    "kubernetes.Quantity.sub(kubernetes.Quantity|int): kubernetes.Quantity": lambda one, other: one.minus(
+        _amount(other)
+    ),
+    "kubernetes.Quantity.compareTo(kubernetes.Quantity): int": _compare,
+    "kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool": _is_greater,
+    "kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool": _is_less,
+    "kubernetes.Semver.compareTo(kubernetes.Semver): int": _compare,
+    "kubernetes.Semver.isGreaterThan(kubernetes.Semver): bool": _is_greater,
+    "kubernetes.Semver.isLessThan(kubernetes.Semver): bool": _is_less,
+    "semver(string[, bool]): kubernetes.Semver": _semver,
+    "isSemver(string[, bool]): bool": _is_valid(_semver),
+    "kubernetes.Semver.major(): int": lambda version: version.major,
+    "kubernetes.Semver.minor(): int": lambda version: version.minor,
+    "kubernetes.Semver.patch(): int": lambda version: version.patch,
+    "ip(string): net.IP": _ip,
+    "isIP(string): bool": _is_valid(_parsed_ip),
+    "ip.isCanonical(string): bool": lambda text: str(_parsed_ip(text)) == text,
+    "net.IP.family(): int": lambda address: address.version,
+    "net.IP.isUnspecified(): bool": lambda address: address.is_unspecified,
+    "net.IP.isLoopback(): bool": lambda address: address.is_loopback,
+    "net.IP.isLinkLocalMulticast(): bool": _is_link_local_multicast,
+    "net.IP.isLinkLocalUnicast(): bool": lambda address: address.is_link_local,
+    "net.IP.isGlobalUnicast(): bool": _is_global_unicast,
+    "cidr(string): net.CIDR": _cidr,
+    "isCIDR(string): bool": _is_valid(_cidr),
+    "net.CIDR.ip(): net.IP": _ip,
+    "net.CIDR.containsIP(string|net.IP): bool": _contains_ip,
+    "net.CIDR.containsCIDR(string|net.CIDR): bool": _contains_cidr,
+    "net.CIDR.prefixLength(): int": lambda network: network.network.prefixlen,
+    "net.CIDR.masked(): net.CIDR": lambda network: ip_interface(str(network.network)),
+    "string(bool|int|uint|double|string|bytes|timestamp|duration|net.IP|net.CIDR): string": _string,
+    "dyn.includes(dyn): bool": _includes,
+    "url(string): kubernetes.URL": read_url,
+    "isURL(string): bool": _is_valid(read_url),
+    "kubernetes.URL.getScheme(): string": lambda url: url.scheme,
+    "kubernetes.URL.getHost(): string": _host,
+    "kubernetes.URL.getHostname(): string": _hostname,
+    "kubernetes.URL.getPort(): string": _port,
+    "kubernetes.URL.getEscapedPath(): string": _escaped_path,
+    "kubernetes.URL.getQuery(): map<string,list<string>>": lambda url: parse_qs(url.query, keep_blank_values=True),
 }

@@ -17,11 +17,8 @@ from typing import cast
 import msgspec
 from msgspec.structs import replace
 
-from kplan.cel.declarations import DEVICE_FIELDS
-from kplan.cel.formats import FORMAT_FUNCTIONS
-from kplan.cel.functions import FUNCTIONS as OTHER_FUNCTIONS
+from kplan.cel.declarations import DEVICE_FIELDS, FUNCTIONS
 from kplan.cel.functions import MAX_ELEMENTS
-from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.cel.library import MissingError, program
 from kplan.cel.macros import adds_to, free_variables, growth, n_iterations, size, unrolled
 from kplan.cel.tree import Node, Tree, call, name, walk
@@ -34,14 +31,8 @@ from kplan.cel.values import (
     UnsupportedError,
     Value,
     reader_of,
-    typed,
 )
 
-#: The functions that kplan computes.
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    name: typed(name, *signature)
-    for name, signature in {**KUBERNETES_FUNCTIONS, **FORMAT_FUNCTIONS, **OTHER_FUNCTIONS}.items()
-}
 #: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(
     (

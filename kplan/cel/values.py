@@ -8,7 +8,7 @@ Booleans, numbers, strings, bytes, null, lists and maps are Python's own. Quanti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Any, Protocol, TypeAlias
@@ -152,13 +152,13 @@ def no_such_overload(function: str, *values: Value) -> CelError:
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 
-#: A function, and for each of its parameters the types that it accepts, with spaces between; all where there are none.
-Signature = tuple[Callable[..., Value], *tuple[str, ...]]
+def typed(function: str, compute: Callable[..., Value], accepted: Sequence[Collection[str]]) -> Callable[..., Value]:
+    """Return a function that rejects values of other types, which attributes may have in checked expressions too.
 
-
-def typed(function: str, compute: Callable[..., Value], *kinds: str) -> Callable[..., Value]:
-    """Return a function that rejects values of other types, which attributes may have in checked expressions too."""
-    accepted = [kind.split() for kind in kinds]
+    Parameters
+    ----------
+    accepted : for each argument the names of its types; any where there are none
+    """
 
     def call(*values: Value) -> Value:
         if any(names and type_name(value) not in names for value, names in zip(values, accepted, strict=False)):

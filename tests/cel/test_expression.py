@@ -148,7 +148,7 @@ def test_expressions_that_select_the_device(expression):
         (f"{OWN}.weight == 1", "no such key: weight"),
         ('device.attributes["nowhere"].size == 1', "no such key: size"),
         (f"{OWN}.model", "CEL result of type string could not be converted to bool"),
-        (f'{OWN}.size.isGreaterThan(quantity("1"))', "no such overload: compareTo(int, kubernetes.Quantity)"),
+        (f'{OWN}.size.isGreaterThan(quantity("1"))', "no such overload: isGreaterThan(int, kubernetes.Quantity)"),
         (f"{OWN}.size > 'a'", "no such overload: _>_(int, string)"),
         ("9223372036854775807 + 1 > 0", "integer overflow"),
         ("1 / 0 == 1", "division by zero"),
