@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kplan.admission.decoding import Fault, decode_object
-from kplan.admission.defaults import complete, settle_data_source
+from kplan.admission.defaults import complete, default_workload, settle_data_source
 from kplan.admission.fields import ApiKind
 from kplan.admission.gated_fields import NEWEST, drop_disabled
 from kplan.admission.validation.apps import (
@@ -18,7 +18,6 @@ from kplan.admission.validation.apps import (
     stateful_set_errors,
 )
 from kplan.admission.validation.checks import Check, Object, field, rules
-from kplan.admission.validation.claims import claim_errors
 from kplan.admission.validation.errors import FieldError, aggregate
 from kplan.admission.validation.groups import pod_group_errors
 from kplan.admission.validation.jobs import cron_job_errors, job_errors
@@ -27,7 +26,7 @@ from kplan.admission.validation.pods import template_errors
 from kplan.admission.validation.policies import budget_errors, limit_range_errors, priority_class_errors, quota_errors
 from kplan.admission.validation.scalers import autoscaler_errors
 from kplan.admission.validation.services import service_errors
-from kplan.admission.workload_defaults import default_workload
+from kplan.admission.validation.volumes import claim_errors
 
 
 class Judged(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.defaults import complete, default_pod
+from kplan.admission.defaults import complete, default_pod, generated_uid
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import Policy, violations
@@ -23,7 +23,6 @@ from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.admission.validation.security import app_armor_errors, containers_with_path
-from kplan.admission.workload_defaults import generated_uid
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse

@@ -29,9 +29,8 @@ from kplan.simulation.updates import Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import accepted_objects, with_objects
-from kplan.workloads.applied import Manifest, WrittenWorkload, read_changes
+from kplan.workloads.applied import Manifest, WrittenWorkload, not_started, read_changes, with_runs
 from kplan.workloads.autoscalers import Autoscalers
-from kplan.workloads.started import not_started, with_runs
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport

@@ -102,7 +102,7 @@ def loaded_subject(
     run_cron_jobs: bool = False,
 ) -> Subject:
     """Return the subject of a question about manifests that are read already; as `subject_of`."""
-    from kplan.workloads.started import started
+    from kplan.workloads.applied import started
 
     manifests = started(manifests, run_cronjobs=run_cron_jobs)
     keeps_groups = base.release.is_on(WORKLOAD_GATE)

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import decode_object
+from kplan.admission.defaults import default_template
 from kplan.admission.stored import WholeTemplate
-from kplan.admission.workload_defaults import default_template
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
 from kplan.api.quantity import InvalidQuantity, parse

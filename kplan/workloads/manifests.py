@@ -11,13 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.decoding import Fault
+from kplan.admission.defaults import default_job
 from kplan.admission.fields import ApiKind
 from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
 from kplan.admission.validation.pods import pod_errors
-from kplan.admission.workload_defaults import default_job
 from kplan.api import decode
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job

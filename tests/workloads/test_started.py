@@ -4,7 +4,7 @@ from typing import Any
 
 import kplan
 from kplan.workloads import load_manifests
-from kplan.workloads.started import started
+from kplan.workloads.applied import started
 from tests.objects import head
 
 Object = dict[str, Any]

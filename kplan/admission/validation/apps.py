@@ -18,11 +18,11 @@ from kplan.admission.validation.checks import (
     present,
     rules,
 )
-from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.errors import Errors, GoStruct, forbidden, go_struct, invalid, not_supported, required
 from kplan.admission.validation.metadata import metadata, of_kind, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import restart_policy, template_errors
 from kplan.admission.validation.texts import LABEL, dns_label, percent
+from kplan.admission.validation.volumes import claim_spec_errors
 from kplan.api.names import dns_subdomain_problems
 
 _UNMATCHED = "`selector` does not match template `labels`"
