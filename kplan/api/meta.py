@@ -89,4 +89,7 @@ class TypedObjectReference(KubeStruct, frozen=True):
 
 def controller_of(metadata: PlainMeta) -> OwnerReference | None:
     """Return the owner that is the controller, or None."""
-    return next((owner for owner in metadata.owner_references if owner.controller), None)
+    for owner in metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None

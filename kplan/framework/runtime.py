@@ -184,6 +184,8 @@ class Framework:
     ) -> list[NodeStatus | None]:
         """Run the filters on some nodes, each with its own pods changed; return their statuses (None: passes)."""
         verdicts = self.run_filters(cycle, NodeView(self.cluster, rows, delta), skipped)
+        if len(rows) == 1:
+            return [next((NodeStatus.of(name, verdict, 0) for name, verdict in verdicts if verdict.bits[0]), None)]
         first = first_rejectors(verdicts, len(rows))
         return [
             None if index < 0 else NodeStatus.of(verdicts[index][0], verdicts[index][1], position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -55,7 +56,6 @@ def advice_of(
         if outcome.result not in (SUCCESSFUL, FAILED)
         for pod in outcome.unhelped
     }
-    classes = Classes(snapshot.pods)
     return Advice(
         adds=adds,
         existing=_existing(results),
@@ -66,8 +66,13 @@ def advice_of(
         price_before=sum(prices.values()) if prices else None,
         price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
         warnings=(*setup.warnings, *_warnings(results)),
-        detail={"loops": [loop_detail(result, classes) for result in results]} if full else {},
+        detail=_detail(snapshot, results) if full else {},
     )
+
+
+def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]:
+    classes = Classes(snapshot.pods)
+    return {"loops": [loop_detail(result, classes) for result in results]}
 
 
 def _warnings(results: Iterable[LoopResult]) -> Iterator[InputWarning]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import Taint
-from kplan.autoscaling.cluster_autoscaler.pods import Infos
+from kplan.autoscaling.cluster_autoscaler.pods import Infos, unbound
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.defaults import DEFAULT_SCHEDULER_NAME, default_configuration
 from kplan.config.releases import Release
@@ -95,7 +95,7 @@ class Board:
     ) -> Board:
         """Return a board with some pods on nodes, in list order, and others on none."""
         table = NodeTable(nodes)
-        infos = [*(_info_on(pod, node) for pod, node in placed), *map(known.of, pending)]
+        infos = [*(_info_on(pod, node, known) for pod, node in placed), *map(known.of, pending)]
         cluster = Cluster.build(table, infos)
         session = Session(cluster, listers, default_configuration(release), plugin_factory(()))
         rows = [table.row_of[node.metadata.name] for node in nodes]
@@ -131,10 +131,14 @@ class Board:
         """Return a node."""
         return self.cluster.nodes.nodes[row]
 
+    def infos_on(self, row: int) -> list[PodInfo]:
+        """Return the pods of a node, in the scheduler's order, with what is derived from them."""
+        infos = self.cluster.pods.infos
+        return [infos[pod] for pod in self.cluster.pods_on[row]]
+
     def pods_on(self, row: int) -> list[Pod]:
         """Return the pods of a node, in the scheduler's order."""
-        infos = self.cluster.pods.infos
-        return [infos[pod].pod for pod in self.cluster.pods_on[row]]
+        return [info.pod for info in self.infos_on(row)]
 
     def pod_row(self, pod: Pod) -> int:
         """Return the row of a pod object, which is added to the table when it is new."""
@@ -143,6 +147,14 @@ class Board:
             row = self._row_of_pod[id(pod)] = self.cluster.add_pod(PodInfo(pod))
             self._pods.append(pod)
         return row
+
+    def unbound(self, pod: Pod) -> Pod:
+        """Return a pod without its node, which requests the same."""
+        free, row = unbound(pod), self._row_of_pod.get(id(pod))
+        if free is not pod and row is not None:
+            infos, free_row = self.cluster.pods.infos, self.pod_row(free)
+            infos[free_row].__dict__.setdefault("resources", infos[row].resources)
+        return free
 
     # What is tried can be taken back.
 
@@ -369,7 +381,7 @@ def first_from(passes: BoolArray, start: int) -> int | None:
     return index if begin and passes[index] else None
 
 
-def _info_on(pod: Pod, node: str) -> PodInfo:
+def _info_on(pod: Pod, node: str, known: Infos) -> PodInfo:
     if pod.spec.node_name == node:
-        return PodInfo(pod)
+        return known.of(pod)
     return PodInfo(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))

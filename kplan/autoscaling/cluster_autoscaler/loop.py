@@ -74,18 +74,19 @@ class Loops:
         self._setup, options = setup, setup.options
         self._options, self._release, self._start = options, cluster.session.config.release, cluster.now
         self._group_of: dict[str, NodeGroup] = {}
+        self._infos = Infos()
         self.see(cluster.snapshot)
         self._state = ClusterState(self.groups, options, cluster.now)
         self._templates = TemplateMaker(options, cluster.snapshot.daemon_sets, remembered)
         self.planner = Planner(self.groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
-        self._infos = Infos()
         self._scaled_up_at = self._deleted_at = self.failed_at = _LONG_AGO
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
         self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), owners_of(snapshot)
+        self._infos.drop_old()
         self._nodes, self._pods = list(snapshot.nodes), list(snapshot.pods)
         self._group_of.clear()
         self._group_of.update(groups_by_node(self.groups))

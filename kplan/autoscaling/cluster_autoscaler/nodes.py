@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node, NodeCondition, Pod
+from kplan.api.core import Node, NodeCondition
 from kplan.api.quantity import parse, value
 from kplan.api.time import to_micros
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint
@@ -191,7 +191,7 @@ class Utilization(msgspec.Struct, frozen=True):
 
 
 def utilization(
-    node: Node, pods: Sequence[Pod], options: Options, now: int, *, ignores_daemons: bool
+    node: Node, pods: Sequence[PodInfo], options: Options, now: int, *, ignores_daemons: bool
 ) -> Utilization | None:
     """Return how much of a node is requested; None if that cannot be told."""
     resource = gpu_resource(node)
@@ -209,7 +209,7 @@ def utilization(
 
 
 def _share(
-    node: Node, pods: Sequence[Pod], resource: str, options: Options, now: int, *, ignores_daemons: bool
+    node: Node, pods: Sequence[PodInfo], resource: str, options: Options, now: int, *, ignores_daemons: bool
 ) -> float | None:
     """Return the requested share of a resource; pods that do not count leave the allocatable amount, too."""
     if resource not in node.status.allocatable:
@@ -218,8 +218,8 @@ def _share(
     if allocatable == 0:
         return None
     requested = left_out = 0
-    for pod in pods:
-        amount = PodInfo(pod).resources.requests.get(resource, 0) * (1 if resource == CPU else 1000)
+    for info in pods:
+        pod, amount = info.pod, info.resources.requests.get(resource, 0) * (1 if resource == CPU else 1000)
         ignores = (ignores_daemons and is_daemon(pod)) or (options.ignore_mirror_pods_utilization and is_mirror(pod))
         if ignores:
             left_out += amount

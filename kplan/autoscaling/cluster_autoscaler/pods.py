@@ -159,13 +159,18 @@ class Infos:
 
     def __init__(self) -> None:
         self._infos: dict[int, PodInfo] = {}
+        self._old: dict[int, PodInfo] = {}
 
     def of(self, pod: Pod) -> PodInfo:
         """Return the info of a pod, which keeps the pod alive."""
         info = self._infos.get(id(pod))
         if info is None:
-            info = self._infos[id(pod)] = PodInfo(pod)
+            info = self._infos[id(pod)] = self._old.get(id(pod)) or PodInfo(pod)
         return info
+
+    def drop_old(self) -> None:
+        """Forget the pods that nobody has asked for since the last call."""
+        self._old, self._infos = self._infos, {}
 
     def share(self, pods: Iterable[Pod], info: PodInfo) -> None:
         """Take the requests of one pod for all that are like it."""

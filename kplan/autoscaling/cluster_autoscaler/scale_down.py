@@ -25,7 +25,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.placing import Placer
-from kplan.autoscaling.cluster_autoscaler.pods import unbound, without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import without_tpus
 from kplan.engine.arrays import BoolArray
 
 _MOST_DIGITS = 12
@@ -176,7 +176,7 @@ class Planner:
             return reason
         own = self._group_of[name].options
         used = utilization(
-            board.node(row), board.pods_on(row), options, self._now, ignores_daemons=own.ignore_daemonsets_utilization
+            board.node(row), board.infos_on(row), options, self._now, ignores_daemons=own.ignore_daemonsets_utilization
         )
         if used is None:
             return "UnexpectedError"
@@ -214,7 +214,7 @@ class Planner:
         for pod in reversed(board.cluster.pods_on[row].copy()):
             board.unbind(pod)
         # The node stays as an empty ghost while its pods are placed: it still forms topology domains.
-        pods = [unbound(without_tpus(pod)) for pod in move.pods]
+        pods = [board.unbound(pod) for pod in map(without_tpus, move.pods)]
         ghost = Taint(key=TO_BE_DELETED, value=str(self._now // 1_000_000), effect=NO_SCHEDULE)
         with board.tainted(row, ghost, pods):
             placed = self._placer.place(board, pods, allowed, all_or_none=True)
