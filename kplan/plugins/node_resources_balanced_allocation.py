@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
@@ -33,7 +34,7 @@ class _PreScoreState(msgspec.Struct, frozen=True):
 class _Shortfall(msgspec.Struct):
     """By how much each node is used unevenly, and the place in the cluster's log up to which this is current."""
 
-    column: Int64Array  #: what added to the balance with the pod, and halved, is the score
+    column: NDArray[np.int16]  #: what added to the balance with the pod, and halved, is the score
     position: int
 
 
@@ -87,27 +88,28 @@ class NodeResourcesBalancedAllocation:
                 return np.asarray([(balances[1] - balances[0] + _HALF) // 2 + _HALF], np.int64)
         if nodes.rows is None and not request.devices:
             # For all nodes the balance without the pod is cached: it changes little from pod to pod.
-            score = self._balance_of_all(request, nodes)
-            score += self._shortfall(request, nodes.cluster)
-        else:
-            score, before = self._both_balances(request, nodes)
-            score += _shortfall_of(before)
+            narrow = self._balance_of_all(request, nodes)
+            narrow += self._shortfall(request, nodes.cluster)
+            narrow >>= 1
+            return narrow.astype(np.int64)
+        score, before = self._both_balances(request, nodes)
+        score += _shortfall_of(before)
         score >>= 1
         return score
 
-    def _balance_of_all(self, request: ScoredRequest, nodes: NodeView) -> Int64Array:
-        """Return how evenly all nodes are used with the pod."""
+    def _balance_of_all(self, request: ScoredRequest, nodes: NodeView) -> NDArray[np.int16]:
+        """Return how evenly all nodes are used with the pod, as narrow integers, which are several times faster."""
         amounts = None
         if request.is_plain and len(request.names) == 2:
             cluster = nodes.cluster
             amounts = self._allocated.get(request.names, lambda: request.as_floats(cluster)).with_pod(request.amounts)
         if amounts is None:
-            return self._balance(request, nodes, with_pod=True)
+            return self._balance(request, nodes, with_pod=True).astype(np.int16)
         shares = amounts.amounts
         shares /= request.capacities.divisor
         if not amounts.fits:
             np.minimum(shares, 1.0, out=shares)
-        return _evenness_of_pairs(shares[0], shares[1])
+        return _evenness_of_pairs(shares[0], shares[1]).astype(np.int16)
 
     def _balance(self, request: ScoredRequest, nodes: NodeView, *, with_pod: bool) -> Int64Array:
         """Return how evenly the nodes are used, with the pod or without."""
@@ -127,12 +129,12 @@ class NodeResourcesBalancedAllocation:
         before, after = evenness(shares, capacities)
         return after, before
 
-    def _shortfall(self, request: ScoredRequest, cluster: Cluster) -> Int64Array:
+    def _shortfall(self, request: ScoredRequest, cluster: Cluster) -> NDArray[np.int16]:
         """Return the shortfall of all nodes without the pod; cached, so do not write to it."""
         shortfall = self._before.find(request.names)
         n_changes = len(cluster.log)
         if shortfall is None:
-            column = _shortfall_of(self._balance(request, NodeView(cluster), with_pod=False))
+            column = _shortfall_of(self._balance(request, NodeView(cluster), with_pod=False)).astype(np.int16)
             shortfall = self._before.get(request.names, lambda: _Shortfall(column, n_changes))
         if shortfall.position < n_changes:
             of_row, row = None, cluster.log[-1].row
@@ -209,7 +211,7 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     if not shares.max(initial=0.0) <= 1.0:
         np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
-        return _evenness_of_pairs(shares[0], shares[1])
+        return _evenness_of_pairs(shares[0], shares[1]).astype(np.int64)
     deviation = _deviation(shares, capacities)
     np.subtract(1, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
@@ -217,8 +219,8 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     return score
 
 
-def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> Int64Array:
-    """Return the `evenness` of two resources, of the shape of their shares; overwrites `shares`.
+def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the `evenness` of two resources, not yet truncated, of the shape of their shares; overwrites `shares`.
 
     Notes
     -----
@@ -229,8 +231,7 @@ def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> Int64Array:
     np.abs(shares, out=shares)
     np.subtract(2, shares, out=shares)
     shares *= _HALF
-    score: Int64Array = shares.astype(np.int64)
-    return score
+    return shares
 
 
 def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:

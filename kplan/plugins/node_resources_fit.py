@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
@@ -38,6 +39,9 @@ from kplan.rules.resources import PODS, is_extended, quantity_text, resource_ord
 REASON_TOO_MANY_PODS = "Too many pods"
 REASON_INSUFFICIENT = "Insufficient {}"
 REASON_NO_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+
+_MAX_NARROW = 300
+"""Percentages of up to so many resources add up to an int16."""
 
 _MANY = 256
 """From this number of nodes on other ways to compute the same are faster."""
@@ -158,7 +162,15 @@ class NodeResourcesFit:
         if not hundredfold.fits:
             np.maximum(percent, 0, out=percent)
         percent /= request.capacities.divisor
-        return _average_of_percentages(np.trunc(percent, out=percent), request.capacities)
+        if request.capacities.is_weighted or len(percent) > _MAX_NARROW:
+            return _average_of_percentages(percent, request.capacities)
+        # Nothing is above 100 here, and narrow integers are several times faster than wide ones and floats.
+        narrow = percent.astype(np.int16)
+        total: NDArray[np.int16] = narrow[0]
+        for share in narrow[1:]:
+            total += share
+        total //= len(narrow)
+        return total.astype(np.int64)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return how much of each resource would be requested with the pod, a line each."""
@@ -253,7 +265,7 @@ def _is_small(part: Int64Array, capacities: Capacities) -> bool:
 def _percent_as_float(part: Int64Array, capacities: Capacities) -> FloatArray:
     percent = part * np.float64(MAX_NODE_SCORE)
     percent /= capacities.divisor
-    return np.trunc(percent, out=percent)
+    return percent
 
 
 def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
@@ -288,6 +300,8 @@ def _average_of_floats(part: Int64Array, capacities: Capacities) -> Int64Array:
 
 
 def _average_of_percentages(percent: FloatArray, capacities: Capacities) -> Int64Array:
+    """Return the weighted average of percentages that are not yet truncated; overwrites them."""
+    np.trunc(percent, out=percent)
     # Percentages times weights are small whole numbers, so that this, too, is exact.
     if capacities.is_weighted:
         percent *= capacities.weights

@@ -83,14 +83,15 @@ def compile_constraints(
 
 
 def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str], *, compares: bool) -> Constraint:
-    own_label_requirements = (
-        Requirement(key, "In", (pod_labels[key],)) for key in constraint.match_label_keys if key in pod_labels
-    )
+    selector = selector_from(constraint.label_selector)
+    for key in constraint.match_label_keys:
+        if key in pod_labels:
+            selector = selector.plus(Requirement(key, "In", (pod_labels[key],)))
     affinity, taints = constraint.node_affinity_policy, constraint.node_taints_policy
     return Constraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
-        selector=selector_from(constraint.label_selector).plus(*own_label_requirements),
+        selector=selector,
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         honors_affinity=affinity is None or affinity == HONOR,
         honors_taints=taints == HONOR,

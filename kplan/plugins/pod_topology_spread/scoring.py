@@ -106,7 +106,7 @@ class SoftConstraint:
             of_nodes = [scores[slot] for slot in np.bincount(indices).nonzero()[0].tolist()]
             return FewScores(indices, scores, min(of_nodes), max(of_nodes))
         counts = self.counts(nodes)
-        least, most = int(counts.min()), int(counts[counts.argmax()])
+        least, most = int(counts[counts.argmin()]), int(counts[counts.argmax()])
         if most >= _FEW:
             return None
         scores = self._whole_scores(range(most + 1), weight)
