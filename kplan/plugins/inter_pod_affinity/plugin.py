@@ -1,4 +1,4 @@
-"""The plugin: required terms filter, preferred terms score; counts are cached for pods with equal terms and labels.
+"""The plugin: required terms filter, preferred terms score; counts are cached for pods that say the same.
 
 Upstream: plugins/interpodaffinity/plugin.go.
 """
@@ -6,8 +6,6 @@ Upstream: plugins/interpodaffinity/plugin.go.
 from __future__ import annotations
 
 from typing import ClassVar
-
-import msgspec
 
 from kplan.api.affinity import PodAffinity
 from kplan.config.args import InterPodAffinityArgs
@@ -26,8 +24,6 @@ from kplan.rules.pod_info import PodInfo
 MAX_CACHED = 128
 """How many pods' counts of each kind are cached: some bytes a node and term."""
 
-_encoder = msgspec.json.Encoder()
-
 
 class InterPodAffinity:
     """Filters and scores nodes by affinity and anti-affinity between the pod and running pods, in both directions."""
@@ -44,7 +40,6 @@ class InterPodAffinity:
         self._preferred: Recent[PreferredTerms] = Recent(MAX_CACHED)
         self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
         self._last_running: tuple[PodInfo, RunningTerms] | None = None
-        self._last_key: tuple[PodInfo, bytes] | None = None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Prepare the counts; skip when the pod has no required terms and no running pod's anti-affinity matches it."""
@@ -53,7 +48,7 @@ class InterPodAffinity:
             return PreFilterResult(status=Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
         required: RequiredTerms | None = None
         if pod.affinity.required_affinity or pod.affinity.required_anti_affinity:
-            required = self._required.get(self._key(pod), lambda: RequiredTerms(self._cluster, pod, self._listers))
+            required = self._required.get(pod.shape, lambda: RequiredTerms(self._cluster, pod, self._listers))
         elif not self._cluster.terms.groups:
             return SKIP
         running = self._running_terms(pod)
@@ -82,7 +77,7 @@ class InterPodAffinity:
             return Status.error(f"failed to parse pod: {pod.affinity_error}")
         contributions = list(self._running_terms(pod).contributions()) if self._cluster.terms.groups else []
         if prefers:
-            own = self._preferred.get(self._key(pod), lambda: PreferredTerms(self._cluster, pod, self._listers))
+            own = self._preferred.get(pod.shape, lambda: PreferredTerms(self._cluster, pod, self._listers))
             contributions += own.contributions()
         state = score_state(contributions)
         if state is None:
@@ -119,21 +114,6 @@ class InterPodAffinity:
         running.refresh()
         return running
 
-    def _key(self, pod: PodInfo) -> bytes:
-        """Return the key of a pod, made once a cycle."""
-        if self._last_key is None or self._last_key[0] is not pod:
-            self._last_key = pod, _key(pod)
-        return self._last_key[1]
-
 
 def _has_preferred(part: PodAffinity | None) -> bool:
     return part is not None and bool(part.preferred_during_scheduling_ignored_during_execution)
-
-
-def _key(pod: PodInfo) -> bytes:
-    """Return all that the plugin reads of a pod, encoded, as a cache key."""
-    affinity = pod.pod.spec.affinity
-    pod_affinity, pod_anti_affinity = (
-        (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
-    )
-    return _encoder.encode((pod.namespace, pod.labels, pod_affinity, pod_anti_affinity))

@@ -42,7 +42,7 @@ def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Arr
 
 def normalized(scores: Int64Array) -> Int64Array:
     """Return scores scaled from 0 (the lowest) to 100 (the highest), truncated; equal scores become 0."""
-    lowest = int(scores.min())
+    lowest = int(scores[scores.argmin()])
     spread = int(scores[scores.argmax()]) - lowest
     if spread == 0:
         return np.zeros(len(scores), np.int64)

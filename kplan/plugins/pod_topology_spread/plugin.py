@@ -1,4 +1,4 @@
-"""The plugin: hard constraints filter, soft ones score; counts are cached for pods with equal constraints and labels.
+"""The plugin: hard constraints filter, soft ones score; counts are cached for pods that say the same.
 
 Upstream: plugins/podtopologyspread/plugin.go.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from kplan.api.labels import InvalidSelector
@@ -48,8 +47,6 @@ MAX_CACHED = 128
 
 _SYSTEM_DEFAULTING = "System"
 
-_encoder = msgspec.json.Encoder()
-
 
 class PodTopologySpread:
     """Filters by a pod's hard spread constraints, and scores by its soft ones."""
@@ -68,7 +65,6 @@ class PodTopologySpread:
         self._compares = handle.release.is_on(COMPARISON_GATE)
         self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
-        self._last_key: tuple[PodInfo, bytes] | None = None
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return which actions the pod's constraints have: the plugin skips pods without such constraints."""
@@ -84,7 +80,7 @@ class PodTopologySpread:
         if self._absent is not self._cluster.nodes.absent:
             self._absent = self._cluster.nodes.absent
             self._filter_states = Recent(MAX_CACHED)
-        state = self._filter_states.get(self._key(cycle.pod), lambda: self._filter_state(cycle.pod))
+        state = self._filter_states.get(cycle.pod.shape, lambda: self._filter_state(cycle.pod))
         if isinstance(state, Status):
             return PreFilterResult(status=state)
         if not state.constraints:
@@ -110,7 +106,7 @@ class PodTopologySpread:
         pod = cycle.pod
         if not self._may_have(pod, SCHEDULE_ANYWAY):
             return PreScoreResult.SKIP_SHAPE
-        state = self._score_states.get(self._key(pod), lambda: self._score_state(pod))
+        state = self._score_states.get(pod.shape, lambda: self._score_state(pod))
         if isinstance(state, Status):
             return state
         if not state.constraints:
@@ -156,12 +152,6 @@ class PodTopologySpread:
         state = cycle.find(WeightedState)
         return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
 
-    def _key(self, pod: PodInfo) -> bytes:
-        """Return the key of a pod, made once a cycle."""
-        if self._last_key is None or self._last_key[0] is not pod:
-            self._last_key = pod, _key(pod)
-        return self._last_key[1]
-
     def _may_have(self, pod: PodInfo, action: str) -> bool:
         for constraint in pod.pod.spec.topology_spread_constraints or self._defaults:
             if constraint.when_unsatisfiable == action:
@@ -187,20 +177,3 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             return f"obtaining pod's {kind} topology spread constraints"
         return f"setting default {kind} topology spread constraints"
-
-
-def _key(pod: PodInfo) -> bytes:
-    """Return all that the plugin reads of a pod, encoded, as a cache key."""
-    spec = pod.pod.spec
-    node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
-    return _encoder.encode(
-        (
-            pod.namespace,
-            pod.labels,
-            pod.controller,
-            spec.topology_spread_constraints,
-            spec.node_selector,
-            node_affinity,
-            spec.tolerations,
-        )
-    )
