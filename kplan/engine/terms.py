@@ -16,7 +16,7 @@ from kplan.rules.pod_info import PodInfo
 _encoder = msgspec.json.Encoder()
 
 
-class TermKind(enum.Enum):
+class TermKind(enum.IntEnum):
     """The four lists of inter-pod terms in a pod's spec."""
 
     REQUIRED_AFFINITY = enum.auto()

@@ -12,8 +12,10 @@ Rules that the runtime relies on:
   So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, `Verdicts.unresolvable` must
   be set always or never, and row i's verdict and raw score must not depend on other rows. If such a plugin
   normalizes, equal raw scores must normalize to a value that does not depend on how many nodes there are.
+- Verdicts over all nodes that reject none of them may have no reasons (`Verdicts.accepting`); others have all.
 - Pods of different shapes may still be equal in what one plugin reads. The results of a plugin that declares what it
-  reads of a pod (`KeyedPlugin`) are cached per what it reads instead of per shape.
+  reads of a pod (`KeyedPlugin`) are cached per what it reads instead of per shape. Of a plugin of `Scope.CLUSTER` that
+  is whether it skips a pod (`SKIP_SHAPE`), and scores that are the same on all nodes (`ConstantScorePlugin`).
 - Shapes are equal for pods whose claims and disks differ only by name, so a plugin that reads a pod's volumes is of
   `Scope.CLUSTER`.
 - `Scope.CLUSTER` plugins run in every cycle. They keep what they derive up to date themselves

@@ -56,6 +56,8 @@ def _problem(method: str, result: Any, args: tuple[Any, ...]) -> str:
     """Return what is wrong with what a method returned; empty if it is of the right kind."""
     if method == "filter" and not isinstance(result, Verdicts):
         return f"{type(result).__name__}, expected Verdicts"
+    if method == "filter" and not result.reasons and result.bits.any():
+        return "rejections without a reason"
     if method not in ("score", "normalize_score", "final_score"):
         return ""
     n_wanted = len(args[2])  # the view, or the raw scores

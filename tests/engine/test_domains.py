@@ -69,6 +69,7 @@ def test_counts_follow_the_cluster(most_followed, data):
             if asks:
                 assert counts.counts.tolist() == by_hand(cluster, counted_nodes)
         assert counts.counts.tolist() == by_hand(cluster, counted_nodes)
+        assert counts.n_pods == sum(by_hand(cluster, counted_nodes))
         per_node = cluster.match_counts(MATCH) * counted_nodes
         assert int(per_node.sum()) == sum(by_hand(cluster, counted_nodes))
 

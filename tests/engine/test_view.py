@@ -4,8 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kplan.api.core import Node
+from kplan.api.decode import convert
 from kplan.engine.changing_view import ChangingView
-from kplan.engine.cluster import NOWHERE
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView, PodDelta
 from tests.engine.crowds import MATCHES, POD_POOL, PODS, RESOURCES, STEPS, built, is_meant
 
@@ -154,3 +157,20 @@ def test_sums_of_the_changes_follow_their_signs():
 
     assert view.pod_count.tolist() == [1, 0]
     assert cluster.node_of == [NOWHERE] * 3
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=5), st.data())
+def test_each_node_is_shown_what_its_domain_has(values, data):
+    nodes = [
+        {"metadata": {"name": f"n{row}", "labels": {"rack": value} if value else {}}}
+        for row, value in enumerate(values)
+    ]
+    cluster = Cluster(NodeTable([convert(node, Node) for node in nodes]))
+    column = cluster.nodes.label("rack")
+    per_slot = np.arange(len(column.values) + 1) * 7
+    of_value = dict(zip([*column.values, None], per_slot.tolist(), strict=True))
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1), unique=True, min_size=1))
+
+    assert NodeView(cluster).of_domains(column, per_slot).tolist() == [of_value[value] for value in values]
+    few = NodeView(cluster, np.asarray(rows))
+    assert few.of_domains(column, per_slot).tolist() == [of_value[values[row]] for row in rows]

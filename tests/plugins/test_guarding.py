@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kplan
+from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError
 from kplan.framework.interface import CycleState, Handle, Scope
 from tests.plugins.test_registry import configuration, planner, pod
@@ -76,6 +77,26 @@ def test_a_filter_answers_with_verdicts() -> None:
 
     with pytest.raises(KplanError, match="plugin Scoring: filter returned list, expected Verdicts"):
         asked(np.array([1, 2, 3]), Filtering)
+
+
+def test_rejections_have_a_reason() -> None:
+    class Filtering(Scoring):
+        def filter(self, cycle: CycleState, nodes: Any) -> Any:
+            return Verdicts(np.ones(len(nodes), np.uint8), ())
+
+    with pytest.raises(KplanError, match="plugin Scoring: filter returned rejections without a reason"):
+        asked(np.array([1, 2, 3]), Filtering)
+
+
+def test_scores_that_are_normalized_at_once_count_instead_of_the_others() -> None:
+    class Final(Scoring):
+        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+            return scores
+
+        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
+            return np.array([1, 2, 100])
+
+    assert asked(np.array([100, 2, 1]), Final).node == "c"
 
 
 def test_a_plugin_that_cannot_be_created_is_named() -> None:

@@ -7,6 +7,7 @@ from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
 from kplan.framework.outcomes import PluginError
+from kplan.plugins.pod_topology_spread import scoring
 from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
 from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
@@ -343,6 +344,16 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
     assert scored(plugin(world), world.cycle(incoming), world.view(rows)) == spread_scores(
         incoming, feasible, plain, {}
     )
+
+
+@few
+@given(neighbourhoods(max_terms=0), pods(is_spread=True))
+def test_a_few_scores_computed_one_by_one_are_those_of_arrays(world, incoming):
+    one_by_one = scored(plugin(world), world.cycle(incoming), world.view())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "_FEW", 0)
+
+        assert scored(plugin(world), world.cycle(incoming), world.view()) == one_by_one
 
 
 @few
