@@ -20,8 +20,7 @@ from msgspec.structs import replace
 from kplan.cel.declarations import DEVICE_FIELDS, FUNCTIONS
 from kplan.cel.functions import MAX_ELEMENTS
 from kplan.cel.library import MissingError, program
-from kplan.cel.macros import adds_to, free_variables, growth, n_iterations, size, unrolled
-from kplan.cel.tree import Node, Tree, call, name, walk
+from kplan.cel.tree import Node, Tree, adds_to, call, free_variables, growth, n_iterations, name, size, unrolled, walk
 from kplan.cel.values import (
     CelError,
     CostLimitError,

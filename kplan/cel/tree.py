@@ -2,6 +2,8 @@
 
 Both are protocol buffers (cel-spec proto/cel/expr/checked.proto and syntax.proto). They need only these few messages,
 so no protocol buffer runtime is used.
+
+The size of a tree, its variables, and how much its macros iterate and grow bound what is evaluated.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import io
 import struct
 from collections.abc import Iterator
 from itertools import count
+from math import prod
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
 
@@ -236,3 +240,73 @@ def _as_varint(value: int) -> bytes:
         content += bytes([value & 0x7F | 0x80])
         value >>= 7
     return content + bytes([value])
+
+
+def size(root: Node) -> int:
+    """Return the number of nodes of an expression; a shared node counts as often as it occurs."""
+    sizes: dict[Node, int] = {}
+
+    def count(node: Node) -> int:
+        if node not in sizes:
+            sizes[node] = 1 + sum(map(count, node.parts))
+        return sizes[node]
+
+    return count(root)
+
+
+def free_variables(node: Node) -> set[str]:
+    """Return the macro variables that a node reads and does not bind."""
+    nodes = list(walk(node))
+    names = {node.name for node in nodes if node.kind == "name" and node.name.startswith("$")}
+    return names - {variable for node in nodes if node.kind == "loop" for variable in node.variables}
+
+
+def adds_to(result: str, node: Node) -> bool:
+    """Whether a node adds an element to the result of a macro."""
+    return node.name in {"_+_", "cel.@mapInsert"} and node.parts[0].kind == "name" and node.parts[0].name == result
+
+
+def n_iterations(node: Node) -> int:
+    """Return how many iterations the macros over list literals need, if each runs to its end."""
+    if node.kind != "loop":
+        return sum(map(n_iterations, node.parts))
+    source, _, _, step, result = node.parts
+    n_elements = len(source.parts) if source.kind == "list" else 1
+    return n_elements * (1 + n_iterations(step)) + n_iterations(source) + n_iterations(result)
+
+
+def growth(root: Node) -> int:
+    """Return how many times larger than its input the result of an expression's macros may be."""
+    loops = (node for node in walk(root) if node.kind == "loop")
+    return prod(max(1, _n_copies(loop.parts[3], loop, is_inside=False)) for loop in loops)
+
+
+def _n_copies(node: Node, loop: Node, *, is_inside: bool) -> int:
+    """Return how often the step of a macro adds the variables of its elements to a growing value."""
+    if node.kind == "name":
+        return int(is_inside and node.name in loop.variables[:2])
+    if adds_to(loop.variables[2], node):
+        added = node.parts[1].parts if node.parts[1].kind == "list" else node.parts[1:]
+        return sum(_n_copies(part, loop, is_inside=is_inside) for part in added)
+    is_inside = is_inside or node.kind in {"list", "map"} or node.name == "_+_"
+    return sum(_n_copies(part, loop, is_inside=is_inside) for part in node.parts)
+
+
+def unrolled(loop: Node) -> Node | None:
+    """Return ``all`` or ``exists`` over a list literal as a conjunction or disjunction; None for other macros."""
+    source, _, _, step, result = loop.parts
+    element, key, accumulator = loop.variables
+    is_plain = source.kind == "list" and source.parts and not source.optional and not key and result.kind == "name"
+    if not is_plain or step.name not in {"_&&_", "_||_"} or step.parts[0].name != accumulator:
+        return None
+    terms = [_with(step.parts[1], element, part) for part in source.parts]
+    while len(terms) > 1:  # in pairs, so that the tree stays flat
+        pairs = [call(step.name, *terms[i : i + 2]) for i in range(0, len(terms) - 1, 2)]
+        terms = pairs + terms[len(pairs) * 2 :]
+    return terms[0]
+
+
+def _with(node: Node, variable: str, value: Node) -> Node:
+    if node.kind == "name":
+        return value if node.name == variable else node
+    return replace(node, parts=tuple(_with(part, variable, value) for part in node.parts))

@@ -19,6 +19,7 @@ from kplan.documents.snapshot import NodeOverview, PodOverview
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.model import Snapshot
 
+_STATES = ("terminated", "terminating", "running", "gated", "nominated", "pending")
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
@@ -51,11 +52,8 @@ def overview_of_pods(snapshot: Snapshot) -> PodOverview:
     """Return counts of the pods."""
     states = Counter(map(_state, snapshot.pods))
     schedulers = Counter(pod.spec.scheduler_name for pod in snapshot.pods)
-    return PodOverview(total=len(snapshot.pods), schedulers=dict(sorted(schedulers.items())), **_all_states(states))
-
-
-def _all_states(states: Counter[str]) -> dict[str, int]:
-    return {state: states[state] for state in ("terminated", "terminating", "running", "gated", "nominated", "pending")}
+    counts = {state: states[state] for state in _STATES}
+    return PodOverview(total=len(snapshot.pods), schedulers=dict(sorted(schedulers.items())), **counts)
 
 
 def _state(pod: core.Pod) -> str:

@@ -98,12 +98,7 @@ class Pseudonyms:
         self._key = key or secrets.token_bytes(32)
         self._names: dict[str, set[str]] = {}
         self._pseudonyms: dict[str, dict[str, str]] = {}
-        self._sealed = False
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether all names are collected, so that `of` returns pseudonyms."""
-        return self._sealed
+        self.is_sealed = False  #: whether all names are collected, so that `of` returns pseudonyms
 
     def of(self, domain: str, name: str) -> str:
         """Return the pseudonym of a name; before `seal`, collect the name and return it unchanged.
@@ -112,7 +107,7 @@ class Pseudonyms:
         """
         if not name:
             return name
-        if self._sealed:
+        if self.is_sealed:
             return self._pseudonyms[domain][name]
         self._names.setdefault(domain, set()).add(name)
         return name
@@ -128,7 +123,7 @@ class Pseudonyms:
             self._pseudonyms[domain] = {
                 name: self._form(domain, name, rank, width) for rank, name in enumerate(sorted(names), start=1)
             }
-        self._sealed = True
+        self.is_sealed = True
 
     def derive(self, domain: str, name: str, pseudonym: str) -> None:
         """Set the pseudonym of a name that is composed of other names."""

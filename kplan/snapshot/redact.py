@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -89,11 +88,11 @@ def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:
     """Redact one object of the snapshot; its metadata is that of its own kind."""
     metadata = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
     changes = metadata_rule(type_of(obj).name)(words, metadata)
-    redacted: msgspec.Struct = _walk(obj, words)
-    return replace(redacted, metadata=replace(_walk(metadata, words), **changes))
+    redacted: msgspec.Struct = _walk(words, obj)
+    return replace(redacted, metadata=replace(_walk(words, metadata), **changes))
 
 
-def _walk(value: Any, words: Words) -> Any:
+def _walk(words: Words, value: Any) -> Any:
     """Redact a struct and all structs in it; empty fields are skipped."""
     changes: dict[str, Any] = {}
     for name, step in _steps(type(value)):  # type: ignore[arg-type]  # a class is hashable
@@ -127,17 +126,13 @@ def _without_namespaces(kind: MissingKind) -> MissingKind:
     return replace(kind, reason=reason, namespaces=UNSET)
 
 
-#: What happens to one field of a struct.
-_Step = Callable[[Words, Any], Any]
-
-
 @functools.cache
-def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
+def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
     """Return the fields of a struct to redact, with the function for each.
 
     A text field without a rule raises TypeError, so that no new field leaks.
     """
-    steps: list[tuple[str, _Step]] = []
+    steps: list[tuple[str, Rule]] = []
     covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
     if issubclass(struct, PlainMeta):
         covered = METADATA_FIELDS
@@ -152,45 +147,33 @@ def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
     return tuple(steps)
 
 
-def _as_step(rule: Rule, type_info: inspect.Type) -> _Step:
+def _as_step(rule: Rule, type_info: inspect.Type) -> Rule:
     """Return a rule as a step: rules of metadata return changed fields, other rules the new content."""
     kinds = [kind for kind in _alternatives(type_info) if not isinstance(kind, inspect.NoneType)]
     if not all(isinstance(kind, inspect.StructType) for kind in kinds):
         return rule
 
-    def change(words: Words, metadata: Any) -> Any:
-        below = _walk(metadata, words)
-        return replace(below, **rule(words, metadata))
-
-    return change
+    return lambda words, metadata: replace(_walk(words, metadata), **rule(words, metadata))
 
 
-def _step_below(struct: type, field: inspect.Field) -> _Step | None:
+def _step_below(struct: type, field: inspect.Field) -> Rule | None:
     """Return the step for a field without a rule, by its type; None where it contains no text."""
     for kind in _alternatives(field.type):
-        if isinstance(kind, inspect.StructType):
-            return lambda words, value: _walk(value, words)
-        if isinstance(kind, inspect.VarTupleType):
-            return _tuple_step(struct, field, kind)
-        if isinstance(kind, inspect.DictType):
-            return _dict_step(struct, field, kind)
+        match kind:
+            case inspect.StructType():
+                return _walk
+            case inspect.VarTupleType(item_type=inspect.StructType()):
+                return lambda words, values: tuple(_walk(words, value) for value in values)
+            case inspect.DictType(value_type=inspect.StructType()):
+                return lambda words, items: {key: _walk(words, value) for key, value in items.items()}
+            case inspect.VarTupleType():
+                _check_harmless(struct, field, kind.item_type)
+                return None
+            case inspect.DictType():  # the keys of maps to quantities are names of resources
+                _check_harmless(struct, field, kind.value_type)
+                return lambda words, amounts: {words.resource_name(key): amount for key, amount in amounts.items()}
     _check_harmless(struct, field, field.type)
     return None
-
-
-def _tuple_step(struct: type, field: inspect.Field, kind: inspect.VarTupleType) -> _Step | None:
-    if isinstance(kind.item_type, inspect.StructType):
-        return lambda words, values: tuple(_walk(value, words) for value in values)
-    _check_harmless(struct, field, kind.item_type)
-    return None
-
-
-def _dict_step(struct: type, field: inspect.Field, kind: inspect.DictType) -> _Step | None:
-    """Return the step for a map; the keys of maps to quantities are names of resources."""
-    if isinstance(kind.value_type, inspect.StructType):
-        return lambda words, items: {key: _walk(value, words) for key, value in items.items()}
-    _check_harmless(struct, field, kind.value_type)
-    return lambda words, amounts: {words.resource_name(key): amount for key, amount in amounts.items()}
 
 
 def _alternatives(type_info: inspect.Type) -> tuple[inspect.Type, ...]:

@@ -8,8 +8,7 @@ from kplan.api.decode import convert
 from kplan.api.resource_slice import ResourceSlice
 from kplan.cel.expression import Reads, compile_expression
 from kplan.cel.values import CelCompileError, CelError, CostLimitError, UnsupportedError
-from kplan.plugins.dynamic_resources.inventory import Inventory
-from kplan.plugins.dynamic_resources.selection import ExpressionResults
+from kplan.plugins.dynamic_resources.inventory import ExpressionResults, Inventory
 from tests.plugins.dynamic_resources.device_worlds import device, device_slice
 
 OWN = 'device.attributes["gpu.example.com"]'

@@ -22,12 +22,11 @@ import msgspec
 from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
-from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, Selection
 from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Picks
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, Pool, device_matches
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions, new_constraint
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
-from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Looks
 from kplan.plugins.dynamic_resources.tracker import AllocatedState
 

@@ -30,11 +30,17 @@ from kplan.engine.recent import Recent
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
 from kplan.plugins.dynamic_resources.claims import key_of
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId, prevents_allocation, with_rules
+from kplan.plugins.dynamic_resources.inventory import (
+    DeviceInfo,
+    Inventory,
+    PoolId,
+    Selection,
+    prevents_allocation,
+    with_rules,
+)
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult, rank
-from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 

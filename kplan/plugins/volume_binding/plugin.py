@@ -31,12 +31,12 @@ from kplan.framework.interface import (
 )
 from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes, bound_to
 from kplan.plugins.volume_binding.catalogue import BindingError, ClaimIdentity, VolumeCatalogue, identity_of
-from kplan.plugins.volume_binding.details import BindingDetails
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     REASON_PV_NOT_EXIST,
+    BindingDetails,
     Finding,
     PodClaims,
     VolumeFinder,
