@@ -7,12 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from kplan.config.args import args_type, default_args
-from kplan.config.in_tree import EXTENSION_POINTS
 from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
 from kplan.config.releases import Release, reference
 from kplan.config.releases.servers import release_notes
 from kplan.config.validation import settings_of
-from kplan.config.wire import KubeSchedulerConfiguration
+from kplan.config.wire import EXTENSION_POINTS, KubeSchedulerConfiguration
 from kplan.snapshot.model import Warning as InputWarning
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"

@@ -14,11 +14,10 @@ from typing import Final
 
 import msgspec
 
-from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
 from kplan.config.model import PluginRef
 from kplan.config.problems import Problems
 from kplan.config.releases import Release
-from kplan.config.wire import POINT_NAMES
+from kplan.config.wire import EXTENSION_POINTS, PLACEMENT_POINTS, POINT_NAMES, UPSTREAM_POINT_NAMES
 
 MULTI_POINT: Final = "multi_point"
 _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)

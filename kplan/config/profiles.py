@@ -18,13 +18,20 @@ from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args
 from kplan.config.decoding import closest, decode
 from kplan.config.expansion import MULTI_POINT, Entry, PointSet, default_sets, enabled_names, expand, merge
 from kplan.config.foreign import API_GROUP, API_VERSION
-from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES, in_tree_since
 from kplan.config.model import PluginRef, Profile
 from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.releases import Release
 from kplan.config.validation import validate_percentage
 from kplan.config.validation_args import validate_args
-from kplan.config.wire import POINT_NAMES, KubeSchedulerProfile, Plugins
+from kplan.config.wire import (
+    EXTENSION_POINTS,
+    PLACEMENT_POINTS,
+    POINT_NAMES,
+    UPSTREAM_POINT_NAMES,
+    KubeSchedulerProfile,
+    Plugins,
+    in_tree_since,
+)
 
 #: Takes a warning's code, the object that it is about, and its text.
 Warn = Callable[[str, str, str], None]

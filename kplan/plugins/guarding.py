@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from kplan.config.in_tree import EXTENSION_POINTS
+from kplan.config.wire import EXTENSION_POINTS
 from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError
 

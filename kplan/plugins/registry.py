@@ -14,8 +14,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from kplan.config.in_tree import EXTENSION_POINTS
 from kplan.config.model import Profile
+from kplan.config.wire import EXTENSION_POINTS
 from kplan.errors import UsageError
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory

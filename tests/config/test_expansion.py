@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config.expansion import Entry, PointSet, default_sets, expand, merge
-from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS
 from kplan.config.problems import Problems
 from kplan.config.releases import newest
+from kplan.config.wire import EXTENSION_POINTS, PLACEMENT_POINTS
 
 POINTS = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
 DEFAULT_PLUGINS = newest().default_plugins

@@ -13,8 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Final
 
-from kplan.config.releases.gates import parse_gates, with_gates
-from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts
+from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts, parse_gates, with_gates
 from kplan.errors import UsageError
 
 __all__ = [
