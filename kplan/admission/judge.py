@@ -65,7 +65,7 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
     elif name not in _UNDEFAULTED:
         obj = default_workload(obj, name)
         # Which group a pod belongs to is dropped once it is known whether the gate is on.
-        drop_disabled(_pod_spec(obj, name), minor, keeps="GenericWorkload")
+        drop_disabled(template_of(obj, name).get("spec", {}), minor, keeps="GenericWorkload")
     return Judged(obj, faults, tuple(_CHECKS[name](obj, "")))
 
 
@@ -74,13 +74,15 @@ def is_judged(kind: str) -> bool:
     return kind == "Pod" or kind in _CHECKS
 
 
-def _pod_spec(obj: Object, kind: str) -> Object:
-    """Return the pod spec in the template of a workload."""
-    outer: Object = obj if kind == "PodTemplate" else obj["spec"]
+def template_of(content: Object, kind: str) -> Object:
+    """Return the pod template in a workload; a pod is one itself."""
+    if kind == "Pod":
+        return content
+    outer: Object = content if kind == "PodTemplate" else content.get("spec", {})
     if kind == "CronJob":
-        outer = outer["jobTemplate"]["spec"]
-    spec: Object = outer.get("template", {}).get("spec", {})
-    return spec
+        outer = outer.get("jobTemplate", {}).get("spec", {})
+    template: Object = outer.get("template", {})
+    return template
 
 
 def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError | str]) -> str:

@@ -99,11 +99,6 @@ def _decimal(text: str) -> int | None:
     return number if number in _INT64 else None
 
 
-def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint, *, compares: bool = False) -> bool:
-    """Tell whether any of the tolerations tolerates the taint; `compares` as in `tolerates`."""
-    return any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
-
-
 class Tolerations:
     """Tolerations, arranged so that the time of a look-up does not grow with their number.
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, tolerations_tolerate
+from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, untolerated
 from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.documents.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
@@ -38,6 +38,6 @@ class NodeUnschedulable:
         """Reject cordoned nodes, unless the pod tolerates their taint."""
         reason = Reason(REASON_UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda _: [_CORDONED])
         tolerations = cycle.pod.pod.spec.tolerations
-        if tolerations_tolerate(tolerations, UNSCHEDULABLE_TAINT, compares=self._compares):
+        if not untolerated(tolerations, (UNSCHEDULABLE_TAINT,), compares=self._compares):
             return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))
         return Verdicts.where(nodes.take(cycle.cluster.nodes.unschedulable), reason)

@@ -22,7 +22,6 @@ from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import OwnerReference, controller_of
 from kplan.api.nodeselector import compile_node_selector
-from kplan.api.pod import PodMeta
 from kplan.api.tolerations import Toleration, Tolerations
 from kplan.snapshot.model import Snapshot
 
@@ -37,6 +36,13 @@ _ALWAYS_TOLERATED = (
     Toleration(key="node.kubernetes.io/unschedulable", operator=_EXISTS, effect="NoSchedule"),
 )
 _ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", operator=_EXISTS, effect="NoSchedule")
+
+
+def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
+    """Return the pod that a controller creates from a template."""
+    owners = () if owner is None else (owner,)
+    metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
+    return Pod(metadata=metadata, spec=template.spec)
 
 
 def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) -> list[Pod]:
@@ -90,15 +96,8 @@ def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
     """Return a pod of a daemon set as its controller creates it, but for the node for which it is."""
     template, own = obj.spec.template, obj.metadata
     owner = OwnerReference(api_version="apps/v1", kind=DAEMON_SET, name=own.name, uid=own.uid, controller=True)
-    metadata = PodMeta(
-        name=name,
-        namespace=own.namespace,
-        uid=uid,
-        labels=template.metadata.labels,
-        annotations=template.metadata.annotations,
-        owner_references=(owner,),
-    )
-    return with_tolerations(Pod(metadata=metadata, spec=template.spec))
+    pod = with_tolerations(template_pod(template, name, own.namespace, owner))
+    return replace(pod, metadata=replace(pod.metadata, uid=uid))
 
 
 def _selection(pod: Pod) -> Callable[[Node], bool]:

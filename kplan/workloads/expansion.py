@@ -24,7 +24,7 @@ from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import stateful_claims
-from kplan.workloads.daemons import daemon_pods
+from kplan.workloads.daemons import daemon_pods, template_pod
 
 #: The limit for any workload, whatever the nodes' allocatable resources are.
 MAX_REPLICAS: Final = 20_000
@@ -131,13 +131,6 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
     remarks = _warnings(obj, kind, snapshot, replicas, number)
     expansion.warnings = [InputWarning(code, where, message) for code, message in remarks]
     return expansion
-
-
-def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
-    """Return the pod that a controller creates from a template."""
-    owners = () if owner is None else (owner,)
-    metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
-    return Pod(metadata=metadata, spec=template.spec)
 
 
 def _owner(obj: Any) -> OwnerReference:

@@ -14,7 +14,7 @@ from kplan.admission.decoding import Fault
 from kplan.admission.defaults import default_job
 from kplan.admission.fields import ApiKind
 from kplan.admission.gated_fields import NEWEST
-from kplan.admission.judge import Judged, is_judged, judge
+from kplan.admission.judge import Judged, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
 from kplan.admission.validation.pods import pod_errors
@@ -32,7 +32,8 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload, duplicate_names
-from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
+from kplan.workloads.daemons import template_pod
+from kplan.workloads.expansion import WORKLOADS, expand, with_job
 from kplan.workloads.foreign import PodTemplateAt, not_placed, placed_as_deployment, take_object
 from kplan.workloads.foreign import as_deployments as deployments_of
 from kplan.workloads.problems import (
@@ -226,7 +227,7 @@ class _Reader(msgspec.Struct):
         elif metadata.get("generateName") and (self.replicas is None or not isinstance(obj, Pod)):
             obj = self._named(item.kind, obj)
         name = obj.metadata.name or obj.metadata.generate_name
-        template = _template_of(content, item.kind)
+        template = template_of(content, item.kind)
         if isinstance(obj, CronJob):
             obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
         in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
@@ -268,16 +269,6 @@ _GROUPS = ("", "apps", "batch", "extensions")
 def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
     """Return the type of a kind that creates pods; None for other kinds, and for the same name in another group."""
     return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None
-
-
-def _template_of(content: Object, kind: str) -> Object:
-    if kind == "Pod":
-        return content
-    outer: Object = content.get("spec", {})
-    if kind == "CronJob":
-        outer = outer.get("jobTemplate", {}).get("spec", {})
-    template: Object = (content if kind == "PodTemplate" else outer).get("template", {})
-    return template
 
 
 def job_of_run(cron_job: Object, name: str) -> Object:
