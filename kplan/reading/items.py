@@ -181,7 +181,7 @@ def read_pieces(
         raise NotInPieces("standard input cannot be read twice")
     place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
     for elements in list_pieces(Path(source), limits, progress):
-        yield from _sized(_raw_list(elements, place, problems), problems)
+        yield from _raw_list(elements, place, problems)
 
 
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:
@@ -220,11 +220,6 @@ def _parts_of(document: Document, problems: list[Problem]) -> Iterator[Item | Ru
         parts = _raw_items(content, Item(document, "$", "", "", content), problems)
     else:
         parts = _builtin_items(content, Item(document, "$", "", "", {}), problems)
-    return _sized(parts, problems)
-
-
-def _sized(parts: Iterable[Item | Run], problems: list[Problem]) -> Iterator[Item | Run]:
-    """Yield the parts without objects that are too large."""
     for part in parts:
         if isinstance(part, Run) and not any(map(is_too_large, part.contents)):
             yield part

@@ -46,7 +46,7 @@ class Piece(Document):
 def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
     """Yield the items of a list in a file, about a megabyte at a time; they are valid until the next ones are read.
 
-    Raises NotInPieces, at once or after some pieces, where the file has to be read as a whole.
+    None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has to be read as a whole.
     """
     try:
         status = path.stat()
@@ -75,12 +75,12 @@ def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) 
     while n_more := stream.readinto(room[end : end + min(_PIECE, size - n_read)]):
         end += n_more
         n_read += n_more
+        if end > MAX_OBJECT:
+            raise NotInPieces("an item that may be too large")
         if whole := _whole_items(text, end, separator):
             items, end_of_items = whole
             yield items
             end = _fill(room, b"[" + text[end_of_items:end])
-        elif end > MAX_OBJECT:
-            raise NotInPieces("no end of an item")
         if progress:
             progress(f"{name} (bytes)", n_read, size)
     yield _last_items(before, bytes(room[1:end]))

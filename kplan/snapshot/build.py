@@ -204,5 +204,8 @@ def _versions(pods: Mapping[tuple[str, str], core.Pod]) -> dict[str, int]:
     return {
         f"{namespace}/{name}": int(version)
         for (namespace, name), pod in pods.items()
-        if (version := pod.metadata.resource_version).isascii() and version.isdecimal() and len(version) < _MOST_DIGITS
+        if (version := pod.metadata.resource_version)
+        and version.isascii()
+        and version.isdecimal()
+        and len(version) < _MOST_DIGITS
     }

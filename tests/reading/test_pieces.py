@@ -135,3 +135,13 @@ def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
     snapshot = load_snapshot(path, progress=lambda *amounts: told.append(amounts))
     assert len(snapshot.nodes) == 21
     assert told[-1] == (f"{path} (bytes)", len(SOUND), len(SOUND))
+
+
+def test_an_object_that_is_too_large_is_reported_of_the_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "MAX_OBJECT", 3000)
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(a_list([*OBJECTS, {**pod(61), "x": "y" * 2900}]), indent=4))
+    with pytest.raises(NotInPieces):
+        list(read_pieces(path, []))
