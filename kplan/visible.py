@@ -28,9 +28,9 @@ _COMMAND = re.compile(r"(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)", re.IGNORECA
 _COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 
 #: Characters beyond plain ASCII; most of them are letters, and stay.
-_UNUSUAL = re.compile("[^\n -~]+")
-_HALVES = re.compile("[\ud800-\udfff]")
-_ESCAPE_IN_JSON = re.compile(rb"\\[^\"\\/]")
+_UNUSUAL = "[^\n -~]+"
+_HALVES = "[\ud800-\udfff]"
+_ESCAPE_IN_JSON = rb"\\[^\"\\/]"
 _MARK_IN_JSON = re.compile(rb"##\[|##vso|##team", re.IGNORECASE)
 
 #: Plain ASCII. What is left of a text without it shows at once that a long one holds nothing else: a pattern would look
@@ -74,7 +74,7 @@ def _needs_a_look(data: bytes) -> bool:
     """Whether a document in JSON holds what does not show, or could be a command."""
     if data.translate(None, _PRINTABLE) or b"::" in data:
         return True
-    if b"\\" in data and _ESCAPE_IN_JSON.search(data) is not None:
+    if b"\\" in data and re.search(_ESCAPE_IN_JSON, data) is not None:
         return True
     return b"##" in data and _MARK_IN_JSON.search(data) is not None
 
@@ -130,7 +130,7 @@ def escape_json(text: str) -> str:
     Only the strings of JSON hold anything to escape.
     """
     if not text.isascii() or text.encode().translate(None, _LINES):
-        text = _UNUSUAL.sub(_escape_run, text)
+        text = re.sub(_UNUSUAL, _escape_run, text)
     return _COMMAND_IN_JSON.sub(r"\\u0023#", text) if "##" in text else text
 
 
@@ -158,7 +158,7 @@ def _once(value: Any) -> Any:
     """Copy a document so that no part of it occurs twice, which YAML would write as an alias."""
     if isinstance(value, str):
         # Half of a pair is no character, and YAML cannot write it.
-        return value if value.isascii() else _HALVES.sub(lambda half: _escaped(half[0]), value)
+        return value if value.isascii() else re.sub(_HALVES, lambda half: _escaped(half[0]), value)
     if isinstance(value, Mapping):
         return {_once(key): _once(item) for key, item in value.items()}
     return [_once(item) for item in value] if isinstance(value, list | tuple) else value

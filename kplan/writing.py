@@ -20,7 +20,7 @@ from kplan.errors import UsageError
 PUBLIC = 0o666
 PRIVATE = 0o600
 
-_DESCRIPTOR = re.compile(r"/dev/fd/(\d{1,9})|/proc/self/fd/(\d{1,9})|/dev/std(out|err)")
+_DESCRIPTOR = r"/dev/fd/(\d{1,9})|/proc/self/fd/(\d{1,9})|/dev/std(out|err)"
 _ALREADY_OPEN = {"out": 1, "err": 2}
 _HINT = "name a file in a directory that you may write to"
 
@@ -95,7 +95,7 @@ def _check(target: Path) -> None:
 
 def _descriptor_of(target: Path) -> int | None:
     """Return the number of a file that is open already and has a name as such: opening it anew would lose its place."""
-    match_ = _DESCRIPTOR.fullmatch(str(target))
+    match_ = re.fullmatch(_DESCRIPTOR, str(target))
     if match_ is None:
         return None
     return _ALREADY_OPEN[match_[3]] if match_[3] else int(match_[1] or match_[2])

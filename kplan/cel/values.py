@@ -25,7 +25,7 @@ Value = Any
 ABSENT = object()
 
 _SEMVER_PART = r"(?:0|[1-9][0-9]*)"
-_SEMVER = re.compile(
+_SEMVER = (
     rf"({_SEMVER_PART})\.({_SEMVER_PART})\.({_SEMVER_PART})"
     rf"(?:-((?:{_SEMVER_PART}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:{_SEMVER_PART}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*))?"
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
@@ -89,7 +89,7 @@ class Semver(msgspec.Struct, frozen=True):
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Semver:
         """Return a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
-        match = _SEMVER.fullmatch(text)
+        match = re.fullmatch(_SEMVER, text)
         if match is None:
             raise CelError(f"invalid semantic version {text!r}")
         if any(len(match[part]) > 20 or int(match[part]) > _MAX_UINT64 for part in (1, 2, 3)):

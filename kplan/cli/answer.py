@@ -285,11 +285,13 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
 
     Pods of `manifests` are shown with their lines. Raises KplanError when a report cannot be written.
     """
-    from kplan.cluster.field_lines import with_lines
     from kplan.report.registry import HUMAN_FORMATS, render
     from kplan.writing import write_file
 
-    document = with_lines(document, manifests)
+    if manifests is not None:
+        from kplan.cluster.field_lines import with_lines
+
+        document = with_lines(document, manifests)
     if output.exit_zero:
         from msgspec.structs import replace
 

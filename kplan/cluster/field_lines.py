@@ -27,10 +27,8 @@ _LEAST_STEPS = 2
 """For a field that is missing the line of its parent counts, if that is at least this deep: ``spec.KEY``."""
 
 
-def with_lines(document: R, manifests: Manifests | None) -> R:
+def with_lines(document: R, manifests: Manifests) -> R:
     """Return a report with the lines of what is at fault: the field of each placement, the object of each warning."""
-    if manifests is None:
-        return document
     if document.warnings:
         document = replace(document, warnings=_placed_warnings(document.warnings, manifests))
     return _with_fields(document, _Lines(manifests.workloads)) if manifests.workloads else document

@@ -35,7 +35,7 @@ _NO_ROWS: RowArray = np.zeros(0, np.intp)
 _NO_ROWS.setflags(write=False)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CycleResult:
     """A decision with all that led to it.
 

@@ -38,7 +38,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     follows_heap: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Session:
     """The state of a plan: cluster, nominations, and a framework per profile."""
 

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-_EKS = re.compile(r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_ZONE = re.compile(r"/zones/(?P<zone>[^/]+)/")
-_OTHER = re.compile(r"[^a-z0-9]+")
+_EKS = r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_ZONE = r"/zones/(?P<zone>[^/]+)/"
+_OTHER = r"[^a-z0-9]+"
 _MOST_LETTERS = 200
 """Of a node's name at most so much is the group's: 253 letters are allowed in all."""
 
@@ -20,7 +20,7 @@ def short_group_name(name: str) -> str:
     ``KIND/NAMESPACE/NAME``) and the identifier that EKS appends.
     """
     last = name.rstrip("/").rpartition("/")[2] or name
-    eks = _EKS.fullmatch(last)
+    eks = re.fullmatch(_EKS, last)
     return last if eks is None else eks["short"]
 
 
@@ -32,11 +32,11 @@ def short_group_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _with_zone(name: str, short: str) -> str:
-    zone = _ZONE.search(name)
+    zone = re.search(_ZONE, name)
     return name if zone is None else f"{short} of {zone['zone']}"
 
 
 def as_part_of_node_name(group: str) -> str:
     """Return a group's short name in the letters that are allowed in the name of a node."""
-    words = _OTHER.sub(lambda match: "." if match[0] == "." else "-", short_group_name(group).lower())
+    words = re.sub(_OTHER, lambda match: "." if match[0] == "." else "-", short_group_name(group).lower())
     return words[:_MOST_LETTERS].strip("-.") or "group"

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 import typer
 
 from kplan.program.main import _COMMANDS, app
@@ -28,31 +29,58 @@ def test_help_loads_nothing_heavy() -> None:
     assert found.stderr == "[]\n"
 
 
-UNASKED = (
+UNASKED = {
     "kplan.simulation",
     "kplan.capacity.counting",
     "kplan.diagnosis.remedies",
-    "kplan.odds.runs",
     "kplan.questions.in_turn.drains",
     "kplan.cel.expression",
     "kplan.questions.plan.command",
     "kplan.questions.drain.command",
+    "kplan.effects.change",
+    "kplan.effects.queue_course",
+    "kplan.odds.of_queues",
     "rich",
     "kubernetes",
     "pydantic",
+}
+
+FOR_MANIFESTS = {
+    "yaml",
+    "secrets",
+    "kplan.odds.runs",
+    "kplan.cluster.field_lines",
+    "kplan.documents.diff",
+    "kplan.documents.capacity",
+    "kplan.effects.updating",
+}
+
+
+@pytest.mark.parametrize(
+    ("named", "unasked"), [("shop/voucher-api", UNASKED | FOR_MANIFESTS), ("fixtures/web.yaml", UNASKED)]
 )
-
-
-def test_placing_a_pod_loads_nothing_that_other_questions_need() -> None:
+def test_placing_loads_nothing_that_other_questions_need(named: str, unasked: set[str]) -> None:
     script = (
-        "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
+        f"import sys; sys.argv = ['kplan', 'place', {named!r}, '--snapshot', 'demo']\n"
         "from kplan.program.start import run\n"
         "try: run()\n"
-        f"finally: print(sorted({set(UNASKED)!r} & set(sys.modules)), file=sys.stderr)"
+        f"finally: print(sorted({unasked!r} & set(sys.modules)), file=sys.stderr)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "general-a-2" in found.stdout
     assert found.stderr == "[]\n"
+
+
+def test_tables_need_no_digest() -> None:
+    for output, needs_digest in (("table", False), ("json", True)):
+        script = (
+            f"import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo', '-o', {output!r}]\n"
+            "from kplan.program.start import run\n"
+            "try: run()\n"
+            "finally: print('hashlib' in sys.modules, file=sys.stderr)"
+        )
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert found.stderr == f"{needs_digest}\n"
 
 
 def test_every_command_has_help_that_fits() -> None:
