@@ -1,6 +1,9 @@
 """Plugins asked about small clusters."""
 
+from dataclasses import dataclass
+
 import numpy as np
+from hypothesis import strategies as st
 
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
@@ -55,10 +58,62 @@ class Asked:
         delta = PodDelta.of(list(changes)) if changes else None
         return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
 
+    def pods_on(self, each):
+        """List the pods of a node."""
+        return self.running.get(each["metadata"]["name"], [])
+
+    def changed(self, changes):
+        """Look at nodes with changes; pods that come are listed before those that leave."""
+        triples = [(i, self.coming(each), 1) for i, change in enumerate(changes) for each in change.coming]
+        for i, change in enumerate(changes):
+            triples += [(i, self.cluster.pods_on[change.row][index], -1) for index in change.leaving]
+        rows = [change.row for change in changes]
+        return self.view(None if rows == list(range(len(self.nodes))) else rows, triples)
+
+    def after(self, change):
+        """List the pods of a node after its change: all, those that left, those that came."""
+        here = self.pods_on(self.nodes[change.row])
+        staying = [each for i, each in enumerate(here) if i not in change.leaving]
+        return staying + change.coming, [here[index] for index in change.leaving], change.coming
+
     def ask(self, plugin, incoming):
         """Ask a plugin, or a new one of a class, about a pod and all nodes; see `filtered`."""
         made = plugin(None, self.handle) if isinstance(plugin, type) else plugin
         return filtered(made, self.cycle(incoming), self.view())
+
+
+@dataclass
+class Change:
+    """What is different on one node: pods that leave, by their places among its pods, and pods that come."""
+
+    row: int
+    leaving: list
+    coming: list
+
+
+@st.composite
+def changes(draw, world, new_pods):
+    """Draw changes of some nodes of a world, in any order, or of all in theirs."""
+    rows = list(range(len(world.nodes)))
+    if draw(st.booleans()):
+        rows = draw(st.lists(st.sampled_from(rows), unique=True, min_size=1))
+    places = [range(len(world.pods_on(world.nodes[row]))) for row in rows]
+    return [
+        Change(row, draw(st.lists(st.sampled_from(here), unique=True)) if here else [], draw(new_pods))
+        for row, here in zip(rows, places, strict=True)
+    ]
+
+
+def moved(data, world, new):
+    """Bind and evict pods one after the other; yields after each."""
+    for each in new:
+        row = data.draw(st.integers(0, len(world.nodes) - 1))
+        here = world.pods_on(world.nodes[row])
+        if here and data.draw(st.booleans()):
+            world.evict(row, data.draw(st.integers(0, len(here) - 1)))
+        else:
+            world.bind({**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}, row)
+        yield
 
 
 def filtered(plugin, cycle, view):

@@ -7,7 +7,7 @@ from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.framework.interface import PreScoreResult
 from tests.oracle.scheduler_world import World as PlainWorld
 
-from .asking import Asked
+from .asking import Asked, filtered
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -225,21 +225,22 @@ def neighbourhoods(draw, max_terms=1):
     )
 
 
-@st.composite
-def changed_views(draw, world):
-    """A view of some nodes, in any order, on each of which pods leave and come.
+def signed(world, change):
+    """List the pods that leave a node (-1) and come to it (1)."""
+    _, left, came = world.after(change)
+    return [*((each, -1) for each in left), *((each, 1) for each in came)]
 
-    Returns
-    -------
-    view, rows, changes : `changes` has (pod, -1 or 1) of each position, for those that leave and that come
-    """
-    rows = draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
-    changes, triples = [], []
-    for position, row in enumerate(rows):
-        there = world.running.get(world.nodes[row]["metadata"]["name"], [])
-        leaving = draw(st.lists(st.sampled_from(range(len(there))), unique=True)) if there else []
-        coming = draw(st.lists(pods(1), max_size=2))
-        triples += [(position, world.cluster.pods_on[row][index], -1) for index in leaving]
-        triples += [(position, world.coming(each), 1) for each in coming]
-        changes.append([*((there[index], -1) for index in leaving), *((each, 1) for each in coming)])
-    return world.view(rows, triples), rows, changes
+
+def assert_follows(data, make, world, incoming, new):
+    """Check that after pods came and went a plugin says what a new one says."""
+    kept, view = make(world), world.view()
+    filtered(kept, world.cycle(incoming), view)
+    scored(kept, world.cycle(incoming), view)
+    for each in new:
+        world.cluster.bind(world.coming(each), data.draw(st.integers(0, len(world.nodes) - 1)))
+    bound = [index for index, row in enumerate(world.cluster.node_of) if row >= 0]
+    for index in data.draw(st.lists(st.sampled_from(bound), unique=True)) if bound else []:
+        world.cluster.unbind(index)
+    made = make(world)
+    assert filtered(kept, world.cycle(incoming), view) == filtered(made, world.cycle(incoming), view)
+    assert scored(kept, world.cycle(incoming), view) == scored(made, world.cycle(incoming), view)

@@ -13,13 +13,13 @@ from kplan.plugins.inter_pod_affinity.filtering import (
 from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.oracle.scheduler_counts import AffinityCounts, affinity_scores
 
-from .asking import details, filtered, verdicts
+from .asking import changes, details, filtered, verdicts
 from .neighbours import (
     HOSTNAME,
     ZONE,
     Neighbourhood,
     app,
-    changed_views,
+    assert_follows,
     few,
     neighbourhoods,
     node,
@@ -27,6 +27,7 @@ from .neighbours import (
     pods,
     scored,
     selector,
+    signed,
 )
 
 ALONE = ("UnschedulableAndUnresolvable", [REASON_AFFINITY])
@@ -402,11 +403,11 @@ def test_filter_is_that_of_single_nodes(world, incoming):
 @few
 @given(st.data(), neighbourhoods(), pods())
 def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
-    view, rows, changes = data.draw(changed_views(world))
+    changed = data.draw(changes(world, st.lists(pods(1), max_size=2)))
     counts = AffinityCounts(incoming, world.plain)
 
-    expected = [None if counts.is_skipped else counts.after(*pair) for pair in zip(rows, changes, strict=True)]
-    assert filtered(plugin(world), world.cycle(incoming), view) == expected
+    expected = [None if counts.is_skipped else counts.after(each.row, signed(world, each)) for each in changed]
+    assert filtered(plugin(world), world.cycle(incoming), world.changed(changed)) == expected
 
 
 @few
@@ -425,16 +426,4 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
 @few
 @given(st.data(), neighbourhoods(), pods())
 def test_what_is_kept_follows_the_cluster(data, world, incoming):
-    """Asked again after pods came and went, the plugin says what a new one says."""
-    kept, view = plugin(world), world.view()
-    filtered(kept, world.cycle(incoming), view)
-    scored(kept, world.cycle(incoming), view)
-    for each in data.draw(st.lists(pods(1), max_size=3)):
-        world.cluster.bind(world.coming(each), data.draw(st.integers(0, len(world.nodes) - 1)))
-    bound = [index for index, row in enumerate(world.cluster.node_of) if row >= 0]
-    for index in data.draw(st.lists(st.sampled_from(bound), unique=True)) if bound else []:
-        world.cluster.unbind(index)
-
-    new = plugin(world)
-    assert filtered(kept, world.cycle(incoming), view) == filtered(new, world.cycle(incoming), view)
-    assert scored(kept, world.cycle(incoming), view) == scored(new, world.cycle(incoming), view)
+    assert_follows(data, plugin, world, incoming, data.draw(st.lists(pods(1), max_size=3)))

@@ -8,8 +8,8 @@ from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
 
-from .asking import details, filtered
-from .worlds import PORTS, Change, World, delta_view, few, host_port, node, pod, really_changed
+from .asking import Change, changes, details, filtered
+from .worlds import PORTS, World, few, host_port, node, pod, really_changed
 
 REJECTED = ("Unschedulable", ["node(s) didn't have free ports for the requested pod ports"])
 
@@ -42,23 +42,15 @@ def test_filter_equals_the_oracle(world, incoming):
 @few
 @given(st.data(), clusters(), PODS)
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
-    changed = [
-        Change(data.draw(st.lists(st.sampled_from(range(3)), unique=True)), data.draw(st.lists(PODS, max_size=2)))
-        for _ in world.nodes
-    ]
-    for each, on_node in zip(changed, map(world.pods_on, world.nodes), strict=True):
-        each.leaving = [index for index in each.leaving if index < len(on_node)]
-    cycle, rows = world.cycle(incoming), data.draw(st.permutations(range(len(world.nodes))))
+    changed, cycle = data.draw(changes(world, st.lists(PODS, max_size=2))), world.cycle(incoming)
 
-    answers = filtered(make(world.handle), cycle, delta_view(world, rows, changed))
+    answers = filtered(make(world.handle), cycle, world.changed(changed))
 
-    for row, answer in zip(rows, answers, strict=True):
-        on_node = world.pods_on(world.nodes[row])
-        leaving = [on_node[index] for index in changed[row].leaving]
-        used = oracle.used_ports(on_node, leaving, changed[row].coming)
+    for change, answer in zip(changed, answers, strict=True):
+        _, leaving, coming = world.after(change)
+        used = oracle.used_ports(world.pods_on(world.nodes[change.row]), leaving, coming)
         assert answer == oracle.filter_node(incoming, used)
-        handle = really_changed(world, row, changed[row])
-        assert handle.cluster.used_ports.get(row, set()) == used
+        assert really_changed(world, change).cluster.used_ports.get(change.row, set()) == used
 
 
 @few
@@ -126,7 +118,7 @@ def test_the_filter_is_skipped_without_host_ports(incoming, is_skipped):
 def test_a_port_that_two_pods_share_is_free_once_either_leaves():
     both = pod(ports=[host_port(80)])
     world = World([node()], {"node": [both, both]})
-    view = delta_view(world, [0], [Change(leaving=[0], coming=[])])
+    view = world.changed([Change(0, leaving=[0], coming=[])])
 
     assert filtered(make(world.handle), world.cycle(both), view) == [None]
 
@@ -134,7 +126,7 @@ def test_a_port_that_two_pods_share_is_free_once_either_leaves():
 def test_pods_that_leave_go_before_others_come():
     web = pod(ports=[host_port(80)])
     world = World([node()], {"node": [web]})
-    view = delta_view(world, [0], [Change(leaving=[0], coming=[web])])
+    view = world.changed([Change(0, leaving=[0], coming=[web])])
 
     assert filtered(make(world.handle), world.cycle(web), view) == [REJECTED]
 

@@ -7,7 +7,7 @@ from kplan.plugins.node_volume_limits.plugin import REASON_MAX_VOLUME_COUNT_EXCE
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .asking import filtered
+from .asking import Change, changes, filtered, moved
 from .volume_worlds import (
     EBS,
     NFS,
@@ -15,12 +15,9 @@ from .volume_worlds import (
     attachment,
     claim,
     csi_node,
-    delta_cases,
-    delta_view,
     details,
     node,
     pod,
-    pods_after,
     storage_class,
     volume,
 )
@@ -102,13 +99,13 @@ def test_filter_equals_the_oracle(world, incoming):
 @few
 @given(st.data(), worlds(), pods)
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
-    rows, cases = data.draw(delta_cases(world, running_pods))
+    changed = data.draw(changes(world, st.lists(running_pods, max_size=2)))
     plugin = NodeVolumeLimits(None, world.handle)
 
-    found = filtered(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+    found = filtered(plugin, world.cycle(incoming), world.changed(changed))
 
     names = [each["metadata"]["name"] for each in world.nodes]
-    assert found == [expected(world, incoming, names[case[0]], pods_after(world, case)[0]) for case in cases]
+    assert found == [expected(world, incoming, names[each.row], world.after(each)[0]) for each in changed]
 
 
 @few
@@ -116,14 +113,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 def test_counts_follow_the_cluster(data, world, incoming, new):
     plugin = NodeVolumeLimits(None, world.handle)
     world.ask(plugin, incoming)
-    for each in new:
-        row = data.draw(st.integers(0, len(world.nodes) - 1))
-        here = world.running[world.nodes[row]["metadata"]["name"]]
-        if here and data.draw(st.booleans()):
-            world.evict(row, data.draw(st.integers(0, len(here) - 1)))
-        else:
-            world.bind({**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}, row)
-
+    for _ in moved(data, world, new):
         found = world.ask(plugin, incoming)
 
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
@@ -190,7 +180,7 @@ def test_a_running_pod_with_a_claim_of_another_makes_a_limited_node_err(delta):
     thief = pod("thief", volumes=[EPHEMERAL])
     names = ("m", "n", "o")
     world = VolumeWorld([node(name) for name in names], storage, {} if delta else {"m": [thief], "n": [thief]})
-    view = delta_view(world, None, [(0, [], [thief]), (1, [], [thief]), (2, [], [])]) if delta else world.view()
+    view = world.changed([Change(0, [], [thief]), Change(1, [], [thief]), Change(2, [], [])]) if delta else world.view()
 
     found = filtered(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-1")), view)
 

@@ -8,8 +8,8 @@ from kplan.plugins.volume_restrictions import REASON_DISK_CONFLICT, VolumeRestri
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
-from .asking import filtered
-from .volume_worlds import VolumeWorld, claim, delta_cases, delta_view, details, node, pod, pods_after
+from .asking import changes, filtered, moved
+from .volume_worlds import VolumeWorld, claim, details, node, pod
 from .worlds import few
 
 REASON_ONCE = newest().texts.read_write_once_pod
@@ -63,12 +63,12 @@ def test_filter_equals_the_oracle(world, incoming):
 @given(st.data(), worlds(), pods)
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     plugin = VolumeRestrictions(None, world.handle)
-    rows, cases = data.draw(delta_cases(world, pods))
+    changed = data.draw(changes(world, st.lists(pods, max_size=2)))
 
-    found = filtered(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+    found = filtered(plugin, world.cycle(incoming), world.changed(changed))
 
     assert found == [
-        oracle.restrictions(incoming, world.storage, world.all_running, *pods_after(world, case)) for case in cases
+        oracle.restrictions(incoming, world.storage, world.all_running, *world.after(each)) for each in changed
     ]
 
 
@@ -77,14 +77,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
     plugin = VolumeRestrictions(None, world.handle)
     world.ask(plugin, incoming)
-    for each in new:
-        row = data.draw(st.integers(0, len(world.nodes) - 1))
-        here = world.running[world.nodes[row]["metadata"]["name"]]
-        if here and data.draw(st.booleans()):
-            world.evict(row, data.draw(st.integers(0, len(here) - 1)))
-        else:
-            fresh = {**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}
-            world.bind(fresh, row)
+    for _ in moved(data, world, new):
         expected = [
             oracle.restrictions(incoming, world.storage, world.all_running, pods) for pods in world.running.values()
         ]

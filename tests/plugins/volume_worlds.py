@@ -2,8 +2,6 @@
 
 import copy
 
-from hypothesis import strategies as st
-
 from tests.oracle.volumes import Storage
 
 from .asking import Asked
@@ -128,37 +126,3 @@ def details(plugin, cycle, view, position=0):
         for reason in verdicts.reasons_at(position)
         for detail in reason.details(position)
     ]
-
-
-@st.composite
-def delta_cases(draw, world, new_pods):
-    """Some nodes of a world in a random order, each with pods that leave it (by place) and pods that come to it."""
-    rows = draw(st.permutations(range(len(world.nodes)))) if draw(st.booleans()) else None
-    cases = []
-    for position in range(len(world.nodes)):
-        row = position if rows is None else rows[position]
-        here = world.running[world.nodes[row]["metadata"]["name"]]
-        leaving = draw(st.lists(st.sampled_from(range(len(here))), unique=True)) if here else []
-        cases.append((row, leaving, draw(st.lists(new_pods, max_size=2))))
-    return rows, cases
-
-
-def delta_view(world, rows, cases):
-    """Look at a world with the changes of `delta_cases`."""
-    changes = []
-    for position, (row, leaving, coming) in enumerate(cases):
-        name = world.nodes[row]["metadata"]["name"]
-        for index in leaving:
-            uid = world.running[name][index]["metadata"]["uid"]
-            here = next(p for p in world.cluster.pods_on[row] if world.cluster.pods.infos[p].uid == uid)
-            changes.append((position, here, -1))
-        changes += [(position, world.coming(each), 1) for each in coming]
-    return world.view(rows, changes)
-
-
-def pods_after(world, case):
-    """List the pods of a case's node after its changes: all, those that left, those that came."""
-    row, leaving, coming = case
-    here = world.running[world.nodes[row]["metadata"]["name"]]
-    left = [each for i, each in enumerate(here) if i in leaving]
-    return [each for i, each in enumerate(here) if i not in leaving] + coming, left, coming

@@ -1,7 +1,5 @@
 """Small clusters made of JSON objects, a plugin asked about one, and random ones."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from tests.oracle.scheduler_world import NodeInfo
 
-from .asking import Asked, filtered
+from .asking import Asked, changes, filtered
 
 
 def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
@@ -51,10 +49,6 @@ class World(Asked):
         }
         super().__init__(nodes, named, device_classes=device_classes)
         self.running, self.device_classes = running or {}, device_classes
-
-    def pods_on(self, each):
-        """List the pods of a node."""
-        return self.running.get(each["metadata"]["name"], [])
 
     def plain(self, each):
         """Return a node with its pods for the oracle."""
@@ -213,56 +207,24 @@ def node_selector_terms():
 # --- worlds of their own ----------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Change:
-    """What is different on one node: pods (by index) that leave, and pods that come."""
-
-    leaving: list
-    coming: list
-
-
-@st.composite
-def changes(draw, world):
-    """A change for every node."""
-    return [
-        Change(
-            draw(st.lists(st.sampled_from(range(len(world.pods_on(each)))), unique=True))
-            if world.pods_on(each)
-            else [],
-            draw(st.lists(pods(), max_size=2)),
-        )
-        for each in world.nodes
-    ]
-
-
-def delta_view(world, rows, changed):
-    """Look at some nodes, each with its own change; pods that come are listed before those that leave."""
-    triples = [(position, world.coming(each), 1) for position, row in enumerate(rows) for each in changed[row].coming]
-    for position, row in enumerate(rows):
-        on_node = world.cluster.pods_on[row]
-        triples += [(position, on_node[index], -1) for index in changed[row].leaving]
-    return world.view(rows, triples)
-
-
-def really_changed(world, row, change):
+def really_changed(world, change):
     """Return a handle to a cluster in which one node's pods did change."""
     twin = world.cluster.copy()
     for index in change.leaving:
-        twin.unbind(world.cluster.pods_on[row][index])
+        twin.unbind(world.cluster.pods_on[change.row][index])
     for each in change.coming:
-        twin.bind(twin.add_pod(PodInfo(convert(each, Pod))), row)
+        twin.bind(twin.add_pod(PodInfo(convert(each, Pod))), change.row)
     return Handle(twin, world.handle.listers, Nominator())
 
 
 def assert_delta_equals_change(data, make, world, incoming):
     """Check that a filter on a view with changes says what it says on a cluster that was really changed."""
-    changed = data.draw(changes(world))
-    rows = data.draw(st.permutations(range(len(world.nodes))))
+    changed = data.draw(changes(world, st.lists(pods(), max_size=2)))
     cycle = world.cycle(incoming)
-    answers = filtered(make(world.handle), cycle, delta_view(world, rows, changed))
-    for row, answer in zip(rows, answers, strict=True):
-        handle = really_changed(world, row, changed[row])
+    answers = filtered(make(world.handle), cycle, world.changed(changed))
+    for change, answer in zip(changed, answers, strict=True):
+        handle = really_changed(world, change)
         again = CycleState(cycle.pod, cycle.pod_id, handle.cluster)
-        one = NodeView(handle.cluster, np.asarray([row], np.intp))
+        one = NodeView(handle.cluster, np.asarray([change.row], np.intp))
         assert answer == filtered(make(handle), again, one)[0]
-    return changed, rows, answers
+    return changed, answers
