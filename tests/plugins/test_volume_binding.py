@@ -177,16 +177,26 @@ def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
             plugin.unreserve(cycle, row)
 
 
+def stored(**objects):
+    return Storage(classes=CLASSES, **objects)
+
+
+def static(name, storage="0", **spec):
+    return claim(name, storage, storageClassName="static", **spec)
+
+
+def offered(name, storage="0", hosts=None, **spec):
+    return volume(name, storage, hosts, storageClassName="static", **spec)
+
+
 def binding_of(storage, *names, nodes=("m", "n")):
     world = VolumeWorld([node(name) for name in nodes], storage)
     return world.ask(VolumeBinding, pod("p", *names))
 
 
 def test_claims_of_one_pod_get_a_volume_each():
-    storage = Storage(
-        volumes=[volume("v", "1", storageClassName="static"), volume("w", "2", ["n"], storageClassName="static")],
-        claims=[claim(name, "1", storageClassName="static") for name in ("c", "d", "e")],
-        classes=CLASSES,
+    storage = stored(
+        volumes=[offered("v", "1"), offered("w", "2", ["n"])], claims=[static(name, "1") for name in ("c", "d", "e")]
     )
 
     assert binding_of(storage, "c", "d") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
@@ -194,10 +204,9 @@ def test_claims_of_one_pod_get_a_volume_each():
 
 
 def test_volumes_that_the_same_nodes_reach_serve_one_claim_after_the_other():
-    storage = Storage(
-        volumes=[volume(name, "1", ["n"], storageClassName="static") for name in ("u", "v", "w")],
-        claims=[claim(name, "1", storageClassName="static") for name in ("c", "d", "e")],
-        classes=CLASSES,
+    storage = stored(
+        volumes=[offered(name, "1", ["n"]) for name in ("u", "v", "w")],
+        claims=[static(name, "1") for name in ("c", "d", "e")],
     )
 
     assert binding_of(storage, "c", "d", "e") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
@@ -205,14 +214,7 @@ def test_volumes_that_the_same_nodes_reach_serve_one_claim_after_the_other():
 
 def test_a_claim_that_a_pod_names_twice_needs_two_volumes():
     promised = {"claimRef": {"namespace": "default", "name": "c"}}
-    storage = Storage(
-        volumes=[
-            volume("v", storageClassName="static", **promised),
-            volume("w", hosts=["n"], storageClassName="static"),
-        ],
-        claims=[claim("c", storageClassName="static")],
-        classes=CLASSES,
-    )
+    storage = stored(volumes=[offered("v", **promised), offered("w", hosts=["n"])], claims=[static("c")])
 
     assert binding_of(storage, "c") == [None, None]
     assert binding_of(storage, "c", "c") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
@@ -220,10 +222,8 @@ def test_a_claim_that_a_pod_names_twice_needs_two_volumes():
 
 def test_of_two_promised_volumes_the_first_by_name_decides():
     promised = {"claimRef": {"namespace": "default", "name": "c"}, "storageClassName": "static"}
-    storage = Storage(
-        volumes=[volume("v", "9", ["m"], **promised), volume("w", "1", ["n"], **promised)],
-        claims=[claim("c", storageClassName="static")],
-        classes=CLASSES,
+    storage = stored(
+        volumes=[volume("v", "9", ["m"], **promised), volume("w", "1", ["n"], **promised)], claims=[static("c")]
     )
 
     assert binding_of(storage, "c") == [None, (UNRESOLVABLE, [REASON_BIND_CONFLICT])]
@@ -242,20 +242,15 @@ def test_the_first_bound_claim_that_fails_decides():
 
 
 def test_bound_and_unbound_claims_both_speak():
-    storage = Storage(
-        volumes=[volume("far", hosts=["m"])],
-        claims=[claim("c", volume="far"), claim("d", storageClassName="static")],
-        classes=CLASSES,
-    )
+    storage = stored(volumes=[volume("far", hosts=["m"])], claims=[claim("c", volume="far"), static("d")])
 
     assert binding_of(storage, "d", "c")[1] == (UNRESOLVABLE, [REASON_NODE_CONFLICT, REASON_BIND_CONFLICT])
 
 
 def test_a_reservation_that_is_given_back_leaves_nothing():
-    storage = Storage(
-        volumes=[volume("v0", "1", storageClassName="static"), volume("v1", "2", storageClassName="static")],
-        claims=[claim("c0", "1", storageClassName="static"), claim("c1", "1", storageClassName="dynamic")],
-        classes=CLASSES,
+    storage = stored(
+        volumes=[offered("v0", "1"), offered("v1", "2")],
+        claims=[static("c0", "1"), claim("c1", "1", storageClassName="dynamic")],
     )
     world = VolumeWorld([node("m"), node("n")], storage)
     plugin = VolumeBinding(None, world.handle)
@@ -274,11 +269,7 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
 
 
 def test_what_one_profile_reserves_is_promised_for_the_others():
-    storage = Storage(
-        volumes=[volume("v", storageClassName="static")],
-        claims=[claim("c", storageClassName="static"), claim("d", storageClassName="static")],
-        classes=CLASSES,
-    )
+    storage = stored(volumes=[offered("v")], claims=[static("c"), static("d")])
     world = VolumeWorld([node("n")], storage)
     one, other = VolumeBinding(None, world.handle), VolumeBinding(None, world.handle)
     cycle = world.cycle(pod("p", "c"))
@@ -298,7 +289,7 @@ def ephemeral(*owners):
 
 
 LOST = {**claim("lost", volume="gone"), "status": {"phase": "Lost"}}
-DYING = claim("dying", storageClassName="static")
+DYING = static("dying")
 DYING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
 
@@ -317,10 +308,7 @@ EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}
         (pod("p", "c"), [claim("c", storageClassName="immediate")], "pod has unbound immediate PersistentVolumeClaims"),
         (
             pod("p", "c"),
-            [
-                claim("c", volume="v", annotations={}, storageClassName="static")
-                | {"metadata": {"name": "c", "namespace": "default"}}
-            ],
+            [static("c", volume="v", annotations={}) | {"metadata": {"name": "c", "namespace": "default"}}],
             "pod has unbound immediate PersistentVolumeClaims",
         ),
         (
@@ -348,12 +336,11 @@ def test_the_claim_of_an_ephemeral_volume_serves_its_pod():
 
 def test_an_invalid_selector_errs_where_it_is_looked_at():
     selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}
-    storage = Storage(
+    storage = stored(
         claims=[
-            claim("c", storageClassName="static", selector=selector),
+            static("c", selector=selector),
             claim("d", annotations={oracle.SELECTED: "n"}, storageClassName="dynamic"),
-        ],
-        classes=CLASSES,
+        ]
     )
     world = VolumeWorld([node("m"), node("n")], storage)
 
@@ -404,11 +391,7 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
 
 
 def test_sizes_compare_exactly():
-    storage = Storage(
-        volumes=[volume("v", "1023999m", storageClassName="static"), volume("w", "1024", storageClassName="static")],
-        claims=[claim("c", "1Ki", storageClassName="static")],
-        classes=CLASSES,
-    )
+    storage = stored(volumes=[offered("v", "1023999m"), offered("w", "1024")], claims=[static("c", "1Ki")])
     world = VolumeWorld([node("n")], storage)
     wanted = convert(storage.claims[0], PersistentVolumeClaim)
     available = VolumeBinding(None, world.handle).assumed.of_class("static")
@@ -474,16 +457,15 @@ def test_details_of_a_volume_that_is_gone():
 
 
 def test_details_say_why_no_volume_of_the_class_will_do():
-    storage = Storage(
+    storage = stored(
         volumes=[
-            volume("small", "1", storageClassName="static"),
-            volume("far", "9", ["m"], storageClassName="static"),
-            volume("block", "9", storageClassName="static", volumeMode="Block"),
-            volume("theirs", "9", storageClassName="static", claimRef={"namespace": "default", "name": "other"}),
-            volume("fits", "9", storageClassName="static"),
+            offered("small", "1"),
+            offered("far", "9", ["m"]),
+            offered("block", "9", volumeMode="Block"),
+            offered("theirs", "9", claimRef={"namespace": "default", "name": "other"}),
+            offered("fits", "9"),
         ],
-        claims=[claim("c", "5", storageClassName="static"), claim("d", "4", storageClassName="static")],
-        classes=CLASSES,
+        claims=[static("c", "5"), static("d", "4")],
     )
 
     assert detail_of(storage, "c", "d") == [
@@ -507,11 +489,7 @@ def test_details_say_why_no_volume_of_the_class_will_do():
 
 def test_details_name_the_volume_that_is_promised_to_the_claim():
     promised = {"namespace": "default", "name": "c"}
-    storage = Storage(
-        volumes=[volume("v", "9", ["m"], storageClassName="static", claimRef=promised)],
-        claims=[claim("c", "5", storageClassName="static")],
-        classes=CLASSES,
-    )
+    storage = stored(volumes=[offered("v", "9", ["m"], claimRef=promised)], claims=[static("c", "5")])
 
     (detail,) = detail_of(storage, "c")
 
@@ -521,7 +499,7 @@ def test_details_name_the_volume_that_is_promised_to_the_claim():
 def test_details_name_the_node_that_was_selected_before():
     selected = claim("c", annotations={oracle.SELECTED: "m"}, storageClassName="dynamic")
 
-    assert detail_of(Storage(claims=[selected], classes=CLASSES), "c") == [
+    assert detail_of(stored(claims=[selected]), "c") == [
         {
             "reason": REASON_BIND_CONFLICT,
             "claim": "default/c",
@@ -535,7 +513,7 @@ def test_details_name_the_node_that_was_selected_before():
 def test_details_name_the_topologies_that_are_allowed():
     selected = claim("c", annotations={oracle.SELECTED: "n"}, storageClassName="zonal")
 
-    (detail,) = detail_of(Storage(claims=[selected], classes=CLASSES), "c")
+    (detail,) = detail_of(stored(claims=[selected]), "c")
 
     assert detail["allowedTopologies"] == ["topology.kubernetes.io/zone in (a,b)"]
 
@@ -543,9 +521,8 @@ def test_details_name_the_topologies_that_are_allowed():
 @pytest.mark.parametrize(("topology", "largest"), [({ZONE: "z"}, "3Gi"), ({ZONE: "other"}, None)])
 def test_details_say_how_large_a_volume_may_be(topology, largest):
     report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "3Gi"}
-    storage = Storage(
+    storage = stored(
         claims=[claim("c", "5Gi", storageClassName="tracked")],
-        classes=CLASSES,
         drivers=DRIVERS,
         capacities=[{**report, "nodeTopology": {"matchLabels": topology}}],
     )
@@ -564,9 +541,7 @@ def test_details_say_how_large_a_volume_may_be(topology, largest):
 def test_a_storage_report_with_an_invalid_topology_counts_for_no_node():
     topology = {"matchExpressions": [{"key": "a", "operator": "Near", "values": []}]}
     report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "9Gi", "nodeTopology": topology}
-    storage = Storage(
-        claims=[claim("c", "5Gi", storageClassName="tracked")], classes=CLASSES, drivers=DRIVERS, capacities=[report]
-    )
+    storage = stored(claims=[claim("c", "5Gi", storageClassName="tracked")], drivers=DRIVERS, capacities=[report])
 
     (detail,) = detail_of(storage, "c")
 
