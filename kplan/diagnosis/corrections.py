@@ -31,11 +31,11 @@ def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]
     """Correct the topology keys of required rules that no node has as a label."""
     pod, nodes = trials.pod, trials.live.cluster.nodes
     keys: dict[str, str] = {}
-    if not misses.is_never_rejected_by(_SPREAD):
+    if _SPREAD in misses.rejecting:
         for constraint in pod.spec.topology_spread_constraints:
             if constraint.when_unsatisfiable == variants.DO_NOT_SCHEDULE:
                 keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
-    if not misses.is_never_rejected_by(_PODS):
+    if _PODS in misses.rejecting:
         keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
     for key, rule in keys.items():
         to = intended.suggested_topology_key(key, nodes)
@@ -48,7 +48,7 @@ def topology_keys(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName]
 
 def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.SearchNamespace]:
     """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
-    if misses.is_never_rejected_by(_PODS):
+    if _PODS not in misses.rejecting:
         return
     pod, terms = trials.pod, intended.required_together(trials.pod)
     for guess in intended.suggested_pods(trials.live, trials.info):
@@ -71,7 +71,7 @@ def together(trials: Trials, misses: NearMisses) -> Iterator[r.CorrectName | r.S
 
 def policies(trials: Trials, misses: NearMisses) -> Iterator[r.HonorPolicy]:
     """Let a spread constraint leave out the domains of nodes on which the pod may not run."""
-    if misses.is_never_rejected_by(_SPREAD):
+    if _SPREAD not in misses.rejecting:
         return
     for policy, key, honoring in variants.honoring(trials.pod):
         change = r.PolicyChange(policy=policy, topology_key=key)

@@ -73,7 +73,7 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
     else:
         whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
     out = _nodes_out(session, info, outcome)
-    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, surplus_of(info.pod))
+    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, dict(_surplus(info.pod)))
 
 
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:
@@ -349,12 +349,8 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
     yield from groups.values()
 
 
-def surplus_of(pod: Pod) -> dict[str, c.Surplus]:
-    """Return resource -> why the pod requests more of it than its containers do together; empty where it does not."""
-    return dict(_surplus(pod))
-
-
 def _surplus(pod: Pod) -> Iterator[tuple[str, c.Surplus]]:
+    """Yield resources of which the pod requests more than its containers do together, each with why it does."""
     spec = pod.spec
     if not spec.overhead and not spec.init_containers:
         return

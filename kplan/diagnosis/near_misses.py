@@ -42,12 +42,9 @@ class NearMisses:
                 rejecting += self.verdicts[name].bits != 0
         return np.flatnonzero((rejecting > 0) & (rejecting == self._n_rejecting))
 
-    def is_never_rejected_by(self, plugin: str) -> bool:
-        """Return whether a plugin rejects no node."""
-        return plugin not in self.verdicts or not self.verdicts[plugin].bits.any()
-
+    @cached_property
     def rejecting(self) -> set[str]:
-        """Return the plugins that reject any node."""
+        """The plugins that reject any node."""
         return {name for name, verdict in self.verdicts.items() if verdict.bits.any()}
 
     def details_at(self, plugin: str, position: int) -> Iterator[Detail]:

@@ -334,9 +334,9 @@ def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
 def _relax(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
     pod = trials.pod
     ways: list[tuple[r.RuleChange, Pod]] = []
-    if not misses.is_never_rejected_by(_SPREAD):
+    if _SPREAD in misses.rejecting:
         ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in variants.relaxed_spreads(pod)]
-    if not misses.is_never_rejected_by(_PODS):
+    if _PODS in misses.rejecting:
         affinity = pod.spec.affinity or Affinity()
         apart, together = affinity.pod_anti_affinity, affinity.pod_affinity
         ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, apart)]

@@ -186,7 +186,7 @@ def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
 
 def smaller(trials: Trials, misses: NearMisses, replicas: Replicas) -> Iterator[r.Remedy]:
     """Run several times as many replicas, smaller by the same factor, so that the workload requests the same in all."""
-    if replicas.kind not in SCALED or not replicas.are_all or misses.is_never_rejected_by(_FIT) or _has_bounds(trials):
+    if replicas.kind not in SCALED or not replicas.are_all or _FIT not in misses.rejecting or _has_bounds(trials):
         return
     for factor in _FACTORS:
         number = replicas.total * factor

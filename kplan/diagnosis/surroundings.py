@@ -86,7 +86,7 @@ def cordoned_rows(session: Session) -> tuple[int, ...]:
 
 def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
     """Add nodes like one of the cluster, as many as the pending replicas need."""
-    for addition, name, helps in _additions(trials, trials.pod, pending, alone=misses.rejecting() <= _NODE_LOCAL):
+    for addition, name, helps in _additions(trials, trials.pod, pending, alone=misses.rejecting <= _NODE_LOCAL):
         yield r.AddNodes(change=addition, then=name, helps=helps)
 
 
@@ -199,14 +199,10 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
         raised = replace(trials.pod, spec=replace(spec, priority=priority, priority_class_name=name))
         preemption = trials.victims_of(raised)
         if preemption is not None:
+            node, victims, budgets = preemption
             change = r.PriorityChange(
-                old=trials.info.priority,
-                to=priority,
-                priority_class=name,
-                evicts=preemption.victims,
-                budgets=preemption.budgets,
+                old=trials.info.priority, to=priority, priority_class=name, evicts=victims, budgets=budgets
             )
-            node = preemption.node
             yield r.RaisePriority(change=change, then=node)
             return
 

@@ -34,14 +34,6 @@ MOST_PLACED = 160
 R = TypeVar("R", bound=r.RemedyBase)
 
 
-class Preempted(msgspec.Struct, frozen=True):
-    """The node that preemption nominates, its victims there, and the budgets that count one of them."""
-
-    node: str
-    victims: tuple[str, ...]
-    budgets: tuple[str, ...]
-
-
 class Trials:
     """Tries a pod that has no node again.
 
@@ -88,8 +80,11 @@ class Trials:
         result = self._decide(trial, pod, looks_for_victims=False)
         return None if result is None or result.row is None else trial.cluster.nodes.names[result.row]
 
-    def victims_of(self, pod: Pod) -> Preempted | None:
-        """Return what preemption does for a pod; None where it helps on no node, or only against a budget."""
+    def victims_of(self, pod: Pod) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+        """Return the node that preemption nominates for a pod, its victims, and the budgets that count one of them.
+
+        None where it helps on no node, or only against a budget.
+        """
         result = self._decide(self._unchanged, pod, looks_for_victims=True)
         post_filter = None if result is None else result.post_filter
         if post_filter is None or post_filter.nominated_row is None:
@@ -100,7 +95,7 @@ class Trials:
         budgets = self.budgets
         covering = {name: None for victim in post_filter.victims for name in budgets.covering(cluster.pods, victim)}
         victims = tuple(cluster.pods.infos[victim].key for victim in post_filter.victims)
-        return Preempted(cluster.nodes.names[post_filter.nominated_row], victims, tuple(covering))
+        return cluster.nodes.names[post_filter.nominated_row], victims, tuple(covering)
 
     def _decide(self, session: Session, pod: Pod, *, looks_for_victims: bool) -> CycleResult | None:
         if self.left <= 0:

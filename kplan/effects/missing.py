@@ -97,17 +97,13 @@ def _lacking(snapshot: Snapshot) -> Iterator[str]:
             yield key
 
 
-def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> tuple[InputWarning, ...]:
-    """Return a warning for each cron job of which a run waits for a node while others are active.
+def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterator[InputWarning]:
+    """Yield a warning for each cron job of which a run waits for a node while others are active.
 
     Parameters
     ----------
     only : NAMESPACE/NAME of pods of which one has to wait; None for all
     """
-    return tuple(_warnings(snapshot, only))
-
-
-def _warnings(snapshot: Snapshot, only: Collection[str] | None) -> Iterator[InputWarning]:
     allowing = {cron_job.metadata.key for cron_job in snapshot.cron_jobs if cron_job.spec.concurrency_policy in _ALLOW}
     if not allowing:
         return

@@ -27,7 +27,7 @@ from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Step
-from kplan.documents.placement import Luck, Outcome, PodPlacement, Unlisted
+from kplan.documents.placement import Luck, Outcome, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.carried_out import being_deleted
@@ -111,7 +111,9 @@ class QueuePlan(Answer):
         infos, names = self.after.pods.infos, self.after.nodes.names
         source = self._node(self.before, first)
         target = None if current is None else self._node(self.after, current)
-        is_circling = removal is not None and self._keeps_being_evicted(removal.pod.row)
+        simulation = self.course.simulation
+        # Nothing has come in its place because the same pods are evicted again and again.
+        is_circling = removal is not None and bool(simulation.circle) and removal.pod.row in simulation.unreplaced
         if target is not None:
             action = Action.PLACED if source is None else Action.MOVED
         else:
@@ -134,10 +136,6 @@ class QueuePlan(Answer):
             because="" if removal is None or by is not None else removal.because,
             caused_by="waiting" if not self._waited.isdisjoint((infos[first].key, by)) else "change",
         )
-
-    def _keeps_being_evicted(self, row: int) -> bool:
-        """Tell whether nothing has come in the place of a pod because the same pods are evicted again and again."""
-        return bool(self.course.simulation.circle) and row in self.course.simulation.unreplaced
 
     @cached_property
     def _waited(self) -> frozenset[str | None]:
@@ -247,7 +245,7 @@ class QueuePlan(Answer):
             changes=changes,
             placements=with_new_nodes(
                 tuple(
-                    _with_few_ties(document, most_ties)
+                    replace(document, ties=document.ties[:most_ties], ties_count=len(document.ties))
                     for document in placement_documents(
                         [self.placements[index] for index in attempts],
                         {place: shown[index] for place, index in enumerate(attempts) if index in shown},
@@ -367,11 +365,6 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
         warnings=context.warnings,
         queue=entries,
     )
-
-
-def _with_few_ties(placement: PodPlacement, most: int | None) -> PodPlacement:
-    """Return a placement that counts all equal best nodes and names the first ones only."""
-    return replace(placement, ties=placement.ties[:most], ties_count=len(placement.ties))
 
 
 def work_off(base: Base, queue: WorkedOff) -> QueuePlan:

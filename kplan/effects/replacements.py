@@ -133,11 +133,6 @@ class Replacements:
         """Return the scheduler's last message about a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
 
-    @property
-    def blocked(self) -> tuple[str, ...]:
-        """The pods that cannot be evicted."""
-        return tuple(self._change.blocked)
-
     def summary(self) -> PlanSummary:
         """Count the pods by what happens to them."""
         actions = Counter(replacement.action for replacement in self.all)

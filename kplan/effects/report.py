@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import UNSET, UnsetType
@@ -24,8 +24,8 @@ from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, InputWarning, Verdict
-from kplan.documents.change import Change, Forced, WorkloadChange
-from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
+from kplan.documents.change import Change, Forced
+from kplan.documents.placement import Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.decisions import Decisions
@@ -104,7 +104,7 @@ def change_report(
         cluster=cluster_map(before, after) if showing.with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
-        workloads=_with_origins(change.workloads, pods.origins),
+        workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),
         blocked=dict(change.blocked),
         obstacles=with_remedies(base, change.again, change.obstacles) if change.again is not None else change.obstacles,
         refused_nodes=change.refused_nodes,
@@ -127,7 +127,8 @@ def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
         disable_eviction=change.options.disable_eviction,
         grace_period=change.options.grace_period,
     )
-    replacements = Replacements(base, change.again(base, options=options))
+    again = change.again(base, options=options)
+    replacements = Replacements(base, again)
     return Forced(
         flags=flags,
         placed=sum(replacement.action is Action.MOVED for replacement in replacements.all),
@@ -137,12 +138,8 @@ def _forced(base: Base, change: CarriedOut) -> Forced | UnsetType:
             if replacement.action is Action.PENDING and not replacements.is_old(replacement.pod)
         ),
         gone=tuple(replacement.pod for replacement in replacements.all if replacement.action is Action.EVICTED),
-        blocked=replacements.blocked,
+        blocked=tuple(again.blocked),
     )
-
-
-def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Origin]) -> tuple[WorkloadChange, ...]:
-    return tuple(replace(workload, origin=origins.get(workload.key, UNSET)) for workload in workloads)
 
 
 def _clusters(base: Base, change: CarriedOut) -> tuple[Cluster, Cluster]:
@@ -233,7 +230,8 @@ class ChangedPods:
         if pod.node:
             placed = self._decisions.placed.get(pod.key)
             is_same = placed is not None and placed.node == pod.node
-            self.placements.append(placed if placed is not None and is_same else self._outline(pod))
+            outline = PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
+            self.placements.append(placed if placed is not None and is_same else outline)
             return len(self.placements) - 1
         like = self._end_of(pod)
         if like not in self._decided and len(self._decided) < _MOST_DECIDED:
@@ -265,10 +263,6 @@ class ChangedPods:
     def _waiting(self) -> Counter[tuple[str, str]]:
         """Key of `_end_of` -> number of pending pods."""
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
-
-    def _outline(self, pod: ObservedPod) -> PodPlacement:
-        """Return the placement of a pod without an explanation."""
-        return PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
 
     def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
-from kplan.api.core import PersistentVolumeClaim, ReplicationController
+from kplan.api.core import ReplicationController
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
@@ -164,27 +164,22 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
     """Yield warnings about pods whose volumes or devices are missing from the snapshot of a settled cluster."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
-    claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.persistent_volume_claims}
+    claims = snapshot.persistent_volume_claims
+    volume_of = {(claim.metadata.namespace, claim.metadata.name): claim.spec.volume_name for claim in claims}
     infos = simulation.session.cluster.pods.infos
     unnamed = frozenset().union(*(reserved.unnamed for reserved in _reserved_objects(simulation)))
     for row, observed in simulation.pods.items():
         pod = infos[row].pod
         if not observed.node or pod.spec.node_name:
             continue
-        named = [claim_name(pod, volume) for volume in pod.spec.volumes]
-        missing = [
-            name for name in named if name is not None and not _has_volume(claims.get((infos[row].namespace, name)))
-        ]
+        named = [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
+        missing = [name for name in named if not volume_of.get((infos[row].namespace, name))]
         if missing:
             message = f"settled, but the snapshot does not hold the volumes made for its claims: {', '.join(missing)}"
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
         if (pod.metadata.uid or infos[row].key) in unnamed:
             message = "settled, but the devices of its extended resources count as free, because no claim names them"
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
-
-
-def _has_volume(claim: PersistentVolumeClaim | None) -> bool:
-    return claim is not None and bool(claim.spec.volume_name)
 
 
 def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:

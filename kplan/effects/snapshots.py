@@ -58,12 +58,8 @@ def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Po
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
     device_claims = (*listers.snapshot.resource_claims, *listers.device_claims)
-    there = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.resource_claims}
-    added += [
-        claim
-        for claim in device_claims
-        if (claim.metadata.namespace, claim.metadata.name) not in there and has_its_pod(claim, uids)
-    ]
+    there = {claim.metadata.key for claim in snapshot.resource_claims}
+    added += [claim for claim in device_claims if claim.metadata.key not in there and has_its_pod(claim, uids)]
     left = _without_deleted_claims(snapshot, listers.persistent_volume_claims)
     after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(
@@ -82,21 +78,16 @@ def has_its_pod(obj: Any, uids: Collection[str]) -> bool:
 
 def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
     """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
+    known = snapshot.persistent_volume_claims
     gone = {
-        (claim.metadata.namespace, claim.metadata.name): claim
-        for claim in snapshot.persistent_volume_claims
-        if (claim.metadata.namespace, claim.metadata.name) not in claims
+        claim.metadata.key: claim for claim in known if (claim.metadata.namespace, claim.metadata.name) not in claims
     }
     if not gone:
         return snapshot
     names = {claim.spec.volume_name for claim in gone.values()}
     return dataclasses.replace(
         snapshot,
-        persistent_volume_claims=tuple(
-            claim
-            for claim in snapshot.persistent_volume_claims
-            if (claim.metadata.namespace, claim.metadata.name) not in gone
-        ),
+        persistent_volume_claims=tuple(claim for claim in known if claim.metadata.key not in gone),
         persistent_volumes=tuple(
             replace(volume, status=replace(volume.status, phase="Released"))
             if volume.metadata.name in names

@@ -17,7 +17,7 @@ from kplan.documents.base import Condition
 from kplan.documents.placement import Luck, Outcome
 from kplan.documents.plan import Action, PodChange
 from kplan.odds.of_pods import in_order
-from kplan.odds.report import Command, Odds, odds_of
+from kplan.odds.report import Command, odds_of
 from kplan.odds.runs import Drawn
 from kplan.odds.tally import Rest
 
@@ -129,7 +129,7 @@ def _luck(
     pending = {key: n for key, n in counts.items() if _differs(n, runs, is_so=key in plain.pending)}
     victims = dict.fromkeys((*odds.victims, *sorted(plain.evicted)), 0) | odds.victims
     evicted = {key: n for key, n in victims.items() if _differs(n, runs, is_so=key in plain.evicted)}
-    fails = _fails(odds, fail_on)
+    fails = sum(outcome.runs for outcome in odds.outcomes if odds.fails(outcome.example, fail_on))
     if not pending and not evicted and fails in (0, runs):
         return UNSET
     return Luck(runs=runs, seed=DEFAULT_SEED, fails=fails, pending=pending, evicted=evicted)
@@ -138,8 +138,3 @@ def _luck(
 def _differs(n: int, runs: int, *, is_so: bool) -> bool:
     """Return whether something that is so, or not, in the answer, and in n of the draws, depends on them."""
     return 0 < n < runs or is_so != (n > 0)
-
-
-def _fails(odds: Odds, fail_on: Sequence[Condition]) -> int:
-    """Count the draws in which something happens that makes the answer a failure."""
-    return sum(outcome.runs for outcome in odds.outcomes if odds.fails(outcome.example, fail_on))

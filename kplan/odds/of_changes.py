@@ -163,7 +163,11 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
         violates=bool(change.simulation.violations),
         messages=messages,
         happened=happened,
-        incomplete=dict(_incomplete(change)),
+        incomplete={
+            workload.key: workload.refused or workload.because
+            for workload in change.workloads
+            if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused
+        },
         moved=tuple(moved),
         warnings=change_warnings(change),
         groups=_groups(change, replacements),
@@ -191,12 +195,6 @@ def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
     """Yield what happened without the nodes and victims, which differ from run to run."""
     for event in happened:
         yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
-
-
-def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
-    for workload in change.workloads:
-        if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused:
-            yield workload.key, workload.refused or workload.because
 
 
 def _workload_of(simulation: Simulation, row: int) -> str:

@@ -23,7 +23,10 @@ MOST_NAMED = 3
 
 def claim_pods(cluster_state: ClusterState, owner: Owner) -> None:
     """Have a workload take over the orphans that match its selector."""
-    adopted = [pod for pod, info in _matching(cluster_state, owner) if _take(cluster_state, owner, pod, info)]
+    adopted: list[ObservedPod] = []
+    for pod, info in _matching(cluster_state, owner):
+        _take(cluster_state, owner, pod, info)
+        adopted.append(pod)
     if adopted:
         names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
         more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
@@ -52,7 +55,7 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: PodInfo) -> bool:
+def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
     is_current = isinstance(owner, DaemonSetState) and cluster_state.maker.is_made_by(owner, info, target_of(info.pod))
     observed = claimed_by(
         owner, pod, info, is_current=is_current, has_claims=cluster_state.maker.has_claims(owner, info)
@@ -61,7 +64,6 @@ def _take(cluster_state: ClusterState, owner: Owner, pod: ObservedPod, info: Pod
     if observed.is_misfit:
         owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
         cluster_state.log(StepEvent.REFUSED, pod=pod.key, owner=owner, because=owner.refusal)
-    return True
 
 
 def offer_pod(cluster_state: ClusterState, row: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from statistics import median
 
 import msgspec
@@ -18,7 +18,6 @@ from kplan.api.kinds import ENDING
 from kplan.api.meta import controller_of
 from kplan.api.references import WorkloadRef, object_name
 from kplan.simulation.observing import seconds
-from kplan.simulation.owners import Owner
 from kplan.snapshot.model import Snapshot
 
 EACH = "*"
@@ -108,10 +107,6 @@ class Durations:
             )
         return times
 
-    def of_owner(self, owner: Owner | None, pod: str) -> PodTimes:
-        """Return how long a pod takes; `pod` is its NAMESPACE/NAME."""
-        return self.of(f"Pod/{pod}" if owner is None else owner.workload.key)
-
     @property
     def used(self) -> Mapping[str, PodTimes]:
         """The workloads that were asked about so far."""
@@ -146,7 +141,7 @@ def learn(snapshot: Snapshot) -> Learned:
         if not runs[key]:
             for name in workload_of.with_parent(key):
                 runs[name] += _run_of_job(job)
-    return Learned(_medians(starts), _medians({name: runs[name] for name in runs if runs[name]}))
+    return Learned(_medians(starts), _medians(runs))
 
 
 def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
@@ -187,12 +182,13 @@ class _Workloads:
             yield self._parents[job]
 
 
-def _times(pod: Pod, kind: str, status: str) -> Iterator[float]:
-    for condition in pod.status.conditions:
-        if condition.type == kind and condition.status == status:
-            since = seconds(condition.last_transition_time)
-            if since is not None:
-                yield since
+def _ready_since(pod: Pod, status: str) -> float | None:
+    """Return since when the condition Ready of a pod has a status; None where that is not known."""
+    conditions = (
+        condition for condition in pod.status.conditions if (condition.type, condition.status) == ("Ready", status)
+    )
+    times = (seconds(condition.last_transition_time) for condition in conditions)
+    return next((time for time in times if time is not None), None)
 
 
 def _start_of(pod: Pod) -> list[float]:
@@ -202,28 +198,24 @@ def _start_of(pod: Pod) -> list[float]:
     """
     if pod.status.phase != "Running" or any(status.restart_count for status in pod.status.container_statuses):
         return []
-    began = seconds(pod.status.start_time)
-    return _between(() if began is None else (began,), _times(pod, "Ready", "True"))
+    return _between(seconds(pod.status.start_time), _ready_since(pod, "True"))
 
 
 def _run_of(pod: Pod) -> list[float]:
     """Return how long a pod ran that has succeeded: it is not ready any more since its end."""
-    if pod.status.phase != "Succeeded":
-        return []
-    began = seconds(pod.status.start_time)
-    return _between(() if began is None else (began,), _times(pod, "Ready", "False"))
+    return (
+        _between(seconds(pod.status.start_time), _ready_since(pod, "False")) if pod.status.phase == "Succeeded" else []
+    )
 
 
 def _run_of_job(job: Job) -> list[float]:
     """Return how long a job took whose pods all ran at once."""
-    began, done = seconds(job.status.start_time), seconds(job.status.completion_time)
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
     completions = parallelism if job.spec.completions is None else job.spec.completions
-    if began is None or done is None or completions > parallelism:
+    if completions > parallelism:
         return []
-    return _between((began,), (done,))
+    return _between(seconds(job.status.start_time), seconds(job.status.completion_time))
 
 
-def _between(first: Iterable[float], last: Iterable[float]) -> list[float]:
-    begin, end = next(iter(first), None), next(iter(last), None)
+def _between(begin: float | None, end: float | None) -> list[float]:
     return [] if begin is None or end is None or end < begin else [end - begin]

@@ -178,7 +178,11 @@ class Lives(ClusterState):
         return times
 
     def _times(self, pod: ObservedPod, owner: Owner | None) -> PodTimes | None:
-        return None if self.durations is None else self.durations.of_owner(owner, pod.key)
+        return (
+            None
+            if self.durations is None
+            else self.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
+        )
 
     def notify(self, owner: Owner) -> None:
         """See `ClusterState`; a job's controller gathers the events of its pods for a second."""

@@ -156,34 +156,30 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
 def _with_priorities(
     objects: Iterable[Any], classes: Sequence[PriorityClass], refused: list[InputWarning]
 ) -> Iterator[Any]:
-    """Yield objects, pod groups with the priority of their class."""
-    for obj in objects:
-        yield from _with_priority(obj, classes, refused) if isinstance(obj, PodGroup) else (obj,)
-
-
-def _with_priority(
-    group: PodGroup, classes: Sequence[PriorityClass], refused: list[InputWarning]
-) -> Iterator[PodGroup]:
-    """Yield a group with the priority of its class; note a warning where the API server refuses it.
+    """Yield objects, pod groups with the priority of their class; note a warning where the API server refuses one.
 
     Upstream: plugin/pkg/admission/priority admitPodGroup.
     """
-    spec, words = group.spec, ""
-    resolved = resolve_priority(spec.priority_class_name, classes)
-    if resolved is None and classes:
-        words = f"no PriorityClass with name {spec.priority_class_name} was found"
-    elif resolved is not None and spec.priority not in (None, resolved.priority):
-        computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"
-        words = f"priority set in the pod group ({spec.priority}) must match {computed}"
-    if words:
-        name = object_name("PodGroup", group.metadata.namespace, group.metadata.name)
-        words = f'podgroups.scheduling.k8s.io "{group.metadata.name}" is forbidden: {words}'
-        refused.append(InputWarning("Refused", name, words))
-    elif resolved is None:
-        yield group
-    else:
-        named = replace(spec, priority=resolved.priority, priority_class_name=resolved.class_name)
-        yield replace(group, spec=named)
+    for obj in objects:
+        if not isinstance(obj, PodGroup):
+            yield obj
+            continue
+        spec, words = obj.spec, ""
+        resolved = resolve_priority(spec.priority_class_name, classes)
+        if resolved is None and classes:
+            words = f"no PriorityClass with name {spec.priority_class_name} was found"
+        elif resolved is not None and spec.priority not in (None, resolved.priority):
+            computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"
+            words = f"priority set in the pod group ({spec.priority}) must match {computed}"
+        if words:
+            name = object_name("PodGroup", obj.metadata.namespace, obj.metadata.name)
+            words = f'podgroups.scheduling.k8s.io "{obj.metadata.name}" is forbidden: {words}'
+            refused.append(InputWarning("Refused", name, words))
+        elif resolved is None:
+            yield obj
+        else:
+            named = replace(spec, priority=resolved.priority, priority_class_name=resolved.class_name)
+            yield replace(obj, spec=named)
 
 
 def with_uid(pod: Pod) -> Pod:

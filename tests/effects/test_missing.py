@@ -39,7 +39,7 @@ def test_runs_that_wait_beside_others_are_told_with_the_policy_that_would_help()
     assert warning.object == "CronJob/default/sync"
     assert "3 of its runs are active at once, 2 of them without a node" in warning.message
     assert "concurrencyPolicy: Forbid" in warning.message
-    assert piled_up(snapshot(run(1, "a"), run(2), run(3)), ["default/other"]) == ()
+    assert not list(piled_up(snapshot(run(1, "a"), run(2), run(3)), ["default/other"]))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_runs_that_wait_beside_others_are_told_with_the_policy_that_would_help()
     ids=["one run", "all have nodes", "the one before has ended", "another policy"],
 )
 def test_nothing_is_told_of_others(runs: list[list[dict[str, Any]]], policy: str) -> None:
-    assert piled_up(snapshot(*runs, policy=policy)) == ()
+    assert not list(piled_up(snapshot(*runs, policy=policy)))
 
 
 def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
