@@ -38,8 +38,9 @@ from kplan.simulation.node_upgrade import NodeUpgrade, Upgrade
 from kplan.simulation.nodes import NodeLoss
 from kplan.simulation.outcome import note_stuck, workload_change
 from kplan.simulation.start import start as start_simulation
+from kplan.simulation.templates import whole_object
 from kplan.simulation.timed_drain import TimedDrain
-from kplan.simulation.updates import Update, whole_object
+from kplan.simulation.updates import Update
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 from kplan.workloads.applied import WrittenWorkload

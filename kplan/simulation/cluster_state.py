@@ -14,10 +14,10 @@ from kplan.engine.cluster import NOWHERE
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volume_claims import claims_of
 from kplan.simulation.controllers.observed import Create, ObservedPod
-from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.journal import Journal, Removal
 from kplan.simulation.observing import adopted_by
 from kplan.simulation.owners import ForeignState, Owner
+from kplan.simulation.queue import NodeUncordoned, PodAdded, PodDeleted
 from kplan.snapshot.model import Warning as InputWarning
 
 ENDED = ("Succeeded", "Failed")

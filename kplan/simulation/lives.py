@@ -22,13 +22,12 @@ from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.durations import LAG, Durations, PodTimes
-from kplan.simulation.hints import PodDeleted
 from kplan.simulation.jobs import BATCH_SECONDS, Ended, JobState
 from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import seconds
 from kplan.simulation.owners import DaemonSetState, Owner
 from kplan.simulation.pod_creation import PodMaker, share
-from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT
+from kplan.simulation.queue import FLUSH_SECONDS, MAX_WAIT, PodDeleted
 from kplan.simulation.timers import MANY, Failures
 
 _PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")

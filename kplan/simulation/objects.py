@@ -34,8 +34,7 @@ from kplan.simulation.jobs import JobState
 from kplan.simulation.observing import completion_index, next_ordinal, seconds, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.simulation.pod_creation import GENERATION_LABEL
-from kplan.simulation.revisions import REVISION_LABEL, Revision, Revisions, equal_revision
-from kplan.simulation.templates import Templates
+from kplan.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
 

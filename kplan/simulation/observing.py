@@ -17,7 +17,7 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
 from kplan.simulation.pod_creation import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL
-from kplan.simulation.revisions import REVISION_LABEL
+from kplan.simulation.templates import REVISION_LABEL
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _MICROS = 1_000_000

@@ -21,8 +21,8 @@ from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
-from kplan.simulation.revisions import REVISION_LABEL
 from kplan.simulation.set_claims import SetClaims
+from kplan.simulation.templates import REVISION_LABEL
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

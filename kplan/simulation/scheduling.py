@@ -14,9 +14,9 @@ from kplan.simulation.controlled import Controlled
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.failures import Failures
-from kplan.simulation.hints import ClaimFreed, PodDeleted
 from kplan.simulation.objects import Workloads
 from kplan.simulation.pod_creation import PodMaker
+from kplan.simulation.queue import ClaimFreed, PodDeleted
 
 
 class Decided(Protocol):

@@ -18,9 +18,7 @@ from kplan.simulation.objects import Workloads
 from kplan.simulation.observing import latest, observe
 from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
-from kplan.simulation.revisions import Revisions
-from kplan.simulation.templates import Templates
-from kplan.simulation.updates import whole_specs
+from kplan.simulation.templates import Revisions, Templates, whole_specs
 from kplan.snapshot.model import Snapshot
 
 QUIET = 3.25

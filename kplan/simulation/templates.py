@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,15 +16,20 @@ import msgspec
 from kplan.admission.decoding import decode_object
 from kplan.admission.defaults import default_template
 from kplan.admission.stored import WholeTemplate
+from kplan.api.apps import ControllerRevision
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
+from kplan.api.labels import Selector
+from kplan.api.meta import controller_of
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.api.references import WorkloadRef
+from kplan.api.references import WorkloadRef, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGITS = 10
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _TEMPLATE = "V1PodTemplateSpec"
 _ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that Go's JSON encoder escapes."""
@@ -109,21 +114,6 @@ class Templates:
         return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in checksum[:_DIGITS])
 
 
-def default_identity(written: Mapping[str, Any]) -> bytes:
-    """Return bytes that are equal for whole templates that the API server stores alike."""
-    return _identity(_with_defaults(written))
-
-
-def lean_identity(template: PodTemplateSpec, stored: Mapping[str, Any] | None) -> bytes:
-    """Return bytes that are equal for templates with equal fields of those that scheduling reads.
-
-    Parameters
-    ----------
-    stored : the whole template with its defaults; None where it is not known
-    """
-    return _identity(msgspec.to_builtins(template if stored is None else convert(dict(stored), PodTemplateSpec)))
-
-
 def _with_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
     return default_template(copy.deepcopy(decode_object(dict(written), _TEMPLATE).content))
 
@@ -165,3 +155,127 @@ def canonical(value: Any, *, is_amount: bool = False) -> Any:
         except InvalidQuantity:
             return value
     return value
+
+
+def whole_object(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
+    """Return a workload with all its fields; None where the snapshot does not have it whole."""
+    whole = snapshot.whole.get(key)
+    if isinstance(whole, msgspec.Raw):
+        decoded: Mapping[str, Any] = msgspec.json.decode(whole)
+        return decoded
+    return whole
+
+
+def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
+    """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
+    specs: dict[str, Mapping[str, Any]] = {}
+    for key in snapshot.whole:
+        if key.startswith("ControllerRevision/"):
+            continue
+        whole = whole_object(snapshot, key)
+        spec = whole.get("spec") if whole is not None else None
+        if isinstance(spec, Mapping):
+            specs[key] = spec
+    return specs
+
+
+def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ``spec`` that kubectl applied last, as it notes it on the object; empty where it does not."""
+    annotations = (whole.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(LAST_APPLIED)
+    if not isinstance(text, str):
+        return {}
+    try:
+        applied = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    spec = applied.get("spec") if isinstance(applied, dict) else None
+    return spec if isinstance(spec, dict) else {}
+
+
+REVISION_LABEL = "controller-revision-hash"
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """A revision of a workload."""
+
+    name: str  #: as pods of it are labelled
+    template: PodTemplateSpec
+    whole: Mapping[str, Any] | None = None  #: its template with all fields, where the snapshot has them
+
+
+class Revisions:
+    """The revisions of a snapshot, by the stateful sets and daemon sets that have them: the templates of these by name.
+
+    Pods are labelled with the name of the revision that they were created from. A template that a workload had before
+    has its former name again, so that pods of that revision stay.
+
+    Upstream: pkg/controller/history/controller_history.go ListControllerRevisions, FindEqualRevisions;
+    pkg/controller/statefulset/stateful_set_control.go getStatefulSetRevisions; pkg/controller/daemon/update.go
+    constructHistory, dedupCurHistories, controlledHistories.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._owned: dict[tuple[str, str, str], list[ControllerRevision]] = {}  #: by kind, namespace, name of owners
+        self._orphans: dict[str, list[ControllerRevision]] = {}  #: by namespace
+        for obj in snapshot.controller_revisions:
+            owner, namespace = controller_of(obj.metadata), obj.metadata.namespace
+            if owner is None:
+                self._orphans.setdefault(namespace, []).append(obj)
+            else:
+                self._owned.setdefault((owner.kind, namespace, owner.name), []).append(obj)
+
+    def of(self, ref: WorkloadRef, selector: Selector | None) -> list[Revision]:
+        """Return the revisions that a workload has, or takes over as nobody has them; the oldest first."""
+        owned = [obj for obj in self._owned.get((ref.kind, ref.namespace, ref.name), ()) if _is_of(ref, obj)]
+        if selector is not None:
+            orphans = self._orphans.get(ref.namespace, ())
+            owned += [obj for obj in orphans if selector.matches(obj.metadata.labels)]
+        owned.sort(key=lambda obj: (obj.revision, obj.metadata.creation_timestamp or "", obj.metadata.name))
+        return [self._revision(ref.kind, obj) for obj in owned]
+
+    def _revision(self, kind: str, obj: ControllerRevision) -> Revision:
+        metadata = obj.metadata
+        name = metadata.labels.get(REVISION_LABEL, metadata.name) if kind == "DaemonSet" else metadata.name
+        whole = whole_object(self._snapshot, object_name("ControllerRevision", metadata.namespace, metadata.name))
+        return Revision(name, obj.data.spec.template, None if whole is None else _template_in(whole))
+
+
+def equal_revision(
+    revisions: Sequence[Revision], template: PodTemplateSpec, stored: Mapping[str, Any] | None
+) -> Revision | None:
+    """Return the newest revision with a template; None where there is none.
+
+    Fields that the snapshot does not have of both are not compared.
+
+    Parameters
+    ----------
+    revisions : the oldest first
+    stored : the template with all fields and defaults; None where they are not known
+    """
+    if not revisions:
+        return None
+    lean = template if stored is None else convert(dict(stored), PodTemplateSpec)  # what scheduling reads
+    wanted = _identity(msgspec.to_builtins(lean))
+    whole = None if stored is None else _identity(_with_defaults(stored))
+    for revision in reversed(revisions):
+        if _identity(msgspec.to_builtins(revision.template)) != wanted:
+            continue
+        if whole is None or revision.whole is None or _identity(_with_defaults(revision.whole)) == whole:
+            return revision
+    return None
+
+
+def _is_of(ref: WorkloadRef, obj: ControllerRevision) -> bool:
+    """Tell whether a revision belongs to this workload, rather than to an earlier one of its name."""
+    owner = controller_of(obj.metadata)
+    return owner is not None and (not owner.uid or not ref.uid or owner.uid == ref.uid)
+
+
+def _template_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the pod template in a revision as it was read."""
+    content: Any = whole
+    for field in ("data", "spec", "template"):
+        content = content.get(field) or {}
+    return {field: item for field, item in content.items() if field != "$patch"}

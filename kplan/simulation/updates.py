@@ -27,7 +27,7 @@ from kplan.api.references import object_name
 from kplan.documents.base import InputWarning
 from kplan.simulation.desired import RECREATE_GATE, IsOn
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
-from kplan.simulation.templates import canonical
+from kplan.simulation.templates import canonical, last_applied, whole_object
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
@@ -155,9 +155,6 @@ def _take_resources(old: Plain, new: Plain) -> None:
             for container, new_container in zip(old_containers, new_containers, strict=True):
                 if container.get("name") == new_container.get("name"):
                     container["resources"] = new_container.get("resources")
-
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -292,42 +289,6 @@ def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> A
         ),
         None,
     )
-
-
-def whole_object(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
-    """Return a workload with all its fields; None where the snapshot does not have it whole."""
-    whole = snapshot.whole.get(key)
-    if isinstance(whole, msgspec.Raw):
-        decoded: Mapping[str, Any] = msgspec.json.decode(whole)
-        return decoded
-    return whole
-
-
-def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
-    """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
-    specs: dict[str, Mapping[str, Any]] = {}
-    for key in snapshot.whole:
-        if key.startswith("ControllerRevision/"):
-            continue
-        whole = whole_object(snapshot, key)
-        spec = whole.get("spec") if whole is not None else None
-        if isinstance(spec, Mapping):
-            specs[key] = spec
-    return specs
-
-
-def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the ``spec`` that kubectl applied last, as it notes it on the object; empty where it does not."""
-    annotations = (whole.get("metadata") or {}).get("annotations") or {}
-    text = annotations.get(LAST_APPLIED)
-    if not isinstance(text, str):
-        return {}
-    try:
-        applied = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return {}
-    spec = applied.get("spec") if isinstance(applied, dict) else None
-    return spec if isinstance(spec, dict) else {}
 
 
 def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:

@@ -37,7 +37,7 @@ from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.framework.status import StatusCode
-from kplan.simulation.hints import Event, PodAdded, PodDeleted, is_worth_retrying
+from kplan.simulation.queue import Event, PodAdded, PodDeleted, is_worth_retrying
 
 
 class GoHeap:

@@ -12,7 +12,7 @@ from kplan.admission.validation.errors import FieldError, invalid
 from kplan.api.references import object_name
 from kplan.api.service import HEADLESS, Service, ServiceSpec
 from kplan.simulation.merging import MERGE_KEYS, identity, merged, without_dropped
-from kplan.simulation.updates import last_applied, whole_object
+from kplan.simulation.templates import last_applied, whole_object
 from kplan.snapshot.model import Snapshot
 
 _PORTS = "ports"

@@ -7,7 +7,7 @@ import pytest
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.hints import Event, NodeUncordoned, PodAdded, PodDeleted, is_worth_retrying
+from kplan.simulation.queue import Event, NodeUncordoned, PodAdded, PodDeleted, is_worth_retrying
 
 HOST = "kubernetes.io/hostname"
 NEAR = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}

@@ -6,8 +6,7 @@ import pytest
 
 import kplan
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.hints import PodDeleted
-from kplan.simulation.queue import MAX_BACKOFF, RetryQueue
+from kplan.simulation.queue import MAX_BACKOFF, PodDeleted, RetryQueue
 from tests.objects import head
 from tests.simulation.clusters import node
 
