@@ -11,3 +11,16 @@ def invoke(*args: str | Path, stdin: str | None = None, **environment: str) -> R
     """Run a command; the terminal's width does not count unless it is given."""
     env = {"KPLAN_SNAPSHOT": "demo", "COLUMNS": None, **environment}
     return CliRunner().invoke(app, [str(each) for each in args], input=stdin, env=env)
+
+
+def refused(*args: str | Path, **environment: str) -> str:
+    """Run a command that must end with exit code 2, and return what it says."""
+    result = invoke(*args, **environment)
+    assert result.exit_code == 2, result.stdout
+    return result.stderr
+
+
+def written(path: Path, text: str) -> Path:
+    """Write a file, and return where it is."""
+    path.write_text(text, encoding="utf-8")
+    return path

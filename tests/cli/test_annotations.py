@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 CHART = """\
 apiVersion: v1
@@ -39,9 +39,7 @@ MOST_LINES = 5
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    path = tmp_path / "my chart.yaml"
-    path.write_text(CHART)
-    return path
+    return written(tmp_path / "my chart.yaml", CHART)
 
 
 @pytest.mark.parametrize("command", ["place", "plan", "preempt"])
@@ -110,8 +108,7 @@ spec:
     ids=["a limit that is a request, too", "invalid", "the second line of a stream"],
 )
 def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
-    path = tmp_path / "gpu.yaml"
-    path.write_text(text)
+    path = written(tmp_path / "gpu.yaml", text)
     found = invoke("place", path, "-o", "github").stdout.splitlines()[0]
 
     assert f"line={line or 6}," in found
@@ -141,8 +138,7 @@ def test_the_line_of_the_object_stands_in_json(chart: Path):
 
 
 def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Path):
-    page = tmp_path / "summary.md"
-    page.write_text("before\n")
+    page = written(tmp_path / "summary.md", "before\n")
     invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(page))
     text = page.read_text()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused, written
 from tests.questions.place.test_command import WEB
 from tests.report.documents import node, pod
 
@@ -39,10 +39,7 @@ def test_several_of_a_kind_are_named_after_it() -> None:
 
 @pytest.mark.parametrize("args", [("explain", "deploy"), ("place", "po"), ("explain", "po", "deploy", "shop/cart")])
 def test_a_kind_alone_names_nothing(args: tuple[str, ...]) -> None:
-    found = invoke(*args)
-
-    assert found.exit_code == 2
-    assert "which one?" in found.stderr
+    assert "which one?" in refused(*args)
 
 
 def test_a_file_goes_before_a_kind_and_a_kind_before_a_namespace(
@@ -78,17 +75,13 @@ def test_a_workload_with_pending_pods_is_asked_for_these(tmp_path: Path) -> None
         {"apiVersion": "batch/v1", "kind": "Job", "name": "daily", "uid": "1", "controller": True}
     ]
     template = {"template": {"spec": {**pod("any")["spec"], "restartPolicy": "Never"}}}
-    cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(yaml.safe_dump_all([node("a"), {**job, "spec": template}, owned]))
+    cluster = written(tmp_path / "cluster.yaml", yaml.safe_dump_all([node("a"), {**job, "spec": template}, owned]))
 
     assert _pods("place", "job/daily", "-s", str(cluster)) == ["daily-x7"]
 
 
 def test_pods_of_daemon_sets_have_nodes_of_their_own() -> None:
-    found = invoke("place", "ds/kube-system/kube-proxy")
-
-    assert found.exit_code == 2
-    assert "kplan explain ds/kube-system/kube-proxy" in found.stderr
+    assert "kplan explain ds/kube-system/kube-proxy" in refused("place", "ds/kube-system/kube-proxy")
 
 
 def test_pending_pods_are_chosen_as_in_kubectl() -> None:
@@ -103,8 +96,7 @@ def test_replicas_of_a_workload_of_the_cluster_are_counted_as_those_of_its_manif
     mixed = json.loads(
         invoke("capacity", "deploy/shop/cart", "deploy/shop/search", "--mix", "2:1", "-o", "json").stdout
     )
-    web = tmp_path / "web.yaml"
-    web.write_text(WEB)
+    web = written(tmp_path / "web.yaml", WEB)
     both = invoke("capacity", web, "deploy/shop/cart", "--mix", "1:3")
 
     assert [workload["fits"] for workload in headroom["workloads"]] == [one["summary"]["fits"]]
@@ -135,7 +127,4 @@ def test_headroom_is_that_of_one_namespace_or_of_all() -> None:
     ],
 )
 def test_a_hint_names_the_workload_that_was_meant(args: tuple[str, ...], hint: str) -> None:
-    found = invoke(*args)
-
-    assert found.exit_code == 2
-    assert f"did you mean {hint}?" in found.stderr
+    assert f"did you mean {hint}?" in refused(*args)

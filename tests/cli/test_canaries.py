@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 from kplan.snapshot.redact import KEPT
+from tests.cli.commands import written
 from tests.effects.test_queue_plan import node, pod
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
 from tests.live.server import Answer, Cluster, Request, kubeconfig, status
@@ -53,8 +54,7 @@ def live(*arguments: str | Path, **environment: str) -> Result:
 
 def with_exec(script: str) -> Callable[[Path], dict[str, Any]]:
     def user(directory: Path) -> dict[str, Any]:
-        program = directory / "plugin.sh"
-        program.write_text(f"#!/bin/sh\n{script}\n")
+        program = written(directory / "plugin.sh", f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         return {
             "exec": {
@@ -192,8 +192,7 @@ def test_no_secret_of_a_cluster_entry_is_shown(cluster: str, debug: list[str], t
 )
 @pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["plain", "debug"])
 def test_no_piece_of_a_broken_kubeconfig_is_shown(text: str, debug: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "config"
-    path.write_text(text)
+    path = written(tmp_path / "config", text)
 
     found = live("plan", "--kubeconfig", path, *debug)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.commands import written
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 
@@ -116,30 +117,26 @@ KUBECONFIG = {
 
 @pytest.mark.parametrize(("path", "odd"), pairs(CLUSTER, 23), ids=str)
 def test_odd_values_in_a_cluster(path: tuple[Any, ...], odd: str, tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
-    file.write_text(with_odd(CLUSTER, path, ODD[odd]))
+    file = written(tmp_path / "cluster.json", with_odd(CLUSTER, path, ODD[odd]))
     check_told(invoke("plan", "-s", file, "-o", "json"))
     check_told(invoke("snapshot", "check", file))
 
 
 @pytest.mark.parametrize(("path", "odd"), pairs(JOB, 11), ids=str)
 def test_odd_values_in_a_manifest(path: tuple[Any, ...], odd: str, tmp_path: Path) -> None:
-    file = tmp_path / "job.json"
-    file.write_text(with_odd(JOB, path, ODD[odd]))
+    file = written(tmp_path / "job.json", with_odd(JOB, path, ODD[odd]))
     check_told(invoke("place", file))
 
 
 @pytest.mark.parametrize(("path", "odd"), pairs(SCHEDULER, 7), ids=str)
 def test_odd_values_in_a_scheduler_configuration(path: tuple[Any, ...], odd: str, tmp_path: Path) -> None:
-    file = tmp_path / "scheduler.json"
-    file.write_text(with_odd(SCHEDULER, path, ODD[odd]))
+    file = written(tmp_path / "scheduler.json", with_odd(SCHEDULER, path, ODD[odd]))
     check_told(invoke("config", "check", file))
 
 
 @pytest.mark.parametrize(("path", "odd"), pairs(KUBECONFIG, 5), ids=str)
 def test_odd_values_in_a_kubeconfig(path: tuple[Any, ...], odd: str, tmp_path: Path) -> None:
-    file = tmp_path / "config"
-    file.write_text(with_odd(KUBECONFIG, path, ODD[odd]))
+    file = written(tmp_path / "config", with_odd(KUBECONFIG, path, ODD[odd]))
     found = invoke("plan", "--kubeconfig", file, "--request-timeout", "1s", KPLAN_SNAPSHOT="")
 
     assert found.exit_code == 2

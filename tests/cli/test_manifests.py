@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused, written
 
 PODS = """\
 apiVersion: v1
@@ -31,9 +31,7 @@ spec: {containers: [{name: c, image: i}]}
 
 @pytest.fixture
 def pods(tmp_path: Path) -> Path:
-    path = tmp_path / "pods.yaml"
-    path.write_text(PODS)
-    return path
+    return written(tmp_path / "pods.yaml", PODS)
 
 
 @pytest.mark.parametrize("command", ["place", "plan", "preempt", "pods", "capacity"])
@@ -50,8 +48,7 @@ def test_objects_of_another_namespace_than_the_one_that_is_named_are_refused(pod
 
 
 def test_objects_go_where_they_say_without_a_namespace_and_with_their_own(pods: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text(PODS.rsplit("---", maxsplit=1)[-1])
+    own = written(tmp_path / "own.yaml", PODS.rsplit("---", maxsplit=1)[-1])
 
     assert invoke("pods", pods, "-o", "name").stdout == "pod/default/one\npod/ml/two\n"
     assert invoke("pods", own, "-n", "ml", "-o", "name").stdout == "pod/ml/two\n"
@@ -68,11 +65,10 @@ def test_overlays_and_charts_of_a_directory_are_named_with_what_to_type(tmp_path
     (templates.parent / "Chart.yaml").write_text("apiVersion: v2\nname: app\nversion: 1.0.0\n")
     (templates / "a.yaml").write_text("kind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n")
 
-    alone = invoke("place", tmp_path)
-    assert alone.exit_code == 2
+    said = refused("place", tmp_path)
     ways = f"-k {tmp_path}/overlays/dev or -k {tmp_path}/overlays/prod"
-    assert f"there are 2 overlays; build one with {ways}; there is a chart; render it with helm" in alone.stderr
-    assert f"helm template {templates.parent} | kplan place -" in alone.stderr
+    assert f"there are 2 overlays; build one with {ways}; there is a chart; render it with helm" in said
+    assert f"helm template {templates.parent} | kplan place -" in said
 
     (tmp_path / "pod.yaml").write_text(
         "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 HERE = Path(__file__).parents[2]
 CI = HERE / "fixtures" / "ci"
@@ -45,8 +45,7 @@ def check(tmp_path: Path, *args: str | Path, **environment: str) -> subprocess.C
 
 
 def test_the_script_fails_annotates_and_reports_what_fits_nowhere(tmp_path: Path):
-    huge = tmp_path / "huge.yaml"
-    huge.write_text(TOO_LARGE)
+    huge = written(tmp_path / "huge.yaml", TOO_LARGE)
     page = tmp_path / "page.md"
     found = check(tmp_path, "demo", huge, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
 
@@ -150,8 +149,7 @@ def test_jobs_are_valid_yaml(name: str):
 def test_the_hook_calls_kplan_with_options_that_it_has(tmp_path: Path):
     (repo,) = yaml.safe_load((CI / "pre-commit.yaml").read_text())["repos"]
     entry = repo["hooks"][0]["entry"].split()
-    huge = tmp_path / "huge.yaml"
-    huge.write_text(TOO_LARGE)
+    huge = written(tmp_path / "huge.yaml", TOO_LARGE)
     args = ["demo" if each == "cluster.json.gz" else each for each in entry[1:]]
 
     assert entry[0] == "kplan"

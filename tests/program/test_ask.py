@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 HEAD = {"apiVersion": "kplan/v1"}
 DRAIN = {**HEAD, "kind": "DrainQuestion", "nodes": ["spot-a-1"]}
@@ -15,8 +15,7 @@ PODS = {**HEAD, "kind": "PodsQuestion", "manifests": [str(Path(__file__).parents
 @pytest.fixture
 def ask(tmp_path: Path):
     def run(*questions: object, options: tuple[str, ...] = ()):
-        path = tmp_path / "questions.yaml"
-        path.write_text(yaml.safe_dump_all(questions))
+        path = written(tmp_path / "questions.yaml", yaml.safe_dump_all(questions))
         return invoke("ask", path, "--snapshot", "demo", *options)
 
     return run

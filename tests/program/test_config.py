@@ -9,7 +9,7 @@ from kplan.config import default_configuration, load_scheduler_config
 from kplan.config.releases import reference
 from kplan.errors import ConfigError, UsageError
 from kplan.program.config import app
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 GOOD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -48,15 +48,13 @@ profiles:
 
 @pytest.fixture
 def good(tmp_path: Path) -> str:
-    path = tmp_path / "good.yaml"
-    path.write_text(GOOD)
+    path = written(tmp_path / "good.yaml", GOOD)
     return str(path)
 
 
 @pytest.fixture
 def bad(tmp_path: Path) -> str:
-    path = tmp_path / "bad.yaml"
-    path.write_text(BAD)
+    path = written(tmp_path / "bad.yaml", BAD)
     return str(path)
 
 
@@ -188,8 +186,7 @@ def test_no_file_to_check_and_two_to_choose_from_are_usage_errors(arguments: lis
 
 def test_the_default_configuration_checks_as_ok(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["show", "-o", "json"])
-    path = tmp_path / "default.json"
-    path.write_text(json.dumps(json.loads(shown.stdout)["configuration"]))
+    path = written(tmp_path / "default.json", json.dumps(json.loads(shown.stdout)["configuration"]))
 
     assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0
     assert load_scheduler_config(path).profiles == default_configuration().profiles

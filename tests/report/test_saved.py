@@ -14,6 +14,7 @@ from kplan.errors import InputError
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.report.saved import read_report
+from tests.cli.commands import written
 from tests.report.documents import demo, demo_document
 
 ODD = (None, [], {}, "x", -1, 1e300, True, [1], {"a": 1})
@@ -42,8 +43,7 @@ def test_a_broken_report_is_refused_or_told_in_every_format(tmp_path: Path, data
         del holder[place[-1]]
     else:
         holder[place[-1]] = data.draw(st.sampled_from(ODD))
-    path = tmp_path / "broken.json"
-    path.write_text(json.dumps(report))
+    path = written(tmp_path / "broken.json", json.dumps(report))
 
     problems = []
     try:
@@ -65,8 +65,7 @@ def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_
             for failure in (rejection, *rejection["alsoFailing"].values()):
                 for detail in failure["details"]:
                     del detail["kind"]
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps(report))
+    path = written(tmp_path / "old.json", json.dumps(report))
 
     text = render(read_report(str(path)), "table", ReportOptions(explain=True))
 
@@ -75,7 +74,6 @@ def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_
 
 @pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
 def test_a_report_is_read_back_as_it_was(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "report.json"
-    path.write_text(to_json(demo_document(kind)))
+    path = written(tmp_path / "report.json", to_json(demo_document(kind)))
 
     assert read_report(str(path)) == demo_document(kind)

@@ -12,7 +12,7 @@ import yaml
 import kplan
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused, written
 from tests.effects.test_queue_plan import node
 
 MOST = 2**31 - 1
@@ -72,13 +72,9 @@ def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: py
 def test_negative_numbers_are_refused_as_the_api_server_does(
     kind: str, field: str, command: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "w.yaml"
-    path.write_text(yaml.safe_dump(workload(kind, -1)))
+    path = written(tmp_path / "w.yaml", yaml.safe_dump(workload(kind, -1)))
 
-    found = invoke(command, path)
-
-    assert found.exit_code == 2
-    assert f"spec.{field}: Invalid value: -1: must be greater than or equal to 0" in found.stderr
+    assert f"spec.{field}: Invalid value: -1: must be greater than or equal to 0" in refused(command, path)
 
 
 def report(*arguments: str | Path) -> dict[str, Any]:
@@ -109,8 +105,7 @@ def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: 
 
 @pytest.mark.parametrize("command", ["place", "plan"])
 def test_what_is_listed_has_a_bound_and_the_rest_is_counted(command: str, tmp_path: Path) -> None:
-    path = tmp_path / "w.yaml"
-    path.write_text(yaml.safe_dump(workload("Deployment", 60)))
+    path = written(tmp_path / "w.yaml", yaml.safe_dump(workload("Deployment", 60)))
 
     whole, cut = report(command, path), report(command, path, "--max-listed", "25")
 
@@ -131,8 +126,7 @@ def test_what_is_listed_has_a_bound_and_the_rest_is_counted(command: str, tmp_pa
 @pytest.mark.parametrize("output", ["table", "wide", "markdown", "name", "junit", "github", "sarif", "html", "yaml"])
 @pytest.mark.parametrize("command", ["place", "plan"])
 def test_every_format_tells_what_is_not_listed(command: str, output: str, tmp_path: Path) -> None:
-    path = tmp_path / "w.yaml"
-    path.write_text(yaml.safe_dump(workload("Deployment", 60, nodeSelector={"no": "such"})))
+    path = written(tmp_path / "w.yaml", yaml.safe_dump(workload("Deployment", 60, nodeSelector={"no": "such"})))
 
     found = invoke(command, path, "--max-listed", "25", "-o", output)
 
@@ -141,8 +135,7 @@ def test_every_format_tells_what_is_not_listed(command: str, output: str, tmp_pa
 
 
 def test_two_thousand_million_replicas_are_answered_in_seconds_and_in_little_memory(tmp_path: Path) -> None:
-    path = tmp_path / "w.yaml"
-    path.write_text(yaml.safe_dump(workload("Deployment", MOST)))
+    path = written(tmp_path / "w.yaml", yaml.safe_dump(workload("Deployment", MOST)))
     program = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); sys.argv[0] = 'kplan'\n"
         "from kplan.program.main import app\n"
@@ -166,7 +159,4 @@ def test_capacity_of_a_daemon_set_that_no_node_takes_ends(tmp_path: Path) -> Non
     del daemon_set["spec"]["replicas"]
     path.write_text(yaml.safe_dump(daemon_set))
 
-    found = invoke("capacity", path)
-
-    assert found.exit_code == 2
-    assert "the manifests create no pod in this cluster" in found.stderr
+    assert "the manifests create no pod in this cluster" in refused("capacity", path)

@@ -18,7 +18,7 @@ from kplan.questions.check.reading import checks_of
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn
 from kplan.questions.plan.question import Plan
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused, written
 from tests.objects import head
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -250,8 +250,7 @@ def test_the_command_fails_where_a_check_fails_and_compares_with_an_earlier_repo
     assert first.exit_code == 1
     document = json.loads(first.stdout)
     assert document["summary"]["failed"] == sum(check["state"] == "failed" for check in document["checks"])
-    saved = tmp_path / "last.json"
-    saved.write_text(first.stdout)
+    saved = written(tmp_path / "last.json", first.stdout)
     again = json.loads(invoke("check", "--snapshot", "demo", "--since", saved, "-o", "json").stdout)
     assert [check["before"] for check in again["checks"]] == [check["state"] for check in document["checks"]]
     assert again["since"] == document["generatedAt"]
@@ -267,8 +266,5 @@ def test_a_report_of_checks_has_every_format(form: str) -> None:
 
 
 def test_a_report_of_something_else_cannot_be_compared(tmp_path: Path) -> None:
-    saved = tmp_path / "plan.json"
-    saved.write_text(invoke("plan", "--snapshot", "demo", "-o", "json").stdout)
-    refused = invoke("check", "--snapshot", "demo", "--since", saved)
-    assert refused.exit_code == 2
-    assert "is no report of kplan check" in refused.stderr
+    saved = written(tmp_path / "plan.json", invoke("plan", "--snapshot", "demo", "-o", "json").stdout)
+    assert "is no report of kplan check" in refused("check", "--snapshot", "demo", "--since", saved)

@@ -6,7 +6,7 @@ import yaml
 
 import kplan
 from kplan.questions.explain.question import Explain
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused
 from tests.report.documents import node, pod
 
 
@@ -100,10 +100,8 @@ def test_what_is_not_there_is_answered_with_a_workload_or_a_namespace_that_has_t
 
 
 def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
-    found = invoke("explain", "node/a/b")
-
-    assert found.exit_code == 2
-    assert found.stderr.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
+    said = refused("explain", "node/a/b")
+    assert said.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
 
 
 def test_a_pending_pod() -> None:
@@ -120,10 +118,9 @@ def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
     found = invoke("explain", "default/page", "-s", cluster)
     assert (found.exit_code, found.stdout) == (2, "")
     assert "pod default/page has succeeded; it no longer takes up room" in found.stderr
-    missing = invoke("explain", "default/pages", "-s", cluster)
-    assert missing.exit_code == 2
-    assert "the snapshot has no pod default/pages" in missing.stderr
-    assert "hint: did you mean default/page?" in missing.stderr
+    said = refused("explain", "default/pages", "-s", cluster)
+    assert "the snapshot has no pod default/pages" in said
+    assert "hint: did you mean default/page?" in said
 
 
 @pytest.mark.parametrize("command", ["explain", "place", "preempt"])
@@ -148,19 +145,13 @@ def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_
 def test_too_many_pods_to_explain_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.questions.explain.document.MOST_EXPLAINED", 3)
 
-    refused = invoke("explain", "-A")
-
-    assert refused.exit_code == 2
-    assert "more than the 3 that can be explained" in refused.stderr
+    assert "more than the 3 that can be explained" in refused("explain", "-A")
 
 
 def test_the_more_nodes_the_fewer_pods_are_explained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 30)
 
-    refused = invoke("explain", "-A")
-
-    assert refused.exit_code == 2
-    assert "more than the 2 that can be explained on 13 nodes" in refused.stderr
+    assert "more than the 2 that can be explained on 13 nodes" in refused("explain", "-A")
 
 
 def test_a_question_about_too_many_pods_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 from tests.cli.processes import kplan
 
 POD = """\
@@ -29,16 +29,12 @@ spec:
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
-    path = tmp_path / "pod.yaml"
-    path.write_text(POD)
-    return path
+    return written(tmp_path / "pod.yaml", POD)
 
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    path = tmp_path / "web.yaml"
-    path.write_text(WEB)
-    return path
+    return written(tmp_path / "web.yaml", WEB)
 
 
 def test_a_manifest_through_a_real_process(manifest: Path) -> None:
@@ -113,8 +109,7 @@ def test_seed_and_sampling(web: Path) -> None:
 
 
 def test_warnings_go_to_standard_error_where_the_format_is_for_programs(tmp_path: Path) -> None:
-    path = tmp_path / "pod.yaml"
-    path.write_text(POD.replace("name: c,", "name: c, niceness: 3,"))
+    path = written(tmp_path / "pod.yaml", POD.replace("name: c,", "name: c, niceness: 3,"))
     for_programs = invoke("place", path, "-o", "json", "--validate", "warn")
     assert "UnknownField" in for_programs.stderr
     assert json.loads(for_programs.stdout)["warnings"][0]["code"] == "UnknownField"

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, refused, written
 from tests.cli.processes import kplan
 from tests.questions.place.test_command import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
@@ -23,9 +23,7 @@ CHANGES = [
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    path = tmp_path / "web.yaml"
-    path.write_text(WEB)
-    return path
+    return written(tmp_path / "web.yaml", WEB)
 
 
 def test_the_whole_queue_through_a_real_process() -> None:
@@ -122,10 +120,7 @@ def test_a_pending_pod_that_is_named_is_one_pod() -> None:
 
 
 def test_nothing_given_and_nothing_else_wanted_is_an_error() -> None:
-    found = invoke("plan", "--only-given")
-
-    assert found.exit_code == 2
-    assert "hint: name a manifest" in found.stderr
+    assert "hint: name a manifest" in refused("plan", "--only-given")
 
 
 def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) -> None:
@@ -179,12 +174,8 @@ def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_report_is_said(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "odd.json"
-    path.write_text(text)
-    found = invoke("show", path)
-
-    assert found.exit_code == 2
-    assert problem in found.stderr
+    path = written(tmp_path / "odd.json", text)
+    assert problem in refused("show", path)
 
 
 def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
@@ -192,18 +183,14 @@ def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
     document = json.loads(invoke("plan", "-o", "json").stdout)
     del document["changes"]
     path.write_text(json.dumps(document))
-    found = invoke("show", path)
-
-    assert found.exit_code == 2
-    assert "$.changes: is missing" in found.stderr
+    assert "$.changes: is missing" in refused("show", path)
 
     path.write_text(json.dumps(document | {"changes": [1]}))
     assert "$.changes[0]: expected an object, got 1" in invoke("show", path).stderr
 
 
 def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
-    path = tmp_path / "plan.yaml"
-    path.write_text(invoke("plan", "-o", "yaml").stdout)
+    path = written(tmp_path / "plan.yaml", invoke("plan", "-o", "yaml").stdout)
     shown = invoke("show", path, "-o", "name").stdout
 
     assert shown.splitlines() == CHANGES
@@ -211,8 +198,7 @@ def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
 
 
 def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None:
-    path = tmp_path / "pod.yaml"
-    path.write_text(POD.replace("100m", "'900'"))
+    path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
     found = invoke("plan", path, "--only-given")
 
     assert found.exit_code == 1
