@@ -105,16 +105,13 @@ def with_untried(groups: Sequence[Unlisted], untried: Mapping[tuple[str, str], i
     ----------
     untried : workload and message -> number of replicas
     """
-    ends = [((group.workload, group.outcome, group.message), group.pods, group.nodes) for group in groups]
-    ends += [((workload, Outcome.UNSCHEDULABLE, message), n, {}) for (workload, message), n in untried.items() if n]
-    pods: Counter[_Group] = Counter()
-    nodes: dict[_Group, dict[str, int]] = {}
-    for key, n, own_nodes in ends:
-        pods[key] += n
-        nodes.setdefault(key, {}).update(own_nodes)
-    return tuple(
-        Unlisted(workload=key[0], pods=n, outcome=key[1], nodes=nodes[key], message=key[2]) for key, n in pods.items()
+    counted = (
+        ((group.workload, group.outcome, group.message), node, n)
+        for group in groups
+        for node, n in (*group.nodes.items(), (None, group.pods - sum(group.nodes.values())))
     )
+    further = (((of, Outcome.UNSCHEDULABLE, message), None, n) for (of, message), n in untried.items() if n)
+    return _counted((*counted, *further))
 
 
 def _end_of_change(change: PodChange) -> tuple[_Group, str | None, int]:

@@ -77,12 +77,8 @@ def _row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool)
         fits,
         str(workload.nodes),
         *asks,
-        _why(workload, document, is_wide=is_wide),
+        f"counted to {document.limit}" if workload.stop is None else stop_words(workload.stop, tells_all=is_wide),
     )
-
-
-def _why(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> str:
-    return f"counted to {document.limit}" if workload.stop is None else stop_words(workload.stop, tells_all=is_wide)
 
 
 def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from kplan.api.readable import readable
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
-from kplan.documents.plan import Usage
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.new_nodes import price_blocks, price_text
 from kplan.report.options import ReportOptions
@@ -29,8 +28,9 @@ _WORDS: Mapping[Why, str] = {
 def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     freed = document.freed
     if freed:
-        yield line(f"Together they free {_amounts(document.frees)}.")
         resources = [name for name in document.frees if name != _PODS]
+        amounts = ", ".join(f"{readable(document.frees[name])} {name}" for name in resources)
+        yield line(f"Together they free {amounts or 'nothing'}.")
         shown = freed if options.top is None or options.is_wide else freed[:_MOST_ROWS]
         header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(node.deleted for node in freed) else ()))
         rows = tuple(
@@ -40,7 +40,9 @@ def _body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
         columns = (*header, *(f"FREES {name}" for name in resources), *(("SAVES",) if _has_prices(document) else ()))
         yield Table(columns, rows, "><" + ">" * (len(columns) - 2), note=left_out(len(freed) - len(shown)))
     shares = [
-        f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%" for name, usage in _changed_usage(document)
+        f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%"
+        for name, usage in document.usage.items()
+        if freed and usage.percent_before != usage.percent_after
     ]
     if shares:
         yield line(f"Utilisation of the nodes that stay: {', '.join(shares)}.")
@@ -63,10 +65,6 @@ def _sentence(document: ShrinkReport) -> str:
     return f"{len(document.freed)} of {nodes} can go, drained one after another"
 
 
-def _amounts(frees: Mapping[str, str]) -> str:
-    return ", ".join(f"{readable(amount)} {name}" for name, amount in frees.items() if name != _PODS) or "nothing"
-
-
 def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:
     deleted = (str(node.deleted),) if "DELETED" in header else ()
     amounts = (readable(node.frees[name]) if name in node.frees else "-" for name in resources)
@@ -75,12 +73,6 @@ def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, 
 
 def _has_prices(document: ShrinkReport) -> bool:
     return any(node.saves is not None for node in document.freed)
-
-
-def _changed_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:
-    for name, usage in document.usage.items():
-        if document.freed and usage.percent_before != usage.percent_after:
-            yield name, usage
 
 
 def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
@@ -101,10 +93,8 @@ def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _example(stay: StayingNode) -> str:
-    if not stay.pod:
-        return ""
     reason = f": {stay.because}" if stay.because else ""
-    return f", such as {stay.pod} of {stay.name}{reason}"
+    return f", such as {stay.pod} of {stay.name}{reason}" if stay.pod else ""
 
 
 def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:

@@ -156,7 +156,7 @@ def workload_differences(
                 origin=place or UNSET,
             )
         )
-    yield from sorted(rows, key=_rank)
+    yield from sorted(rows, key=lambda row: (row.now_pending <= 0, not row.origin, not row.evicts, row.workload))
 
 
 def _counts_differ(before: Tally | None, after: Tally | None) -> bool:
@@ -165,10 +165,6 @@ def _counts_differ(before: Tally | None, after: Tally | None) -> bool:
         or after is None
         or (before.pending, before.nodes.total()) != (after.pending, after.nodes.total())
     )
-
-
-def _rank(row: WorkloadDifference) -> tuple[bool, bool, bool, str]:
-    return (row.now_pending <= 0, not row.origin, not row.evicts, row.workload)
 
 
 def _difference(before: Tally | None, after: Tally | None) -> Difference | None:

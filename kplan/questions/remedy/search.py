@@ -130,7 +130,8 @@ class Search:
 
         What an autoscaler adds is known only afterwards: then all that disturb as little as the first are compared.
         """
-        bound = self._rank(acts) if acts else (self._least, 0.0, 0)
+        # Where step by step nothing helps, a set may disturb so much.
+        bound = self._rank(acts) if acts else (3 * max(self._cheapest, 2) + 1, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
         heap: list[tuple[int, float, int, int, Acts]] = [(0, 0.0, 0, 0, ())]
         pushed: set[Acts] = {()}
@@ -175,11 +176,6 @@ class Search:
     @property
     def _cheapest(self) -> int:
         return min((_LEAST_OF_KIND.get(kind, 5) for kind in self._kinds), default=1)
-
-    @property
-    def _least(self) -> int:
-        """What a set may disturb where step by step nothing helps."""
-        return 3 * max(self._cheapest, 2) + 1
 
 
 def _in_turn(groups: Iterable[Acts]) -> Iterator[Acts]:

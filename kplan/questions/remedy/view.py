@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -28,7 +29,9 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
     yield from _actions(document.remedy, document)
     if document.verdict.failed:
         yield from _left(document)
-        yield from _unhelped(document, options)
+        if changes := document.remedy.nodes:
+            is_whole = options.top is None or options.is_wide
+            yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=is_whole)
     if document.remedy.actions:
         yield line(Span(_certainty(document), "dim"))
     for alternative in document.alternatives:
@@ -50,13 +53,6 @@ def _left(document: d.RemedyReport) -> Iterator[Block]:
         yield line(f"No action helps pods that have scheduling gates or another scheduler: {names}.")
     elif asleep:
         yield line(f"Stays pending: {listing(asleep, most=_MOST_NAMED)}.")
-
-
-def _unhelped(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield why the autoscaler has no node for the pods that stay pending."""
-    changes = document.remedy.nodes
-    if changes:
-        yield from unhelped_blocks(changes.unhelped, changes.events, is_whole=options.top is None or options.is_wide)
 
 
 def _style(document: d.RemedyReport) -> Style:
@@ -115,9 +111,7 @@ def _followed(remedy: d.RemedySet, changes: NodeChanges, by_itself: NodeChanges 
 
 
 def _new_nodes(nodes: Sequence[AddedNode]) -> str:
-    kinds: dict[str, int] = {}
-    for node in nodes:
-        kinds[new_node_text(node)] = kinds.get(new_node_text(node), 0) + 1
+    kinds = Counter(map(new_node_text, nodes))
     return listing([f"{count(number, 'node')} ({text})" for text, number in kinds.items()], most=_MOST_NAMED)
 
 
@@ -135,7 +129,8 @@ def _effects(action: d.Action) -> str:
     if isinstance(action, d.Scale) and action.drops:
         dropped = listing(action.drops, most=_MOST_NAMED)
         parts.append(f"{dropped} {'is' if len(action.drops) == 1 else 'are'} not wanted any more")
-    others = [pod for pod in action.disturbs if not _is_moved(action, pod)]
+    moved = {place.pod for place in action.pods} if isinstance(action, d.MovePods) else ()
+    others = [pod for pod in action.disturbs if pod not in moved]
     if others:
         parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")
     return f": {'; '.join(parts)}" if parts else ""
@@ -143,10 +138,6 @@ def _effects(action: d.Action) -> str:
 
 def _runs(number: int) -> str:
     return "runs" if number == 1 else "run"
-
-
-def _is_moved(action: d.Action, pod: str) -> bool:
-    return isinstance(action, d.MovePods) and any(place.pod == pod for place in action.pods)
 
 
 def action_text(action: d.Action) -> str:  # noqa: PLR0911 - one case a kind, in one place

@@ -191,19 +191,16 @@ def _bars(steps: Sequence[Step], end: float) -> dict[str, dict[str, _Bar]]:
 
 
 def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end: float) -> str:
+    last = workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
     words = (
         f"{object_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
-        f" (after {seconds_text(workload.lowest_ready_at)}), {_last(workload)} of {workload.wanted} at the end"
+        f" (after {seconds_text(workload.lowest_ready_at)}), {last} of {workload.wanted} at the end"
     )
     rows = "".join(_row(pod, bar, end) for pod, bar in list(bars.items())[:MAX_PODS])
     n_more = len(bars) - MAX_PODS
     more = f'<li class="note">and {count(n_more, "more pod")}</li>' if n_more > 0 else ""
     pods = f'<ul class="lives">{rows}{more}</ul>' if rows else ""
     return f"<figure><figcaption>{escape(words)}</figcaption>{_line(workload, end, words)}{_axis(end)}{pods}</figure>"
-
-
-def _last(workload: WorkloadTimeline) -> int:
-    return workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
 
 
 def _line(workload: WorkloadTimeline, end: float, words: str) -> str:
