@@ -19,7 +19,8 @@ class Home(NamedTuple):
     ----------
     name : of the folder; also of the command, which is the function of that name in the module ``command``
     questions : structs of the module ``question``, or MODULE:STRUCT; the kind of NAME is NAMEQuestion
-    documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it
+    documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
+        MODULE:VIEW
     section : the group of commands under which the program's help lists the command
     short_help : its line there; empty if there is no command
     tool : the name of its tool for agents, where that is not the name of the struct
@@ -53,7 +54,7 @@ HOMES = (
     Home(
         "plan",
         ("Plan", "Queue"),
-        {"PlanReport": ("plan", "view"), "QueueReport": ("queue", "queue_view")},
+        {"PlanReport": ("plan", "view"), "QueueReport": ("queue", "view:QUEUE_VIEW")},
         _PODS,
         "Work through the whole scheduling queue and every rollout.",
     ),
@@ -95,7 +96,7 @@ HOMES = (
     Home(
         "check",
         _CHECKS,
-        {"BudgetsReport": ("checks", "budgets_view"), "ChecksReport": ("checks", "view")},
+        {"BudgetsReport": ("checks", "view:BUDGETS_VIEW"), "ChecksReport": ("checks", "view")},
         _NODES,
         "Check whether the promises hold that you rely on.",
         without_tool=_CHECKS,
@@ -117,7 +118,7 @@ QUESTIONS: Mapping[str, str] = {
 """Kind of question -> MODULE:STRUCT."""
 
 VIEWS: Mapping[str, str] = {kind: home.module(view) for home in HOMES for kind, (_, view) in home.documents.items()}
-"""Kind of document -> the module whose ``VIEW`` shows it."""
+"""Kind of document -> the module whose ``VIEW`` shows it, or MODULE:VIEW."""
 
 REPORTS: Mapping[str, str] = {
     kind: f"kplan.documents.{module}" for home in HOMES for kind, (module, _) in home.documents.items()

@@ -82,7 +82,7 @@ def tell_refusal(error: InputError) -> None:
     """
     if not _formats.get() or not error.problems:
         return
-    from kplan.report.refusal import refused, refused_in_markdown
+    from kplan.report.checks import refused, refused_in_markdown
     from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
     from kplan.writing import write_file
 

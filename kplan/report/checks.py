@@ -1,4 +1,4 @@
-"""The results of `kplan pods`, `kplan snapshot check` and `kplan config check` as cases, for programs."""
+"""Results of `kplan pods`, `snapshot check` and `config check`, and refused inputs, as cases for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kplan.documents.base import InputWarning, now
 from kplan.documents.pods import PodsMade, PodsReport
 from kplan.documents.snapshot import SnapshotCheck
 from kplan.errors import Problem
-from kplan.report.refusal import refused
+from kplan.report.markdown import escape_markdown
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport
 from kplan.report.words import count
@@ -111,3 +111,49 @@ def configuration_cases(
 
 def _warning(warning: InputWarning) -> Case:
     return Case(warning.object, "warning", warning.code, warning.message)
+
+
+_MOST_PROBLEMS = 50
+"""So many problems are reported at most; GitHub shows no more annotations of a step than that."""
+
+_FAILED = 2
+
+
+def refused(problems: Sequence[Problem], here: str, repository: str) -> CaseReport:
+    """Return a case for each problem, with its file and line."""
+    return CaseReport(
+        kind="Refusal",
+        title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
+        generated_at=now(),
+        source=next(
+            (name for problem in problems if (name := file_in(repository, here, visible(problem.path)))), "kplan"
+        ),
+        cases=[_case(problem, here, repository) for problem in problems[:_MOST_PROBLEMS]],
+        exit_code=_FAILED,
+    )
+
+
+def _case(problem: Problem, here: str, repository: str) -> Case:
+    message = visible(problem.message)
+    return Case(
+        name=visible(problem.json_path or problem.path) or "input",
+        state="failed",
+        rule="Invalid",
+        message=message,
+        detail=visible(str(problem)),
+        file=file_in(repository, here, visible(problem.path)),
+        document=problem.document,
+        line=problem.line,
+        hint=visible(problem.hint),
+    )
+
+
+def refused_in_markdown(report: CaseReport) -> str:
+    """Return the summary of a job as Markdown."""
+    items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
+    return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
+
+
+def _place(case: Case) -> str:
+    place = f"{case.file}:{case.line}" if case.file and case.line is not None else case.file
+    return f"{place} {case.name}" if place and place != case.name else case.name

@@ -9,8 +9,7 @@ from msgspec import UnsetType
 
 from kplan.documents.timeline import QueueTimeline, Timeline, UsageTimeline, WorkloadWaits
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.times import object_title, seconds_text
-from kplan.report.words import count
+from kplan.report.words import count, object_title, seconds_text
 
 _PARTS = 12
 _MOST_WORKLOADS = 15

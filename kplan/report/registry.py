@@ -36,7 +36,8 @@ PROGRAM_FORMATS = frozenset(_WRITERS)
 
 def view_of(kind: str) -> View[Any]:
     """Return the view of a kind of document."""
-    view: View[Any] = import_module(VIEWS[kind]).VIEW
+    module, _, name = VIEWS[kind].partition(":")
+    view: View[Any] = getattr(import_module(module), name or "VIEW")
     return view
 
 

@@ -24,7 +24,7 @@ from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.head import change_text
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
-from kplan.report.times import object_title, seconds_text
+from kplan.report.words import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.simulation.durations import EACH, Duration, learn
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods

@@ -11,9 +11,8 @@ from kplan.documents.plan import PlanReport
 from kplan.documents.timeline import PodDuration, PodDurations, Timeline, WorkloadTimeline
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.occupancy import occupancy_blocks
-from kplan.report.times import object_title, seconds_text
 from kplan.report.view import Case
-from kplan.report.words import count
+from kplan.report.words import count, object_title, seconds_text
 
 _MOST_WORKLOADS = 30
 _MOST_NODES = 30

@@ -1,4 +1,4 @@
-"""Words that every report for people needs: counts, names, ages, what a plugin is about."""
+"""Words that every report for people needs: counts, names, ages and times, what a plugin is about."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from kplan.api.references import WorkloadRef
 from kplan.report.blocks import Cell, Span
 
 K = TypeVar("K")
@@ -114,3 +115,24 @@ def _parse(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+_MINUTE = 60
+_HOUR = 3600
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < _MINUTE:
+        return f"{round(seconds, 1):g} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        minutes, rest = divmod(whole, _MINUTE)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(whole, _HOUR)
+    return f"{hours} h {rest // _MINUTE} min" if rest >= _MINUTE else f"{hours} h"
+
+
+def object_title(name: str) -> str:
+    """Return KIND/NAMESPACE/NAME as tables have it."""
+    return WorkloadRef.parse(name).title

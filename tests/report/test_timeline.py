@@ -8,7 +8,7 @@ from kplan.effects.report import change_report
 from kplan.report.blocks import Line, Table, plain
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.timeline import timeline_blocks
-from kplan.report.times import seconds_text
+from kplan.report.words import seconds_text
 from tests.simulation.clusters import deployment, node, running
 
 

@@ -1,11 +1,11 @@
-"""The ChecksReport: which promises hold, the broken ones with what breaks them."""
+"""The ChecksReport: which promises hold, the broken ones with what breaks them; and the BudgetsReport."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from kplan.api.readable import listing
-from kplan.documents.checks import CheckOutcome, ChecksReport, Finding, Subject
+from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Subject
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
@@ -113,4 +113,50 @@ VIEW = View(
     _cases,
     _names,
     style=lambda document: "bad" if document.summary.failed else "good",
+)
+
+
+def _budgets_body(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
+    header = ("BUDGET", "PODS", "HEALTHY", "MUST STAY", "ALLOWS NOW", "ALLOWS AT BEST")
+    yield Table(header, tuple(map(_budgets_row, document.budgets)), "<>>>>>")
+
+
+def _never(document: BudgetsReport) -> list[BudgetRoom]:
+    return [budget for budget in document.budgets if budget.expected and not budget.allowed_at_best]
+
+
+def _budgets_sentence(document: BudgetsReport) -> str:
+    never, number = len(_never(document)), len(document.budgets)
+    if never:
+        return f"{never} of {count(number, 'disruption budget')} can never allow an eviction"
+    return f"{count(number, 'disruption budget')}: each can allow an eviction"
+
+
+def _budgets_row(budget: BudgetRoom) -> tuple[Cell, ...]:
+    at_best = str(budget.allowed_at_best)
+    numbers = (budget.pods, budget.healthy, budget.desired, budget.allowed)
+    cannot = bool(budget.expected) and not budget.allowed_at_best
+    return (budget.budget, *map(str, numbers), Span(at_best, "bad") if cannot else at_best)
+
+
+def _budgets_cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:
+    for budget in document.budgets:
+        cannot = bool(budget.expected) and not budget.allowed_at_best
+        words = (
+            f"{budget.desired} of {budget.expected} pods must stay healthy; it allows {budget.allowed} evictions now"
+        )
+        yield Case(budget.budget, "skipped" if cannot else "passed", "Budget", words, kind="disruption budget")
+
+
+def _budgets_names(document: BudgetsReport) -> Iterator[str]:
+    return (f"{budget.budget} {budget.allowed} {budget.allowed_at_best}" for budget in document.budgets)
+
+
+BUDGETS_VIEW = View(
+    "ask",
+    _budgets_sentence,
+    _budgets_body,
+    _budgets_cases,
+    _budgets_names,
+    style=lambda document: "bad" if _never(document) else "good",
 )

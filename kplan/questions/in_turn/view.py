@@ -12,9 +12,8 @@ from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
 from kplan.report.options import ReportOptions
-from kplan.report.times import seconds_text
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, left_out
+from kplan.report.words import count, left_out, seconds_text
 
 _MOST_TOLD = 5
 _MOST_ROWS = 20

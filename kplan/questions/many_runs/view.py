@@ -10,9 +10,8 @@ from kplan.api.readable import listing
 from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
-from kplan.report.times import seconds_text
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, grouped, left_out, name_ranges
+from kplan.report.words import count, grouped, left_out, name_ranges, seconds_text
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5

@@ -22,9 +22,8 @@ from kplan.report.new_nodes import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import step_blocks, timeline_blocks
-from kplan.report.times import seconds_text
 from kplan.report.view import Case, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, name_ranges, seconds_text
 
 _MOST_ROWS = 20
 _MOST_NAMES = 3

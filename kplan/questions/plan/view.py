@@ -1,4 +1,4 @@
-"""The PlanReport: what changes, what stays pending and why, and how full the cluster gets."""
+"""The PlanReport: what changes, what stays pending and why, and how full the cluster gets; and the QueueReport."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kplan.api.readable import listing
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.questions.plan.effects_view import (
     beside_text,
     change_cases,
@@ -21,7 +22,7 @@ from kplan.questions.plan.effects_view import (
 )
 from kplan.questions.plan.pod_rows import changes_blocks, is_daemon, workload_of
 from kplan.questions.plan.utilisation_view import fullness_blocks, largest_fit_blocks, utilisation_blocks
-from kplan.report.blocks import Block, Heading, Preformatted, Span, line
+from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading, of_several
 from kplan.report.groups import behind_groups, group_blocks, group_cases
@@ -251,3 +252,50 @@ VIEW = View(
     reasons=_reasons,
     moments={"before": "Before", "after": "After"},
 )
+
+
+_PLACE_STYLES: Mapping[QueuePlace, Style] = {
+    QueuePlace.ACTIVE: "",
+    QueuePlace.GATED: "warn",
+    QueuePlace.FOREIGN: "bad",
+    QueuePlace.DELETING: "dim",
+}
+
+
+def _queue_body(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
+    if not document.queue:
+        return
+    yield line("By priority, then by age; pods that are not active have no turn.")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            str(entry.position) if entry.place is QueuePlace.ACTIVE else "-",
+            entry.pod,
+            Span(entry.place, _PLACE_STYLES[entry.place]),
+            entry.reason,
+        )
+        for entry in document.queue
+    ]
+    yield Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
+
+
+def _queue_sentence(document: QueueReport) -> str:
+    summary = document.summary
+    parts = [f"{summary.active} active"]
+    others = ((summary.gated, "gated"), (summary.foreign, "of other schedulers"), (summary.deleting, "being deleted"))
+    parts += [f"{number} {words}" for number, words in others if number]
+    return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
+
+
+def _queue_cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:
+    for entry in document.queue:
+        is_active = entry.place is QueuePlace.ACTIVE
+        state: State = "failed" if document.verdict.counted_of(entry.pod) else "passed" if is_active else "skipped"
+        message = f"turn {entry.position}: {entry.reason}" if is_active else entry.reason
+        yield Case(entry.pod, state, entry.place, message, message)
+
+
+def _queue_names(document: QueueReport) -> list[str]:
+    return [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE]
+
+
+QUEUE_VIEW = View("plan --queue", _queue_sentence, _queue_body, _queue_cases, _queue_names)

@@ -11,9 +11,8 @@ from kplan.documents.drains import RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_change
-from kplan.report.times import seconds_text
 from kplan.report.view import Case, View
-from kplan.report.words import count
+from kplan.report.words import count, seconds_text
 
 _MOST_NAMED = 5
 

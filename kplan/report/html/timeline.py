@@ -16,8 +16,7 @@ from kplan.documents.change import Step, StepEvent
 from kplan.documents.timeline import NodeTimeline, Timeline, WorkloadTimeline
 from kplan.report.occupancy import horizon, moment_text, queue_sentence, shown_usages
 from kplan.report.timeline import by_drop
-from kplan.report.times import object_title, seconds_text
-from kplan.report.words import count
+from kplan.report.words import count, object_title, seconds_text
 
 MAX_WORKLOADS = 25
 MAX_PODS = 30
