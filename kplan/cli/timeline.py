@@ -52,16 +52,9 @@ class TimelineFlags:
 
     def check(self) -> None:
         """Raise UsageError for an option that means nothing without --timeline."""
-        options = {
-            "--start": self.start,
-            "--stop": self.stop,
-            "--run": self.run,
-            "--node-start": self.node_start,
-            "--until": self.until,
-            "--min-ready": self.min_ready,
-        }
-        for name, value in options.items():
-            if value and not self.has_clock:
+        for parameter in ("start", "stop", "run", "node_start", "until", "min_ready"):
+            if getattr(self, parameter) and not self.has_clock:
+                name = f"--{parameter.replace('_', '-')}"
                 raise UsageError(f"{name} needs --timeline", hint=f"add --timeline, or leave {name} out")
 
     @property

@@ -35,9 +35,9 @@ class OptionWords(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     text: str
-    choices: tuple[str, ...]
-    takes_value: bool
-    takes_file: bool
+    choices: tuple[str, ...] = ()
+    takes_value: bool = False
+    takes_file: bool = False
     objects: tuple[str, ...] = ()
 
 
@@ -64,11 +64,9 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
     context = typer.Context(command)
     options = [_option(param, context) for param in command.params if _is_option(param)]
     arguments = [param for param in command.params if not _is_option(param)]
-    options.append(OptionWords(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
+    options.append(OptionWords(("-h", "--help"), "Show this message and exit"))
     if not children:
-        options.append(
-            OptionWords(("--help-all",), "Show all options and exit", (), takes_value=False, takes_file=False)
-        )
+        options.append(OptionWords(("--help-all",), "Show all options and exit"))
     return CommandWords(
         path,
         _first_sentence(command.help or ""),

@@ -360,19 +360,18 @@ _WHY_NOT: Mapping[WhyNot, str] = {
     "no-node-helps": "evicting lower-priority pods would not make it fit on any node",
     "extenders-refuse": "evicting lower-priority pods would not make it fit on any node that the extenders accept",
 }
-
-
-_OF_GROUPS = ("group-has-constraints", "group-preempts-as-a-whole")
+_HOW_NOT: Mapping[WhyNot | None, str] = {
+    "victims-are-leaving": "is under way",
+    "group-has-constraints": "is not for this pod alone",
+    "group-preempts-as-a-whole": "is not for this pod alone",
+}
 
 
 def preemption_line(preemption: Preemption) -> Line:
     """Return which pods a pod that fits nowhere would evict, or why it evicts none."""
-    if preemption.nominated_node is None and preemption.why_not == "victims-are-leaving":
-        return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(preemption)}.")
-    if preemption.nominated_node is None and preemption.why_not in _OF_GROUPS:
-        return line(Span("Preemption", "strong"), f" is not for this pod alone: {why_no_eviction(preemption)}.")
     if preemption.nominated_node is None:
-        return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(preemption)}.")
+        how = _HOW_NOT.get(preemption.why_not, "does not help")
+        return line(Span("Preemption", "strong"), f" {how}: {why_no_eviction(preemption)}.")
     victims = preemption.victims
     broken = sum(victim.pdb_violation for victim in victims)
     budgets = f", {count(broken, 'disruption budget violation')}" if broken else ""

@@ -67,15 +67,8 @@ def parse_jsonpath(template: str) -> tuple[Node, ...]:
 
 def render_jsonpath(template: str, document: Any) -> str:
     """Return what a template selects from a document; raises UsageError for a template that does not fit it."""
-    parts: list[str] = []
-    length = 0
-    for part in _written(parse_jsonpath(template), document):
-        parts.append(part)
-        # Every part counts, also an empty one: ranges in ranges multiply.
-        length += len(part) + 100
-        if length > _MOST_WRITTEN:
-            raise _wrong("the template writes more than 256 MiB")
-    return "".join(parts)
+    # Every part counts, also an empty one: ranges in ranges multiply.
+    return "".join(_bounded(_written(parse_jsonpath(template), document), 100))
 
 
 def _wrong(message: str) -> UsageError:
@@ -108,10 +101,11 @@ def _check_number(values: Values) -> None:
         raise _wrong(f"a path leads to more than {_MOST_VALUES:,} values")
 
 
-def _bounded(texts: Iterator[str]) -> Iterator[str]:
+def _bounded(texts: Iterator[str], least: int = 0) -> Iterator[str]:
+    """Yield texts as long as they are not too much together; each counts so many characters more than it has."""
     length = 0
     for text in texts:
-        length += len(text)
+        length += len(text) + least
         if length > _MOST_WRITTEN:
             raise _wrong("the template writes more than 256 MiB")
         yield text

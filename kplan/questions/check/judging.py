@@ -119,12 +119,11 @@ def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
 
 
 def _unready(document: PlanReport, least: str | int) -> list[Finding]:
-    findings = []
-    for workload in document.workloads:
-        wanted = _share(least, workload.desired)
-        if workload.ready < wanted:
-            findings.append(Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}"))
-    return findings
+    return [
+        Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")
+        for workload in document.workloads
+        if workload.ready < _share(least, workload.desired)
+    ]
 
 
 def _share(least: str | int, total: int) -> int:
@@ -137,10 +136,9 @@ def _share(least: str | int, total: int) -> int:
 
 
 def _late(document: PlanReport, most: float) -> list[Finding]:
-    timeline = getattr(document, "timeline", None)
-    end = getattr(timeline, "end", None)
-    if not isinstance(end, int | float):
+    if not document.timeline:
         raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+    end = document.timeline.end
     return [Finding(name="end", message=f"{end:g} s")] if end > most else []
 
 
@@ -180,10 +178,9 @@ def _no_room(workload: WorkloadHeadroom, fits: str, message: str) -> Finding:
 
 
 def _budgets(document: BudgetsReport) -> Judgement:
-    never = [budget for budget in document.budgets if budget.expected is not None and not budget.allowed_at_best]
     findings = [
         Finding(name=budget.budget, message=f"{budget.desired} of {budget.expected}")
-        for budget in never
-        if budget.expected
+        for budget in document.budgets
+        if budget.expected and not budget.allowed_at_best
     ]
     return "budget", len(document.budgets), findings

@@ -25,7 +25,7 @@ _DRAWN_TURNS = " Also drawn: which controller creates its pods first."
 
 _TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
-_RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone for good"}
+_RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone"}
 
 
 def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
@@ -173,10 +173,15 @@ def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 
 def _fate(pod: PodOdds) -> str:
-    ends = (("placed", pod.placed), ("pending", pod.pending), ("gone for good", pod.gone), ("blocked", pod.blocked))
-    happens = [*((word, share) for word, share in ends if share and share.runs), ("preempted", pod.evicted)]
-    words = (word if share.share == 1 else f"{word} {_percent(share.share)}" for word, share in happens if share.runs)
-    return ", ".join(words)
+    words = {"gone": "gone for good", "evicted": "preempted"}
+    ends = {words.get(end, end): share.share for end, share in _ends(pod).items()}
+    return ", ".join(word if share == 1 else f"{word} {_percent(share)}" for word, share in ends.items())
+
+
+def _ends(pod: PodOdds) -> dict[str, Share]:
+    """Return how a pod ends in any run, and in how many."""
+    ends = {name: getattr(pod, name) for name in ("placed", "pending", "gone", "blocked", "evicted")}
+    return {name: share for name, share in ends.items() if share is not UNSET and share.runs}
 
 
 def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]:
@@ -255,17 +260,10 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
         state: State = (
             "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
         )
-        ends = {
-            "placed": pod.placed,
-            "pending": pod.pending,
-            "gone for good": pod.gone,
-            "blocked": pod.blocked,
-            "evicted": pod.evicted,
-        }
-        parts = [f"{what} in {_share(end)}" for what, end in ends.items() if end is not UNSET and end.runs]
+        ends = _ends(pod)
+        parts = [f"{'gone for good' if end == 'gone' else end} in {_share(share)}" for end, share in ends.items()]
         message = ", ".join(parts) or "placed in 0%"
-        certain = {what for what, end in ends.items() if end is not UNSET and end.share == 1}
-        always = next((rule for rule, what in _RULES.items() if what in certain), "")
+        always = next((rule for rule, end in _RULES.items() if end in ends and ends[end].share == 1), "")
         rule = always or ("Pending" if pod.placed.share == 0 else "Chance")
         yield Case(pod.pod, state, rule, message, f"{message}: {_node_shares(pod, options.top)}")
 
@@ -277,10 +275,7 @@ def _names(document: OddsReport) -> Iterator[str]:
     for pod in document.pods:
         for node, share in pod.nodes.items():
             yield f"{pod.pod} {node} {share.share:g}"
-        ends = {"pending": pod.pending, "gone": pod.gone, "blocked": pod.blocked, "evicted": pod.evicted}
-        for what, end in ends.items():
-            if end is not UNSET and end.runs:
-                yield f"{pod.pod} {what} {end.share:g}"
+        yield from (f"{pod.pod} {end} {share.share:g}" for end, share in _ends(pod).items() if end != "placed")
 
 
 VIEW = View(lambda document: f"{document.command} --runs", _sentence, _body, _cases, _names)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.readable import listing
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text
 from kplan.report.groups import behind_groups, group_blocks, group_cases
@@ -114,34 +114,22 @@ def _overview(
     for unlisted in document.unlisted:
         more.setdefault(unlisted.workload, Counter()).update(unlisted.nodes)
         n_more[unlisted.workload] += unlisted.pods
-    rows = []
-    for members in groups:
-        pod = members[0].pod
-        origin = pod.origin or Origin("", kind="Pod", name=pod.name)
-        key = origin.key_in(pod.namespace)
-        rows.append(row_of(members, more.get(key, {}), n_more[key]))
+    keys = [members[0].pod.owner_key for members in groups]
+    rows = [row_of(members, more.get(key, {}), n_more[key]) for key, members in zip(keys, groups, strict=True)]
     yield from overview_blocks(rows, options)
 
 
 def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for placement in placements:
-        current = placement.current
+        current, node = placement.current, placement.node
         if not isinstance(current, Current):
-            rows.append(
-                (
-                    placement.pod.key,
-                    "-",
-                    Span(placement.node or outcome_text(placement), OUTCOME_STYLES[placement.outcome]),
-                )
-            )
+            now = Span(node or outcome_text(placement), OUTCOME_STYLES[placement.outcome])
         elif current.still_best:
-            rows.append((placement.pod.key, current.node, Span("the same node", "good")))
-        elif placement.node is not None:
-            style: Style = "warn" if current.still_fits else "bad"
-            rows.append((placement.pod.key, current.node, Span(placement.node, style)))
+            now = Span("the same node", "good")
         else:
-            rows.append((placement.pod.key, current.node, Span("nowhere", "bad")))
+            now = Span(node or "nowhere", "warn" if node is not None and current.still_fits else "bad")
+        rows.append((placement.pod.key, current.node if current else "-", now))
     return Table(("POD", "NODE", "WOULD NOW GO TO"), tuple(rows), "<<<")
 
 
@@ -257,10 +245,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     """
     chosen: set[int] = set()
     for group in groups:
-        first: dict[tuple[Outcome, str], int] = {}
-        for index in group:
-            first.setdefault(decisions[index], index)
-        chosen.update(first.values())
+        chosen.update({decisions[index]: index for index in reversed(group)}.values())
     return chosen
 
 

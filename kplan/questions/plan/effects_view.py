@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from kplan.api.readable import listing
 from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, WorkloadChange, WorkloadState
+from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.timeline import Timeline
 from kplan.questions.plan.pod_rows import workload_of, workload_title
@@ -187,12 +188,8 @@ def _obstacles(document: PlanReport) -> Iterator[Block]:
         yield line(refused_text(node), is_item=True)
     if document.forced:
         yield line(forced_text(document.forced), is_item=True)
-    texts: set[str] = set()
-    for obstacle in obstacles:
-        text = obstacle_text(obstacle)
-        if text and text not in texts:
-            texts.add(text)
-            yield line(text, is_item=True)
+    texts = dict.fromkeys(map(obstacle_text, obstacles))
+    yield from (line(text, is_item=True) for text in texts if text)
 
 
 def refused_text(node: RefusedNode) -> str:
@@ -236,17 +233,16 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
     yield from unavailable_cases(document)
     for obstacle in document.obstacles:
-        counted = document.verdict.counted_of(obstacle.pod)
-        yield _blocked(obstacle, "failed" if counted else "skipped")
+        yield _blocked(obstacle, "failed" if document.verdict.counted_of(obstacle.pod) else "skipped")
     for workload in document.workloads:
-        counted = document.verdict.counted_of(workload.key)
+        state: State = "failed" if document.verdict.counted_of(workload.key) else "skipped"
         if workload.refused:
-            yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
+            yield _of_workload(workload, state, "Refused", workload.refused)
         # Where a pod of its own holds it up, there is a case for that pod.
         elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
             words = f"{_stuck(workload)}: {workload.because}"
             rule = "JobFailed" if workload.is_failed_job else "Refused"
-            yield _of_workload(workload, "failed" if counted else "skipped", rule, words)
+            yield _of_workload(workload, state, rule, words)
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
 
@@ -266,8 +262,6 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
 
 
 def _of_workload(workload: WorkloadChange, state: State, rule: str, words: str) -> Case:
-    name = workload_title(workload)
-    origin = workload.origin
-    if not origin:
-        return Case(name, state, rule, words, words)
-    return Case(name, state, rule, words, words, origin.file, origin.document, origin.line or None)
+    origin = workload.origin or Origin("")
+    place = (origin.file, origin.document, origin.line or None)
+    return Case(workload_title(workload), state, rule, words, words, *place)

@@ -200,7 +200,7 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
     if counted and change.action is not Action.PENDING:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
-    rule = counted[0].rule if counted else _RULES[change.action]
+    rule = counted[0].rule if counted else change.action.name.title()
     detail = message
     if change.action is Action.PENDING and placement is not None:
         blocks = decision_blocks(placement, document.snapshot.nodes, options)
@@ -211,14 +211,6 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     case_here = located(case, placement)
     # Of a pod that is made anew in the plan only the plan itself tells more.
     return case_here if placement.pod.key == change.pod else replace(case_here, more="")
-
-
-_RULES: Mapping[Action, str] = {
-    Action.PLACED: "Placed",
-    Action.MOVED: "Moved",
-    Action.EVICTED: "Evicted",
-    Action.PENDING: "Pending",
-}
 
 
 def _message(change: PodChange, diagnosis: str) -> str:

@@ -131,13 +131,12 @@ def _pod_blocks(
     if preemption is None:
         yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
+    yield from diagnosis_blocks(placement, options)
     if preemption.nominated_node is None:
-        yield from diagnosis_blocks(placement, options)
         why = why_no_eviction(preemption)
         yield line(f"{why[:1].upper()}{why[1:]}.")
     else:
         victims = preemption.victims
-        yield from diagnosis_blocks(placement, options)
         yield from _choice(preemption, preemption.nominated_node)
         yield from _victims(document, victims, options)
         yield from _broken_budgets(victims)
