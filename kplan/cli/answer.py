@@ -18,7 +18,7 @@ from kplan.cli.autoscaling import GrowingClusterFlags
 from kplan.cli.common import CommonFlags
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
-from kplan.cli.formats import check_template, has_documents
+from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.pipelines import (
@@ -48,6 +48,9 @@ _MOST_ON_PAGE = 200
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats for people, which show details of a few of many replicas, and only the nodes of the others."""
+
+_DOCUMENT_FORMATS = ("json", "yaml")
+"""Formats that hold the whole report, with the decision about each pod; jsonpath is one of them."""
 
 _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
@@ -220,8 +223,8 @@ def showing_of(output: OutputFlags, fail_on: Sequence[Condition] | None) -> Show
         others=shown_nodes(output, with_score_details=False),
         is_outlined=_OUTLINE_FORMATS.issuperset(formats),
         explain=output.explain,
-        is_whole=has_documents(formats),
-        with_map=wants_map(output, formats),
+        is_whole=any(name.startswith(_DOCUMENT_FORMATS) for name in formats),
+        with_map=output.explain or "html" in formats,
         max_listed=output.max_listed,
     )
 
@@ -234,11 +237,6 @@ def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Show
     if top is not None and "html" in formats_of(output):
         top = max(top, _MOST_ON_PAGE)
     return Shown(top, output.explain and with_score_details)
-
-
-def wants_map(output: OutputFlags, formats: Sequence[str]) -> bool:
-    """Tell whether a document needs every node before and after."""
-    return output.explain or "html" in formats
 
 
 def _top(output: OutputFlags) -> int | None:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from kplan.report.options import JsonFormat
-
-_DOCUMENT_FORMATS = ("json", "yaml")
-"""Formats that hold the whole report; jsonpath is one of them."""
-
-
-def has_documents(formats: Sequence[str]) -> bool:
-    """Return whether any format holds the whole report, with the decision about each pod."""
-    return any(name.startswith(_DOCUMENT_FORMATS) for name in formats)
 
 
 def check_template(output_format: JsonFormat) -> None:

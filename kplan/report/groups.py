@@ -41,7 +41,8 @@ def group_text(group: GroupPlan) -> str:
         case "Waits":
             needed = f" ({group.min_count} needed)" if group.min_count else ""
             text = f"{group.fit} of {n_members} fit{needed if group.min_count != n_members else ''}; the group waits"
-    return f"{text}{_evicting(group)}"
+    names = _evicted_names(group)
+    return f"{text}, evicting {' and '.join(names)}" if names else text
 
 
 def behind_groups(groups: Sequence[GroupPlan] | UnsetType, answer: str | Heading) -> str | Heading:
@@ -80,12 +81,6 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
         state: State = "failed" if counted else "passed" if whole else "skipped"
         would_help = remedy_text(group.remedies[0]) if group.remedies else ""
         yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
-
-
-def _evicting(group: GroupPlan) -> str:
-    """Return what leaves for a group, to follow other words; empty for nothing."""
-    names = _evicted_names(group)
-    return f", evicting {' and '.join(names)}" if names else ""
 
 
 def _evicted_names(group: GroupPlan) -> list[str]:

@@ -37,7 +37,7 @@ def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
     if waits:
         n_more = len(waits) - _MOST_WORKLOADS
         note = f"and {count(n_more, 'more workload')} (JSON has all)" if n_more > 0 else ""
-        rows = tuple(_wait_row(name, known) for name, known in waits[:_MOST_WORKLOADS])
+        rows = tuple(_wait_row(*wait) for wait in waits[:_MOST_WORKLOADS])
         header = ("WORKLOAD", "PODS", "WAIT, MEAN", "LONGEST", "STILL WAITING")
         yield Table(header, rows, "<>>>>", note=note)
     if horizon(timeline) >= _LONG:

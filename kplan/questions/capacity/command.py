@@ -61,30 +61,23 @@ class OtherQuestions:
     @property
     def option(self) -> str:
         """The option of the question; empty for the plain count."""
-        chosen = [option for option, is_on in self._questions().items() if is_on]
-        if len(chosen) > 1:
-            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask them one at a time")
-        return chosen[0] if chosen else ""
-
-    def _questions(self) -> Mapping[str, bool]:
-        return {
+        questions = {
             "--headroom": self.headroom,
             "--lose" if self.lose else "--zones": bool(self.lose) or self.zones,
             "--shapes": bool(self.shapes),
             "--shrink": self.shrink,
         }
-
-    @property
-    def may_ask_without_manifests(self) -> bool:
-        """Whether the question can be about workloads of the cluster."""
-        return self.headroom or self.shrink
+        chosen = [option for option, is_on in questions.items() if is_on]
+        if len(chosen) > 1:
+            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask them one at a time")
+        return chosen[0] if chosen else ""
 
     def refuse(self, arguments: Mapping[str, bool]) -> None:
         """Raise UsageError for options that the question does not use."""
         option = self.option
         if self.all_namespaces and not self.headroom:
             raise UsageError("--all-namespaces is for --headroom", hint="add --headroom, or leave it out")
-        for name, is_on in {"--force": self.force, "--delete-emptydir-data": self.delete_emptydir_data}.items():
+        for name, is_on in (("--force", self.force), ("--delete-emptydir-data", self.delete_emptydir_data)):
             if is_on and not self.shrink:
                 raise UsageError(f"{name} is for --shrink", hint="add --shrink, or leave it out")
         for name, is_set in arguments.items():
@@ -164,7 +157,7 @@ def capacity(
     """
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     has_manifests = bool(files or manifests.kustomize)
-    if not (names or has_manifests or other.may_ask_without_manifests):
+    if not (names or has_manifests or other.headroom or other.shrink):
         hint = "name a manifest or a workload: kplan capacity web.yaml, kplan capacity deploy/shop/cart"
         raise UsageError("nothing to count", hint=hint)
     if [*files, flags.cluster.snapshot, other.shapes].count(STANDARD_INPUT) > 1:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from kplan.cli.answer import ask, emit, formats_of, showing_of
 from kplan.cli.common import CommonFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags, with_flags
@@ -16,7 +18,6 @@ from kplan.questions.diff.revisions import GIT, manifests_of_both
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
-    from kplan.effects.subject import Subject
     from kplan.questions.diff.costs import ComparedAnswer
 
 _CONDITIONS = ("regression", "warning", "none")
@@ -104,18 +105,11 @@ def diff(
         if first or second or not (names or kustomizations):
             base = ask(first, earlier, manifests, run_cronjobs=run_cronjobs)
         else:
-            base = _without_manifests(ask((), earlier))
+            from kplan.workloads import Manifests
+
+            base = structs.replace(ask((), earlier), manifests=Manifests(()))  # they do not exist yet
         document = compare((base, question), titles, showing_of(output, fail_on))
     emit(document, output, verbosity, question.manifests)
-
-
-def _without_manifests(question: Subject) -> Subject:
-    """Return the question about manifests that do not exist yet."""
-    from msgspec.structs import replace
-
-    from kplan.workloads import Manifests
-
-    return replace(question, manifests=Manifests(()))
 
 
 def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:

@@ -34,11 +34,6 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
     cluster: ClusterMap | None = None  #: every node before and after; None if only the report itself may hold it
 
 
-def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> tuple[Cost, ...]:
-    """Return for each resource what the manifests request and what is free, where the two answers differ in it."""
-    return tuple(_costs(before, after))
-
-
 def requests_of(manifests: Manifests | None) -> dict[str, int] | None:
     """Return what the pods of manifests request together, in the scheduler's units; None without manifests."""
     if manifests is None:
@@ -55,7 +50,8 @@ def requests_of(manifests: Manifests | None) -> dict[str, int] | None:
     return dict(total)
 
 
-def _costs(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
+def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
+    """Yield for each resource what the manifests request and what is free, where the two answers differ in it."""
     then, now = _room(before), _room(after)
     are_both = before.requests is not None and after.requests is not None
     for resource in (name for name in now if name in then):

@@ -111,7 +111,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         capacity=capacity,
         facts=facts,
         workloads=tuple(workload_differences(*workloads, pods, added, after.origins)),
-        costs=costs_of(before, after),
+        costs=tuple(costs_of(before, after)),
         cluster=map_of_both(before, after) or UNSET,
     )
 

@@ -137,7 +137,7 @@ def workload_differences(
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         before, after = then.tallies.get(workload), now.tallies.get(workload)
         difference = _difference(before, after)
-        if difference is None or (workload not in differing and not _counts_differ(before, after)):
+        if difference is None or (workload not in differing and _numbers(before) == _numbers(after)):
             continue
         is_worse = after is not None and after.pending > (0 if before is None else before.pending)
         if not is_worse and None in (before, after) and workload in now.passing | then.passing:
@@ -159,12 +159,8 @@ def workload_differences(
     yield from sorted(rows, key=lambda row: (row.now_pending <= 0, not row.origin, not row.evicts, row.workload))
 
 
-def _counts_differ(before: Tally | None, after: Tally | None) -> bool:
-    return (
-        before is None
-        or after is None
-        or (before.pending, before.nodes.total()) != (after.pending, after.nodes.total())
-    )
+def _numbers(tally: Tally | None) -> tuple[int, int] | None:
+    return None if tally is None else (tally.pending, tally.nodes.total())
 
 
 def _difference(before: Tally | None, after: Tally | None) -> Difference | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -124,7 +123,9 @@ def drain(
     is_separate = separately or bool(by)
     if runbook:
         others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-        _check_runbook({**others, "--replace": replace or upgrading.profile is not None})
+        for name, is_set in {**others, "--replace": replace or upgrading.profile is not None}.items():
+            if is_set:
+                raise UsageError(f"--runbook does not go with {name}", hint="leave one of them out")
     else:
         time.check()
     sweeping.check()
@@ -165,9 +166,3 @@ def drain(
         reply_with_odds(question, subject, runs, showing, flags=flags, sweeping=sweeping)
     else:
         reply(question, subject, showing, flags, doing="draining nodes")
-
-
-def _check_runbook(others: Mapping[str, object]) -> None:
-    for name, is_set in others.items():
-        if is_set:
-            raise UsageError(f"--runbook does not go with {name}", hint="leave one of them out")

@@ -89,16 +89,13 @@ def _of_workload(
     groups: list[_Group] = []
     for pod in pods:
         admission = admitting.admit(pod)
-        if groups and _has_same_outcome(groups[-1].admission, admission):
+        if groups and _message(groups[-1].admission) == _message(admission):
             groups[-1].count += 1
         else:
             groups.append(_Group(pod.pod, admission, 1))
     if not groups:
-        groups = [
-            _Group(
-                workload.created, Admitting(snapshot, minor=admitting.minor).admit_pod(workload.created, workload), 0
-            )
-        ]
+        alone = Admitting(snapshot, minor=admitting.minor).admit_pod(workload.created, workload)
+        groups = [_Group(workload.created, alone, 0)]
     for group in groups:
         as_created, changes = _steps(workload, group.first, group.admission, admitting.minor)
         as_stored = as_created
@@ -117,12 +114,9 @@ class _Group(msgspec.Struct):
     count: int
 
 
-def _has_same_outcome(first: Admission, second: Admission) -> bool:
-    """Return whether two pods are both accepted, or refused with messages that differ in the pod's name only."""
-    messages = [
-        (admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "") for admission in (first, second)
-    ]
-    return messages[0] == messages[1]
+def _message(admission: Admission) -> str:
+    """Return why a pod is refused, without its name; empty for one that is accepted."""
+    return (admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "")
 
 
 def _steps(
@@ -130,7 +124,8 @@ def _steps(
 ) -> tuple[dict[str, Any], tuple[FilledField, ...]]:
     """Return the pod as the API server stores it, and its differences from the manifest, step by step."""
     written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
-    after = created_pod(workload.template, pod, service_name=_service_name(workload))
+    spec = workload.item.value().get("spec", {}) if workload.kind == "StatefulSet" else {}
+    after = created_pod(workload.template, pod, service_name=str(spec.get("serviceName") or ""))
     changes: list[FilledField] = []
     if workload.kind != "Pod":
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
@@ -158,8 +153,3 @@ def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST
         skipped=manifests.skipped,
         warnings=stored.warnings,
     )
-
-
-def _service_name(workload: ManifestWorkload) -> str:
-    spec = workload.item.value().get("spec", {}) if workload.kind == "StatefulSet" else {}
-    return str(spec.get("serviceName") or "")

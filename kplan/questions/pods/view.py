@@ -18,7 +18,7 @@ _COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "ACCEPTED", "FILLED IN BY")
 
 def render_yaml(report: PodsReport) -> str:
     """Return the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
-    return "".join(_document(pods) for pods in report.pods)
+    return "".join(map(_document, report.pods))
 
 
 def _document(pods: PodsMade) -> str:

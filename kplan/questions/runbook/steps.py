@@ -189,8 +189,9 @@ class _Runbook:
         for step, back, other in self._changes(base, drained):
             if self.n_tried >= MOST_TRIED:
                 return False
-            if self._lacks_room(base, other):
-                continue
+            allowed, waiting = self._waiting_anyway(base), self._waiting_anyway(other)
+            if any(n > allowed.get(workload, 0) for workload, n in waiting.items()):
+                continue  # the change has made pods that find no place
             again = self._try(other, name)
             backs = (*undoing, back) if back is not None else undoing
             if not again.pod:
@@ -202,11 +203,6 @@ class _Runbook:
             if gets_on and self._prepared(other, name, again, (*before, step), backs, number - 1):
                 return True
         return False
-
-    def _lacks_room(self, base: Base, other: Base) -> bool:
-        """Tell whether a change has made pods that find no place."""
-        allowed, waiting = self._waiting_anyway(base), self._waiting_anyway(other)
-        return any(number > allowed.get(workload, 0) for workload, number in waiting.items())
 
     def _changes(self, base: Base, drained: _Tried) -> Iterator[tuple[RunbookStep, RunbookStep | None, Base]]:
         """Yield changes, each with the step that makes it, the one that undoes it, and the changed cluster."""

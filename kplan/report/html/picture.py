@@ -60,7 +60,8 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
     marks : node -> what the report says about it; nodes without one have none
     """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
-    colours, badges = _colours(cluster), Badges(cluster)
+    groups = sorted({node.group for node in cluster.nodes})
+    colours, badges = {group: index % _PALETTE for index, group in enumerate(groups)}, Badges(cluster)
     figures = "".join(
         f'<figure class="cluster"><figcaption>{escape(caption)}</figcaption>'
         f"{draw(cluster, moment, colours, marks, badges)}</figure>"
@@ -68,11 +69,6 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
     )
     legend = _legend(cluster, colours, has_marks=bool(marks)) + badges.legend()
     return f'<div class="moments">{figures}</div>{legend}'
-
-
-def _colours(cluster: ClusterMap) -> Mapping[str, int]:
-    groups = sorted({node.group for node in cluster.nodes})
-    return {group: index % _PALETTE for index, group in enumerate(groups)}
 
 
 def _cards(
