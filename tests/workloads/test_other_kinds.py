@@ -12,47 +12,146 @@ from tests.objects import head
 Object = dict[str, Any]
 
 
-def errors(api_version: str, kind: str, **fields: Any) -> list[str]:
-    api_kind = kind_named(api_version, kind)
+def errors(kind: str, **fields: Any) -> list[str]:
+    content = head(kind, name="x") | fields
+    api_kind = kind_named(content["apiVersion"], kind)
     assert api_kind is not None
-    content = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
     judged = judge(content, api_kind, kind, "default")
     assert judged.faults == ()
     return [str(error) for error in judged.errors]
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"minAvailable": 1}, []),
-        ({"minAvailable": "101%"}, ['spec.minAvailable: Invalid value: "101%": must not be greater than 100%']),
-        ({"maxUnavailable": -1}, ["spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"]),
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+#: Kind -> what is written in the spec, and what is wrong with it
+SPECS: dict[str, list[tuple[Object, *tuple[str, ...]]]] = {
+    "PodDisruptionBudget": [
+        ({"minAvailable": 1},),
+        ({"minAvailable": "101%"}, 'spec.minAvailable: Invalid value: "101%": must not be greater than 100%'),
+        ({"maxUnavailable": -1}, "spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"),
         (
             {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
-            [
-                (
-                    "spec.selector.matchExpressions[0].values: Required value:"
-                    " must be specified when `operator` is 'In' or 'NotIn'"
-                )
-            ],
+            (
+                "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` "
+                "is 'In' or 'NotIn'"
+            ),
         ),
         (
             {"unhealthyPodEvictionPolicy": "Never"},
-            [
-                (
-                    'spec.unhealthyPodEvictionPolicy: Unsupported value: "Never": supported values: "AlwaysAllow",'
-                    ' "IfHealthyBudget"'
-                )
-            ],
+            (
+                'spec.unhealthyPodEvictionPolicy: Unsupported value: "Never": supported values:'
+                ' "AlwaysAllow", "IfHealthyBudget"'
+            ),
         ),
     ],
-)
-def test_budgets(spec: Object, expected: list[str]) -> None:
-    assert errors("policy/v1", "PodDisruptionBudget", spec=spec) == expected
+    "HorizontalPodAutoscaler": [
+        ({"maxReplicas": 3},),
+        (
+            {"minReplicas": 4, "maxReplicas": 3},
+            "spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`",
+        ),
+        (
+            {"minReplicas": 2},
+            "spec.maxReplicas: Required value: must be set and greater than 0",
+            "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+        ),
+        (
+            {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "apiVersion": "apps/v1"}},
+            "spec.scaleTargetRef.name: Required value",
+        ),
+        (
+            {
+                "maxReplicas": 3,
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}],
+            },
+            (
+                "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a"
+                " target raw value or a target utilization"
+            ),
+        ),
+        (
+            {
+                "maxReplicas": 3,
+                "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 15}]}},
+            },
+            "spec.behavior.scaleUp.policies[0].value: Invalid value: 0: must be greater than zero",
+        ),
+    ],
+    "ResourceQuota": [
+        ({"hard": {"pods": "3", "requests.cpu": "2", "example.com/gpu": "1"}},),
+        ({"hard": {"pods": "1500m"}}, 'spec.hard[pods]: Invalid value: "1500m": must be an integer'),
+        (
+            {"hard": {"storage": "1Gi"}},
+            'spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota',
+        ),
+        (
+            {"hard": {"services": "1"}, "scopes": ["BestEffort", "NotBestEffort"]},
+            ('spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource'),
+            ('spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource'),
+            'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',
+        ),
+    ],
+    "LimitRange": [
+        ({"limits": [{"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}]},),
+        (
+            {"limits": [{"type": "Container", "max": {"cpu": "1"}, "min": {"cpu": "2"}, "default": {"cpu": "2"}}]},
+            'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
+            (
+                'spec.limits[0].defaultRequest[cpu]: Invalid value: "2": default request value 2 is'
+                " greater than max value 1"
+            ),
+            'spec.limits[0].default[cpu]: Invalid value: "1": default value 2 is greater than max value 1',
+        ),
+        (
+            {"limits": [{"type": "Pod", "default": {"cpu": "1"}}]},
+            "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
+        ),
+        (
+            {"limits": [{"type": "PersistentVolumeClaim"}]},
+            (
+                "spec.limits[0].limits: Required value: either minimum or maximum storage value is"
+                " required, but neither was provided"
+            ),
+        ),
+    ],
+    "Service": [
+        ({"ports": [{"port": 80}]},),
+        ({"clusterIP": "None"},),
+        ({}, "spec.ports: Required value"),
+        (
+            {"ports": [{"port": 0}]},
+            "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+            "spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, inclusive",
+        ),
+        (
+            {"ports": [{"port": 80}, {"port": 81}]},
+            "spec.ports[0].name: Required value",
+            "spec.ports[1].name: Required value",
+        ),
+        (
+            {"ports": [{"port": 80, "nodePort": 30000}]},
+            "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+        ),
+        ({"type": "ExternalName"}, "spec.externalName: Required value"),
+        (
+            {"ports": [{"port": 80}], "type": "Local"},
+            (
+                'spec.type: Unsupported value: "Local": supported values: "ClusterIP", "ExternalName",'
+                ' "LoadBalancer", "NodePort"'
+            ),
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "row"), [(kind, row) for kind, rows in SPECS.items() for row in rows])
+def test_specs(kind: str, row: tuple[Object, *tuple[str, ...]]) -> None:
+    spec, *expected = row
+    scaled = {"scaleTargetRef": TARGET} if kind == "HorizontalPodAutoscaler" else {}
+    assert errors(kind, spec={**scaled, **spec}) == expected
 
 
 def test_a_budget_has_one_bound() -> None:
-    (words,) = errors("policy/v1", "PodDisruptionBudget", spec={"minAvailable": 1, "maxUnavailable": 1})
+    (words,) = errors("PodDisruptionBudget", spec={"minAvailable": 1, "maxUnavailable": 1})
     assert words.endswith("minAvailable and maxUnavailable cannot be both set")
 
 
@@ -76,149 +175,7 @@ def test_a_budget_has_one_bound() -> None:
     ],
 )
 def test_priority_classes(name: str, value: int, expected: list[str]) -> None:
-    assert errors("scheduling.k8s.io/v1", "PriorityClass", metadata={"name": name}, value=value) == expected
-
-
-TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"maxReplicas": 3}, []),
-        (
-            {"minReplicas": 4, "maxReplicas": 3},
-            ["spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"],
-        ),
-        (
-            {"minReplicas": 2},
-            [
-                "spec.maxReplicas: Required value: must be set and greater than 0",
-                "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
-            ],
-        ),
-        (
-            {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "apiVersion": "apps/v1"}},
-            ["spec.scaleTargetRef.name: Required value"],
-        ),
-        (
-            {
-                "maxReplicas": 3,
-                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}],
-            },
-            [
-                (
-                    "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw"
-                    " value"
-                    " or a target utilization"
-                )
-            ],
-        ),
-        (
-            {
-                "maxReplicas": 3,
-                "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 15}]}},
-            },
-            ["spec.behavior.scaleUp.policies[0].value: Invalid value: 0: must be greater than zero"],
-        ),
-    ],
-)
-def test_autoscalers(spec: Object, expected: list[str]) -> None:
-    assert errors("autoscaling/v2", "HorizontalPodAutoscaler", spec={"scaleTargetRef": TARGET, **spec}) == expected
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"hard": {"pods": "3", "requests.cpu": "2", "example.com/gpu": "1"}}, []),
-        ({"hard": {"pods": "1500m"}}, ['spec.hard[pods]: Invalid value: "1500m": must be an integer']),
-        (
-            {"hard": {"storage": "1Gi"}},
-            ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
-        ),
-        (
-            {"hard": {"services": "1"}, "scopes": ["BestEffort", "NotBestEffort"]},
-            [
-                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource',
-                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource',
-                'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',
-            ],
-        ),
-    ],
-)
-def test_quotas(spec: Object, expected: list[str]) -> None:
-    assert errors("v1", "ResourceQuota", spec=spec) == expected
-
-
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        ({"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}, []),
-        (
-            {"type": "Container", "max": {"cpu": "1"}, "min": {"cpu": "2"}, "default": {"cpu": "2"}},
-            [
-                'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
-                (
-                    'spec.limits[0].defaultRequest[cpu]: Invalid value: "2":'
-                    " default request value 2 is greater than max value 1"
-                ),
-                'spec.limits[0].default[cpu]: Invalid value: "1": default value 2 is greater than max value 1',
-            ],
-        ),
-        (
-            {"type": "Pod", "default": {"cpu": "1"}},
-            ["spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'"],
-        ),
-        (
-            {"type": "PersistentVolumeClaim"},
-            [
-                (
-                    "spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but"
-                    " neither"
-                    " was provided"
-                )
-            ],
-        ),
-    ],
-)
-def test_limit_ranges(item: Object, expected: list[str]) -> None:
-    assert errors("v1", "LimitRange", spec={"limits": [item]}) == expected
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"ports": [{"port": 80}]}, []),
-        ({"clusterIP": "None"}, []),
-        ({}, ["spec.ports: Required value"]),
-        (
-            {"ports": [{"port": 0}]},
-            ["spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"] * 1
-            + ["spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, inclusive"],
-        ),
-        (
-            {"ports": [{"port": 80}, {"port": 81}]},
-            ["spec.ports[0].name: Required value", "spec.ports[1].name: Required value"],
-        ),
-        (
-            {"ports": [{"port": 80, "nodePort": 30000}]},
-            ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
-        ),
-        ({"type": "ExternalName"}, ["spec.externalName: Required value"]),
-        (
-            {"ports": [{"port": 80}], "type": "Local"},
-            [
-                (
-                    'spec.type: Unsupported value: "Local": supported values: "ClusterIP", "ExternalName",'
-                    ' "LoadBalancer",'
-                    ' "NodePort"'
-                )
-            ],
-        ),
-    ],
-)
-def test_services(spec: Object, expected: list[str]) -> None:
-    assert errors("v1", "Service", spec=spec) == expected
+    assert errors("PriorityClass", metadata={"name": name}, value=value) == expected
 
 
 def cluster() -> kplan.Planner:
