@@ -110,12 +110,7 @@ class Admitter:
         return Admission(pod, tuple(warnings), None, tuple(stages))
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Check a new claim against the limit ranges and quotas of its namespace, and count it.
-
-        Raises
-        ------
-        Rejection
-        """
+        """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""
         limitranger.check_claim(claim, self._snapshot.limit_ranges)
         self.quotas.charge(claim)
 
@@ -132,12 +127,7 @@ class Admitter:
         return ""
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
-        """Refuse objects in a namespace that does not exist or is being deleted.
-
-        Raises
-        ------
-        Refusal, Rejection
-        """
+        """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""
         namespace = self._namespaces.get(name)
         if namespace is not None:
             if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
@@ -272,9 +262,7 @@ def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], warnings: lis
 def check_overhead(pod: Pod, classes: Sequence[RuntimeClass]) -> None:
     """Refuse an overhead that the pod's runtime class does not have; an unknown class passes.
 
-    Raises
-    ------
-    Rejection
+    Raises Rejection.
     """
     name = pod.spec.runtime_class_name
     runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)

@@ -60,13 +60,7 @@ def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
 
 
 def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> None:
-    """Check a claim's requests against the bounds of its namespace.
-
-    Raises
-    ------
-    Rejection
-        As `check`.
-    """
+    """Check a claim's requests against the bounds of its namespace; raises Rejection as `check`."""
     requests = parsed(claim.spec.resources.requests)
     for limit_range in of_namespace(claim, limit_ranges):
         items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]

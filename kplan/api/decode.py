@@ -51,12 +51,7 @@ def _type_info(target: type[msgspec.Struct]) -> inspect.Type:
 def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     """Decode one object from JSON.
 
-    Raises
-    ------
-    DecodeError
-        With every problem and its JSON path.
-    msgspec.DecodeError
-        If the text is not JSON.
+    Raises DecodeError with every problem and its JSON path, and msgspec.DecodeError if the text is not JSON.
     """
     try:
         decoded: S = _decoder(target).decode(data)
@@ -76,12 +71,8 @@ def decode_sound(texts: Iterable[bytes | msgspec.Raw], target: type[S]) -> list[
 def builtins(data: bytes | msgspec.Raw) -> Any:
     """Return JSON as builtins.
 
-    Raises
-    ------
-    DecodeError
-        If it is nested too deeply, or holds a number beyond float64.
-    msgspec.DecodeError
-        If the text is not JSON.
+    Raises DecodeError if it is nested too deeply or holds a number beyond float64, and msgspec.DecodeError if the text
+    is not JSON.
     """
     try:
         return msgspec.json.decode(data)

@@ -35,7 +35,7 @@ def to_document(config: SchedulerConfiguration) -> dict[str, object]:
     return document
 
 
-def args_document(profile: Profile) -> dict[str, object]:
+def args_document(profile: Profile) -> dict[str, typing.Any]:
     """Return the arguments of a profile's plugins by plugin name, as in a file."""
     return {name: plain(args) for name, args in sorted(profile.args.items())}
 
@@ -94,16 +94,13 @@ def _profile(profile: Profile) -> dict[str, object]:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     document["plugins"] = plugins
     document["pluginConfig"] = [
-        {"name": name, "args": _with_type(name, args) if isinstance(profile.args[name], PluginArgs) else args}
+        # Arguments of an in-tree plugin have their apiVersion and kind, which a file may leave out.
+        {"name": name, "args": {"apiVersion": API_VERSION, "kind": f"{name}Args", **args}}
+        if isinstance(profile.args[name], PluginArgs)
+        else {"name": name, "args": args}
         for name, args in args_document(profile).items()
     ]
     return document
-
-
-def _with_type(name: str, args: object) -> dict[str, object]:
-    """Return the arguments of an in-tree plugin with their apiVersion and kind, which a file may leave out."""
-    fields = typing.cast("dict[str, object]", args)
-    return {"apiVersion": API_VERSION, "kind": f"{name}Args", **fields}
 
 
 def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:

@@ -55,11 +55,8 @@ def read_changes(
     objects : other objects that scheduling reads, with defaults; they replace the cluster's objects of the same name
     warnings : about kinds that are not known and have pod templates
 
-    Raises
-    ------
-    ManifestError
-        With everything that an API server cannot decode. Validation happens later, after an object is merged with
-        the cluster's object.
+    Raises ManifestError with everything that an API server cannot decode. Validation happens later, after an object is
+    merged with the cluster's object.
     """
     sources = Sources()
     reader = _Reader(namespace, sources.problems)

@@ -81,24 +81,20 @@ def take_object(
 
 
 def _is_template(value: Mapping[str, Any]) -> bool:
-    spec = value.get("spec")
-    containers = spec.get("containers") if isinstance(spec, dict) else None
+    containers = _dict(value.get("spec")).get("containers")
     return isinstance(containers, list) and bool(containers) and all(isinstance(one, dict) for one in containers)
 
 
 def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]:
     """Yield a Deployment for each template of an object; of several templates each has a name of its own."""
     content = item.value()
-    metadata = content.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = _dict(content.get("metadata"))
     for number, entry in enumerate(templates):
         name = str(metadata.get("name", "")) + (f"-{number}" if len(templates) > 1 else "")
         labels = {_LABEL: name[:63].rstrip("-.")}
         template = entry.template
-        own = template.get("metadata")
-        own = own if isinstance(own, dict) else {}
-        written = own.get("labels")
-        merged = {**(written if isinstance(written, dict) else {}), **labels}
+        own = _dict(template.get("metadata"))
+        merged = {**_dict(own.get("labels")), **labels}
         pod_spec = {**template["spec"]}
         # A Deployment takes no other; a Job-like kind restarts its pods as it likes.
         pod_spec.pop("restartPolicy", None)
@@ -139,6 +135,9 @@ def placed_as_deployment(item: Item) -> InputWarning:
 
 
 def _name(item: Item) -> str:
-    metadata = item.value().get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = _dict(item.value().get("metadata"))
     return object_name(item.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+
+
+def _dict(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}

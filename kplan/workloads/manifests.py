@@ -78,10 +78,7 @@ def load_manifests(
     keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
     as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
 
-    Raises
-    ------
-    ManifestError
-        With everything that is wrong, each with file, document, line and JSON path.
+    Raises ManifestError with everything that is wrong, each with file, document, line and JSON path.
     """
     reading = Sources(stdin)
     kinds = frozenset(kind.lower() for kind in as_deployments)
