@@ -7,7 +7,6 @@ Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is con
 from __future__ import annotations
 
 import base64
-import binascii
 import difflib
 import types
 import typing
@@ -20,7 +19,7 @@ from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.wire import Int32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from kplan.config.releases import Release
 
@@ -85,14 +84,20 @@ def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_m
     return cls(**decoded)
 
 
+class _Unreadable(ValueError):  # noqa: N818 - becomes a problem
+    """A value that does not decode, and a hint."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 def _decode_value(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
-    origin = typing.get_origin(kind)
-    if origin in {types.UnionType, typing.Union}:
+    if typing.get_origin(kind) in {types.UnionType, typing.Union}:
         kind = next(option for option in typing.get_args(kind) if option is not type(None))
-        origin = typing.get_origin(kind)
-    if origin is typing.Annotated:
+    if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]  # an integer of the API with its range
-        origin = typing.get_origin(kind)
+    origin = typing.get_origin(kind)
     if kind is object:
         return value
     if origin is tuple and isinstance(value, list):
@@ -103,13 +108,11 @@ def _decode_value(value: object, kind: typing.Any, path: str, problems: Problems
         return {key: _decode_entry(item, entry, child(path, key), problems) for key, item in value.items()}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return decode(value, kind, path, problems)
-    if origin is None:
-        read = _decode_scalar(value, kind, path, problems)
-        if read is not None:
-            return read
-    else:
-        problems.unreadable(path, f"expected {_describe_type(kind)}, got {_describe(value)}", _type_hint(kind, value))
-    return _zero(kind)
+    try:
+        return _decode_scalar(value, kind)
+    except _Unreadable as error:
+        problems.unreadable(path, str(error), error.hint)
+        return _zero(kind)
 
 
 def _decode_entry(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
@@ -119,49 +122,30 @@ def _decode_entry(value: object, kind: typing.Any, path: str, problems: Problems
     return _zero(kind) if value is None else _decode_value(value, kind, path, problems)
 
 
-def _decode_scalar(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
-    """Decode a string, number, boolean, duration or bytes; None, with a problem, for another value."""
+def _decode_scalar(value: object, kind: typing.Any) -> object:
+    """Decode a string, number, boolean, duration or bytes."""
     if kind in {str, bool} and isinstance(value, kind):
         return value
-    if isinstance(value, str) and kind in _FROM_TEXT:
-        return _FROM_TEXT[kind](value, path, problems)
+    if kind is Nanoseconds and isinstance(value, str):
+        if (parsed := parse_duration(value)) is not None:
+            return parsed
+        hint = "write a number with its unit: 500ms, 30s, 1m30s, 2h"
+        raise _Unreadable(f"{go_value(value)} is not a duration", hint)
+    if kind is bytes and isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            raise _Unreadable("expected base64 text", "encode the PEM file: base64 -w0 FILE") from None
     if isinstance(value, int | float) and not isinstance(value, bool):
         if kind is float:
             return float(value)
         if kind in _INT_BITS and value == value // 1:  # neither a fraction nor infinite
-            return _in_range(int(value), _INT_BITS[kind], path, problems)
-    problems.unreadable(path, f"expected {_describe_type(kind)}, got {_describe(value)}", _type_hint(kind, value))
-    return None
-
-
-def _in_range(value: int, bits: int, path: str, problems: Problems) -> int | None:
-    limit = 1 << (bits - 1)
-    if -limit <= value < limit:
-        return value
-    problems.unreadable(path, f"{value} does not fit into {bits} bits", f"write a number of at most {limit - 1}")
-    return None
-
-
-def _duration(value: str, path: str, problems: Problems) -> Nanoseconds | None:
-    parsed = parse_duration(value)
-    if parsed is None:
-        hint = "write a number with its unit: 500ms, 30s, 1m30s, 2h"
-        problems.unreadable(path, f"{go_value(value)} is not a duration", hint)
-    return parsed
-
-
-def _base64(value: str, path: str, problems: Problems) -> bytes | None:
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        problems.unreadable(path, "expected base64 text", "encode the PEM file: base64 -w0 FILE")
-        return None
-
-
-_FROM_TEXT: Final[Mapping[typing.Any, Callable[[str, str, Problems], object | None]]] = {
-    Nanoseconds: _duration,
-    bytes: _base64,
-}
+            bits, number = _INT_BITS[kind], int(value)
+            limit = 1 << (bits - 1)
+            if -limit <= number < limit:
+                return number
+            raise _Unreadable(f"{number} does not fit into {bits} bits", f"write a number of at most {limit - 1}")
+    raise _Unreadable(f"expected {_describe_type(kind)}, got {_describe(value)}", _type_hint(kind, value))
 
 
 def _zero(kind: typing.Any) -> object:
@@ -171,13 +155,10 @@ def _zero(kind: typing.Any) -> object:
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
     origin = typing.get_origin(kind) or kind
-    if isinstance(origin, type):
-        return _zero_struct(origin) if issubclass(origin, msgspec.Struct) else origin()
-    return 0  # a NewType of int
-
-
-def _zero_struct(cls: type[msgspec.Struct]) -> msgspec.Struct:
-    return cls(**{field.name: _zero(field.type) for field in msgspec.structs.fields(cls) if field.required})
+    if not isinstance(origin, type):
+        return 0  # a NewType of int
+    fields = msgspec.structs.fields(origin) if issubclass(origin, msgspec.Struct) else ()
+    return origin(**{field.name: _zero(field.type) for field in fields if field.required})
 
 
 def _unknown_field_hint(cls: type[msgspec.Struct], name: str, known: tuple[str, ...], release: Release) -> str:
