@@ -7,8 +7,9 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from kplan.api.names import label_key_problems
 from kplan.api.pod import ContainerStatus
 from kplan.api.pod_totals import (
     HUGE_PAGES,
+    LIMITS,
     REQUESTS,
     AmountsOf,
     add_resources,
@@ -125,7 +127,7 @@ def pod_requests(
     missing_container_requests : amounts for containers without a request for that resource
     use_pod_level : count pod-level requests instead of the sum of the containers
     """
-    stated, missing = _requests_now(pod) if use_status else REQUESTS, missing_container_requests
+    stated, missing = _now(pod, REQUESTS) if use_status else REQUESTS, missing_container_requests
     total = container_totals(pod.spec, (lambda container: missing | stated(container)) if missing else stated)
     for claim in pod.status.node_allocatable_resource_claim_statuses:
         add_resources(total, claim.resources)
@@ -135,19 +137,19 @@ def pod_requests(
     return {name: amount.nanos for name, amount in total.items()}
 
 
-def _requests_now(pod: Pod) -> AmountsOf:
-    """Return what tells the requests of a container while it may be resized: the largest of those that are known."""
+def _now(pod: Pod, side: Callable[[Any], ResourceList]) -> AmountsOf:
+    """Return what tells the requests or limits of a container while it may be resized: the largest that are known."""
     statuses = _statuses(pod)
-    if not statuses:
-        return REQUESTS
+    starting = [container for container in pod.spec.init_containers if container.restart_policy != "Always"]
 
-    def requests(container: Container) -> ResourceList:
+    def amounts_of(container: Container) -> ResourceList:
         status = statuses.get(container.name)
-        if status is None or status.resources is None or container in _starting(pod):
-            return container.resources.requests
-        return _largest(pod, container.resources.requests, status.resources.requests, status.allocated_resources)
+        if status is None or status.resources is None or container in starting:  # which are never resized
+            return side(container)
+        allocated = (status.allocated_resources,) if side is REQUESTS else ()
+        return _largest(pod, side(container), side(status), *allocated)
 
-    return requests
+    return amounts_of if statuses else side
 
 
 def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
@@ -156,20 +158,7 @@ def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
     Upstream: pkg/quota/v1/evaluator/core/pods.go PodUsageFunc, component-helpers resource/helpers.go
     determineEffectiveRequests and determineEffectiveLimits.
     """
-    statuses = _statuses(pod)
-
-    def limits(container: Container) -> ResourceList:
-        status = statuses.get(container.name)
-        if status is None or status.resources is None or container in _starting(pod):
-            return container.resources.limits
-        return _largest(pod, container.resources.limits, status.resources.limits)
-
-    return requests_of(pod.spec, _requests_now(pod)), limits_of(pod.spec, limits)
-
-
-def _starting(pod: Pod) -> list[Container]:
-    """Return the init containers that end before the others start, which are never resized."""
-    return [container for container in pod.spec.init_containers if container.restart_policy != "Always"]
+    return requests_of(pod.spec, _now(pod, REQUESTS)), limits_of(pod.spec, _now(pod, LIMITS))
 
 
 def _largest(pod: Pod, spec: ResourceList, *known: ResourceList) -> ResourceList:
