@@ -94,7 +94,8 @@ class PodInfo:
             return _encoder.encode((*read, pod.spec))
         kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
         images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
-        return _encoder.encode((*read, replace(pod.spec, volumes=()), kinds, images))
+        counted = (kinds, images) if kinds or images else ()
+        return _encoder.encode((*read, replace(pod.spec, volumes=()), *counted))
 
     @property
     def names_nodes(self) -> bool:
