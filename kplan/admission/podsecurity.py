@@ -30,17 +30,8 @@ _SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kv
 _SELINUX_TYPES_31 = _SELINUX_TYPES | {"container_engine_t"}
 _PROFILES = frozenset({"RuntimeDefault", "Localhost"})
 _VOLUMES = frozenset(
-    (
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-        "image",
-        "persistentVolumeClaim",
-        "projected",
-        "secret",
-    )
+    {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected"}
+    | {"secret"}
 )
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"

@@ -18,7 +18,7 @@ from kplan.admission.validation.checks import (
     present,
     rules,
 )
-from kplan.admission.validation.errors import Errors, GoStruct, forbidden, go_struct, invalid, not_supported, required
+from kplan.admission.validation.errors import Errors, forbidden, go_struct, invalid, not_supported, required
 from kplan.admission.validation.metadata import metadata, of_kind, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import restart_policy, template_errors
 from kplan.admission.validation.texts import LABEL, dns_label, percent
@@ -89,10 +89,8 @@ def _number(share: int | str) -> int:
     return int(text[:19]) if text.isascii() and text.removeprefix("-").isdigit() else 0
 
 
-def _shown_strategy(strategy: Object, **fields: int | None) -> GoStruct:
-    """Return a strategy as messages show it; `fields` are those of the rolling update, with their zero values."""
-    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    return GoStruct({"Type": kind, "RollingUpdate": None if rolling is None else go_struct(rolling, **fields)})
+_SURGING = {"MaxUnavailable": 0, "MaxSurge": 0}
+_PARTITIONED = {"Partition": 0, "MaxUnavailable": None}
 
 
 def _strategy_errors(strategy: Object, path: str) -> Errors:
@@ -102,7 +100,7 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
             yield forbidden(at, "may not be specified when strategy `type` is 'Recreate'")
         return
     if kind != "RollingUpdate":
-        shown = _shown_strategy(strategy, MaxUnavailable=0, MaxSurge=0)
+        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
         return
     unavailable = rolling.get("maxUnavailable", 0)
@@ -161,12 +159,12 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     rolling = strategy.get("rollingUpdate")
     if kind in ("OnDelete", _RECREATE):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
-            shown = go_struct(rolling, Partition=0, MaxUnavailable=None)
+            shown = go_struct(rolling, **_PARTITIONED)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
         yield from field("partition", not_negative)(rolling or {}, at)
     else:
-        shown = _shown_strategy(strategy, Partition=0, MaxUnavailable=None)
+        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -174,7 +172,7 @@ def recreate_errors(stateful_set: Object) -> Errors:
     """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
     strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
     if strategy.get("type") == _RECREATE:
-        shown = _shown_strategy(strategy, Partition=0, MaxUnavailable=None)
+        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -219,7 +217,7 @@ def _daemon_update_errors(strategy: Object, path: str) -> Errors:
         if not _number(unavailable) and not _number(surge):
             yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif kind != "OnDelete":
-        shown = _shown_strategy(strategy, MaxUnavailable=0, MaxSurge=0)
+        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("RollingUpdate", "OnDelete"))
 
 

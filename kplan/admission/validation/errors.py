@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,8 +18,22 @@ class GoStruct(dict[str, Any]):
 
 
 def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
-    """Return the fields of an object by their names in Go, in this order; an absent one has the value given here."""
-    return GoStruct({name: obj.get(name[0].lower() + name[1:], zero) for name, zero in fields.items()})
+    """Return the fields of an object by their names in Go, in this order, with the values that absent ones have.
+
+    A dict has the fields of an inner object in place of a value; an absent one is null.
+    """
+    shown = GoStruct()
+    for name, zero in fields.items():
+        value = obj.get(_ACRONYM.sub(lambda match: match[0].lower(), name))
+        if isinstance(zero, dict):
+            shown[name] = None if value is None else go_struct(value, **zero)
+        else:
+            shown[name] = zero if value is None else value
+    return shown
+
+
+_ACRONYM = re.compile(r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])")
+"""The letters at the beginning of a name in Go that are small in JSON."""
 
 
 class FieldError(msgspec.Struct, frozen=True):

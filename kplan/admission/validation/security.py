@@ -12,7 +12,6 @@ from typing import Any
 from kplan.admission.validation.checks import Object, at_most_bytes, between, field, formed, items, must, one_of, rules
 from kplan.admission.validation.errors import (
     Errors,
-    GoStruct,
     duplicate,
     forbidden,
     go_struct,
@@ -154,7 +153,7 @@ def _seccomp_errors(profile: Object, path: str) -> Errors:
         else:
             yield from descending(file, f"{path}.localhostProfile")
     elif file is not None:
-        shown = go_struct(profile, Type="", LocalhostProfile=None)
+        shown = go_struct(profile, **_PROFILE)
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
@@ -186,43 +185,25 @@ def _escalation_errors(context: Object, path: str) -> Errors:
         return
     if context.get("privileged"):
         words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(path, _shown_context(context), words)
+        yield invalid(path, go_struct(context, **_CONTEXT), words)
     for name in context.get("capabilities", {}).get("add", []):
         if name == "CAP_SYS_ADMIN":
             words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield invalid(path, _shown_context(context), words)
+            yield invalid(path, go_struct(context, **_CONTEXT), words)
 
 
-def _shown_context(context: Object) -> GoStruct:
-    """Return a container's security context as messages show it: with all fields, absent ones as null."""
-    shown = GoStruct()
-    for key, inner in _GO_FIELDS.items():
-        value = context.get(key)
-        shown[_go_name(key)] = value
-        if inner and value is not None:
-            shown[_go_name(key)] = GoStruct({_go_name(name): value.get(name, zero) for name, zero in inner.items()})
-    return shown
-
-
-def _go_name(key: str) -> str:
-    return _GO_NAMES.get(key) or key[0].upper() + key[1:]
-
-
-_GO_NAMES = {"seLinuxOptions": "SELinuxOptions"} | {
-    f"gmsaCredentialSpec{more}": f"GMSACredentialSpec{more}" for more in ("", "Name")
+_PROFILE = {"Type": "", "LocalhostProfile": None}
+_CONTEXT: dict[str, Any] = {
+    "Capabilities": {"Add": None, "Drop": None},
+    "Privileged": None,
+    "SELinuxOptions": dict.fromkeys(("User", "Role", "Type", "Level"), ""),
+    "WindowsOptions": dict.fromkeys(("GMSACredentialSpecName", "GMSACredentialSpec", "RunAsUserName", "HostProcess")),
+    **dict.fromkeys(("RunAsUser", "RunAsGroup", "RunAsNonRoot", "ReadOnlyRootFilesystem")),
+    **dict.fromkeys(("AllowPrivilegeEscalation", "ProcMount")),
+    "SeccompProfile": _PROFILE,
+    "AppArmorProfile": _PROFILE,
 }
-_PROFILE = {"type": "", "localhostProfile": None}
-_GO_FIELDS: dict[str, dict[str, Any]] = {
-    "capabilities": {"add": None, "drop": None},
-    "privileged": {},
-    "seLinuxOptions": dict.fromkeys(("user", "role", "type", "level"), ""),
-    "windowsOptions": dict.fromkeys(("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName", "hostProcess")),
-    **{key: {} for key in ("runAsUser", "runAsGroup", "runAsNonRoot", "readOnlyRootFilesystem")},
-    **{key: {} for key in ("allowPrivilegeEscalation", "procMount")},
-    "seccompProfile": _PROFILE,
-    "appArmorProfile": _PROFILE,
-}
-"""The fields of a security context in the order of the struct, with inner fields and their zero values."""
+"""The fields of a container's security context as messages show them, with inner fields and their zero values."""
 
 _container = rules(field("runAsUser runAsGroup", _id), field("procMount", one_of("Default", "Unmasked")))
 _container_rest = rules(_seccomp, _escalation_errors, _windows, _app_armor)
