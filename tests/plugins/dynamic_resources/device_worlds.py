@@ -143,11 +143,11 @@ def pod(name="p", *claims, namespace="default", containers=None, init=(), status
 
 
 class DeviceWorld(Asked):
-    """A cluster, and the plugin at work in it."""
+    """A cluster, and the plugin at work in it; nodes may be names."""
 
     def __init__(self, nodes, *slices, classes=None, claims=(), taken_at=None, args=None, rules=(), gates=()):
         super().__init__(
-            nodes,
+            [node(each) if isinstance(each, str) else each for each in nodes],
             gates=gates,
             taken_at=taken_at,
             resource_slices=slices,

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS, REASON_NOT_ALLOCATED
+from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS
+from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED as NOTHING
 from tests.oracle import devices as oracle
 
 from .device_worlds import (
@@ -16,20 +17,18 @@ from .device_worlds import (
     device_slice,
     first_of,
     many,
-    node,
     pod,
     request,
 )
 
+SAME_KIND, OTHER_KINDS = {"matchAttribute": f"{DRIVER}/kind"}, {"distinctAttribute": f"{DRIVER}/kind"}
 KIND = f'device.attributes["{DRIVER}"].kind'
 
 
 def on_one_node(devices, *requests, constraints=(), others=(), classes=None, more=()):
     """Allocate one claim on one node with one pool; return its devices, or why there are none."""
     wanted = claim("c", *requests, constraints=constraints)
-    world = DeviceWorld(
-        [node("n")], device_slice("s", *devices, on="n"), *more, claims=[wanted, *others], classes=classes
-    )
+    world = DeviceWorld(["n"], device_slice("s", *devices, on="n"), *more, claims=[wanted, *others], classes=classes)
     rejections = world.rejections(pod("p", "c"))
     if rejections:
         return rejections["n"]
@@ -45,12 +44,12 @@ A, B, C, D = (device(name, kind="x" if name in "ab" else "y", group=name > "b") 
     [
         pytest.param([request()], ["a"], id="the first device that fits"),
         pytest.param([request(count=3)], ["a", "b", "c"], id="several, in order"),
-        pytest.param([request(count=5)], REASON_NOT_ALLOCATED, id="more than there are"),
+        pytest.param([request(count=5)], NOTHING, id="more than there are"),
         pytest.param([request("r", 1, f'{KIND} == "y"')], ["c"], id="the first that a selector takes"),
         pytest.param([request("r", 2), request("s", 2)], ["a", "b", "c", "d"], id="requests share out"),
         pytest.param([request("r", "all")], ["a", "b", "c", "d"], id="all"),
-        pytest.param([request("r", "all", f'{KIND} == "z"')], REASON_NOT_ALLOCATED, id="all of none is nothing"),
-        pytest.param([request("r", "all"), request("s")], REASON_NOT_ALLOCATED, id="all leaves none"),
+        pytest.param([request("r", "all", f'{KIND} == "z"')], NOTHING, id="all of none is nothing"),
+        pytest.param([request("r", "all"), request("s")], NOTHING, id="all leaves none"),
         pytest.param([request("r"), request("s", 1, f'{KIND} == "x"')], ["a", "b"], id="no way back needed"),
         pytest.param(
             [request("r"), request("s", 2, f'{KIND} == "x"')],
@@ -65,9 +64,7 @@ A, B, C, D = (device(name, kind="x" if name in "ab" else "y", group=name > "b") 
             ["a", "b", "c"],
             id="an alternative gives way for a later request",
         ),
-        pytest.param(
-            [request("r", adminAccess=True), request("s", 4)], REASON_NOT_ALLOCATED, id="watching takes in a claim"
-        ),
+        pytest.param([request("r", adminAccess=True), request("s", 4)], NOTHING, id="watching takes in a claim"),
     ],
 )
 def test_which_devices_a_claim_gets(requests, devices):
@@ -77,28 +74,19 @@ def test_which_devices_a_claim_gets(requests, devices):
 @pytest.mark.parametrize(
     ("constraint", "requests", "devices"),
     [
-        pytest.param({"matchAttribute": f"{DRIVER}/kind"}, [request(count=2)], ["a", "b"], id="match"),
+        pytest.param(SAME_KIND, [request(count=2)], ["a", "b"], id="match"),
+        pytest.param(SAME_KIND, [request(count=3)], NOTHING, id="too few match"),
+        pytest.param({"matchAttribute": f"{DRIVER}/none"}, [request()], NOTHING, id="no such attribute"),
         pytest.param(
-            {"matchAttribute": f"{DRIVER}/kind"}, [request(count=3)], REASON_NOT_ALLOCATED, id="too few match"
-        ),
-        pytest.param({"matchAttribute": f"{DRIVER}/none"}, [request()], REASON_NOT_ALLOCATED, id="no such attribute"),
-        pytest.param(
-            {"matchAttribute": f"{DRIVER}/kind", "requests": ["r"]},
+            {**SAME_KIND, "requests": ["r"]},
             [request("r", 2), request("s")],
             ["a", "b", "c"],
             id="other requests are free",
         ),
+        pytest.param(OTHER_KINDS, [request("r"), request("s")], ["a", "c"], id="distinct requests"),
+        pytest.param(OTHER_KINDS, [request("r"), request("s"), request("t")], NOTHING, id="too few are distinct"),
         pytest.param(
-            {"distinctAttribute": f"{DRIVER}/kind"}, [request("r"), request("s")], ["a", "c"], id="distinct requests"
-        ),
-        pytest.param(
-            {"distinctAttribute": f"{DRIVER}/kind"},
-            [request("r"), request("s"), request("t")],
-            REASON_NOT_ALLOCATED,
-            id="too few are distinct",
-        ),
-        pytest.param(
-            {"matchAttribute": f"{DRIVER}/kind", "requests": ["r/two"]},
+            {**SAME_KIND, "requests": ["r/two"]},
             [first_of("r", request("two", 2)), request("s")],
             ["a", "b", "c"],
             id="an alternative by its full name",
@@ -145,21 +133,17 @@ def partition(name, memory, cores="1"):
     ("held", "requests", "devices"),
     [
         ([], [request(count=3)], ["pool/half", "pool/quarter", "pool/other-half"]),
-        ([], [request(count=4)], REASON_NOT_ALLOCATED),
+        ([], [request(count=4)], NOTHING),
         (["half"], [request()], ["pool/quarter"]),
-        (["half"], [request(count=3)], REASON_NOT_ALLOCATED),
-        (["whole"], [request()], REASON_NOT_ALLOCATED),
+        (["half"], [request(count=3)], NOTHING),
+        (["whole"], [request()], NOTHING),
     ],
 )
 def test_partitions_share_the_counters_of_their_pool(held, requests, devices):
-    parts = [
-        partition("half", "2"),
-        partition("quarter", "0.5"),
-        partition("other-half", "1.5"),
-        partition("whole", "4"),
-    ]
+    sizes = {"half": "2", "quarter": "0.5", "other-half": "1.5", "whole": "4"}
+    parts = [partition(name, memory) for name, memory in sizes.items()]
     world = DeviceWorld(
-        [node("n")],
+        ["n"],
         counters_slice("counters", GPU, nodeName="n", count=2),
         device_slice("parts", *parts, on="n", pool="pool", count=2),
         claims=[
@@ -194,7 +178,7 @@ def test_shared_devices_are_filled_up(amounts, devices):
 
     found = on_one_node(shared, *requests)
 
-    assert found == (REASON_NOT_ALLOCATED if devices is None else devices)
+    assert found == (NOTHING if devices is None else devices)
 
 
 def test_shares_that_others_hold_count():
@@ -204,14 +188,14 @@ def test_shares_that_others_hold_count():
     others = [claim("held", request(), allocation=held)]
 
     assert on_one_node(shared, request(capacity={"requests": {"memory": "2Gi"}}), others=others) == ["a"]
-    assert on_one_node(shared, request(capacity={"requests": {"memory": "3Gi"}}), others=others) == REASON_NOT_ALLOCATED
-    assert on_one_node(shared, request(capacity={"requests": {"cores": "1"}}), others=others) == REASON_NOT_ALLOCATED
+    assert on_one_node(shared, request(capacity={"requests": {"memory": "3Gi"}}), others=others) == NOTHING
+    assert on_one_node(shared, request(capacity={"requests": {"cores": "1"}}), others=others) == NOTHING
 
 
 def test_pools_come_by_driver_and_name_and_those_with_binding_conditions_last():
     slow = {**device("d"), "bindingConditions": ["Attached"]}
     world = DeviceWorld(
-        [node("n")],
+        ["n"],
         device_slice("1", slow, on="n", pool="a"),
         device_slice("2", device("d"), on="n", pool="b"),
         device_slice("3", device("d"), on="n", pool="z", driver="a.example.com"),
@@ -309,7 +293,7 @@ def test_a_solution_is_found_exactly_when_there_is_one(problem):
         for i, alternatives in enumerate(requests)
     ]
     world = DeviceWorld(
-        [node("n")],
+        ["n"],
         counters_slice("counters", {"gpu": {"slots": 8}}, nodeName="n", count=2),
         device_slice("devices", *map(made, devices), on="n", pool="pool", count=2),
         claims=[

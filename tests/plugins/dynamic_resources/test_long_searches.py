@@ -82,7 +82,7 @@ def without_admin(wanted):
 
 def outcome(pool, claims, args=None):
     """Return why the node is rejected, or the devices of each claim."""
-    world = DeviceWorld([node("n")], *pool, claims=claims, args=args)
+    world = DeviceWorld(["n"], *pool, claims=claims, args=args)
     incoming = pod("p", *(each["metadata"]["name"] for each in claims))
     rejections = world.rejections(incoming)
     if rejections:
@@ -133,7 +133,7 @@ def test_a_search_through_unlike_devices_is_given_up_after_so_many_steps(monkeyp
 
     def rejections(seconds):
         args = DynamicResourcesArgs(filter_timeout=Nanoseconds(seconds * 10**9))
-        world = DeviceWorld([node("n1"), node("n2")], *pools, claims=[wanted], args=args)
+        world = DeviceWorld(["n1", "n2"], *pools, claims=[wanted], args=args)
         return world.rejections(pod("p", "c"))
 
     assert rejections(10) == {name: f"node {name}: timed out trying to allocate devices" for name in ("n1", "n2")}

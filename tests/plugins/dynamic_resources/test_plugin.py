@@ -79,7 +79,7 @@ TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
 def test_pods_wait_for_their_claims(incoming, text):
     going = claim("going", request())
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    world = DeviceWorld([node("n")], claims=[claim("there", request()), claim("mine", request(), owner="uid-p"), going])
+    world = DeviceWorld(["n"], claims=[claim("there", request()), claim("mine", request(), owner="uid-p"), going])
 
     status = world.plugin.pre_enqueue(world.info(incoming))
 
@@ -101,7 +101,7 @@ def test_pods_wait_for_their_claims(incoming, text):
     ],
 )
 def test_requests_that_can_never_be_met_reject_the_pod(wanted, code, text):
-    world = DeviceWorld([node("n")], claims=[claim("c", wanted)])
+    world = DeviceWorld(["n"], claims=[claim("c", wanted)])
 
     status = world.plugin.pre_filter(world.cycle(pod("p", "c"))).status
 
@@ -109,7 +109,7 @@ def test_requests_that_can_never_be_met_reject_the_pod(wanted, code, text):
 
 
 def test_pods_without_claims_are_skipped():
-    world = DeviceWorld([node("n")])
+    world = DeviceWorld(["n"])
 
     assert world.plugin.pre_filter(world.cycle(pod())) == SKIP_SHAPE
     assert world.plugin.pre_filter(world.cycle(pod(**TEMPLATE, statuses=[{"name": "g"}]))) == SKIP
@@ -120,7 +120,7 @@ def test_pods_without_claims_are_skipped():
 
 def test_claims_that_are_allocated_hold_the_pod_to_their_nodes():
     bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
-    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1), claims=[bound])
+    world = DeviceWorld(["n1", "n2"], gpus("n1", 1), claims=[bound])
 
     assert world.rejections(pod("p", "bound")) == {"n2": REASON_NOT_AVAILABLE}
     assert world.place(pod("p", "bound")) == "n1"
@@ -129,7 +129,7 @@ def test_claims_that_are_allocated_hold_the_pod_to_their_nodes():
 
 def test_what_cannot_be_allocated_counts_before_what_is_not_available():
     bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
-    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1), claims=[bound, claim("more", request())])
+    world = DeviceWorld(["n1", "n2"], gpus("n1", 1), claims=[bound, claim("more", request())])
 
     assert world.rejections(pod("p", "bound", "more")) == {"n1": REASON_NOT_ALLOCATED, "n2": REASON_NOT_ALLOCATED}
 
@@ -156,7 +156,7 @@ def test_devices_must_get_ready_within_ten_minutes(conditions, allocated_at, is_
         "conditions": [{"type": name, "status": state} for name, state in conditions.items()],
     }
     world = DeviceWorld(
-        [node("n")],
+        ["n"],
         gpus("n", 1),
         claims=[claim("c", request(), allocation=waiting, devices=[status] if conditions else [])],
         taken_at="2026-01-01T12:00:00Z",
@@ -166,14 +166,14 @@ def test_devices_must_get_ready_within_ten_minutes(conditions, allocated_at, is_
 
 
 def test_the_answer_for_some_nodes_is_that_for_all():
-    world = DeviceWorld([node("n1"), node("n2"), node("n3")], gpus("n2", 1), claims=[claim("c", request())])
+    world = DeviceWorld(["n1", "n2", "n3"], gpus("n2", 1), claims=[claim("c", request())])
 
     assert world.statuses(world.cycle(pod("p", "c")), rows=[2, 1]) == {"n3": [REASON_NOT_ALLOCATED], "n2": []}
 
 
 def test_a_search_that_takes_too_long_is_an_error():
     args = DynamicResourcesArgs(filter_timeout=Nanoseconds(1))
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request())], args=args)
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request())], args=args)
 
     assert world.rejections(pod("p", "c")) == {"n": "node n: timed out trying to allocate devices"}
 
@@ -181,7 +181,7 @@ def test_a_search_that_takes_too_long_is_an_error():
 def test_rejections_come_with_numbers():
     held = claim("held", request(), allocation=allocation(("n", "gpu-0")))
     world = DeviceWorld(
-        [node("n")], gpus("n", 1, 1, 2), claims=[held, claim("c", request("big", 2, f"{SIZE} == 1", of="gpu"))]
+        ["n"], gpus("n", 1, 1, 2), claims=[held, claim("c", request("big", 2, f"{SIZE} == 1", of="gpu"))]
     )
     cycle = world.cycle(pod("p", "c"))
     world.plugin.pre_filter(cycle)
@@ -201,7 +201,7 @@ def test_what_post_filter_says():
     others = [*mine, {"resource": "pods", "name": "q", "uid": "uid-q"}]
     away = allocation(("n", "gpu-0"), on="elsewhere")
     world = DeviceWorld(
-        [node("n")],
+        ["n"],
         claims=[
             claim("c", request()),
             claim("alone", request(), allocation=away, reservedFor=mine),
@@ -236,7 +236,7 @@ def score(world, incoming):
 def test_nodes_with_earlier_alternatives_score_higher():
     prefers = first_of("r", request("big", 1, f"{SIZE} > 1"), request("two", 2), request("one"))
     world = DeviceWorld(
-        [node("n1"), node("n2"), node("n3")],
+        ["n1", "n2", "n3"],
         gpus("n1", 1),
         gpus("n2", 1, 2),
         gpus("n3", 1, 1),
@@ -260,9 +260,7 @@ def test_allocated_alternatives_count_where_something_else_is_allocated():
     given = allocation(("n1", "gpu-0"))
     given["devices"]["results"][0]["request"] = "r/one"
     settled = claim("settled", prefers, allocation=given)
-    world = DeviceWorld(
-        [node("n1"), node("n2")], gpus("n1", 1, 1, 1), gpus("n2", 1), claims=[settled, claim("c", prefers)]
-    )
+    world = DeviceWorld(["n1", "n2"], gpus("n1", 1, 1, 1), gpus("n2", 1), claims=[settled, claim("c", prefers)])
 
     assert score(world, pod("p", "settled")) == ([0, 0], [0, 0])
     assert score(world, pod("p", "settled", "c")) == ([15, 14], [100, 93])
@@ -270,7 +268,7 @@ def test_allocated_alternatives_count_where_something_else_is_allocated():
 
 def test_score_details_name_the_alternative():
     prefers = first_of("r", request("two", 2), request("one"))
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", prefers)])
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", prefers)])
     cycle = world.cycle(pod("p", "c"))
     world.statuses(cycle)
 
@@ -282,21 +280,21 @@ def test_score_details_name_the_alternative():
 
 def test_the_next_pod_gets_other_devices_or_none():
     claims = [claim(f"c{i}", request(count=2)) for i in range(3)]
-    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1, 1, 1), gpus("n2", 1, 1), claims=claims)
+    world = DeviceWorld(["n1", "n2"], gpus("n1", 1, 1, 1), gpus("n2", 1, 1), claims=claims)
 
     assert [world.place(pod(f"p{i}", f"c{i}")) for i in range(3)] == ["n1", "n2", None]
     assert world.devices_of("c0") == ["n1/gpu-0", "n1/gpu-1"]
 
 
 def test_a_claim_is_shared_on_the_node_where_it_was_allocated():
-    world = DeviceWorld([node("n1"), node("n2")], gpus("n2", 1), claims=[claim("c", request())])
+    world = DeviceWorld(["n1", "n2"], gpus("n2", 1), claims=[claim("c", request())])
 
     assert [world.place(pod(f"p{i}", "c")) for i in range(2)] == ["n2", "n2"]
     assert world.rejections(pod("p2", "c")) == {"n1": REASON_NOT_AVAILABLE}
 
 
 def test_unreserve_gives_everything_back():
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
     before = world.claim("c")
     cycle = world.cycle(pod("p", "c"))
     world.statuses(cycle)
@@ -310,7 +308,7 @@ def test_unreserve_gives_everything_back():
 
 
 def test_devices_of_a_pod_that_leaves_are_free_again():
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
     cycle = world.cycle(pod("p", "c"))
     world.statuses(cycle)
     world.plugin.reserve(cycle, 0)
@@ -325,7 +323,7 @@ def test_devices_of_a_pod_that_leaves_are_free_again():
 
 def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
     mine = claim("mine", request(), owner="uid-p", reservedFor=[{"resource": "pods", "name": "p", "uid": "uid-p"}])
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[mine])
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[mine])
     status = [{"name": "g", "resourceClaimName": "mine"}]
     cycle = world.cycle(pod("p", **TEMPLATE, statuses=status))
     world.cluster.bind(cycle.pod_id, 0)
@@ -338,7 +336,7 @@ def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
 
 
 def test_profiles_share_what_they_hand_out():
-    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
     other = type(world.plugin)(None, world.handle)
     world.place(pod("p", "c"))
 

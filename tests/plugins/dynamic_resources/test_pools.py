@@ -91,7 +91,7 @@ def test_nodes_that_can_reach_a_device(slices, nodes):
     ],
 )
 def test_pools_that_contradict_themselves(slices):
-    world = DeviceWorld([node("n1")], *slices, claims=[claim("c", request())])
+    world = DeviceWorld(["n1"], *slices, claims=[claim("c", request())])
 
     assert world.rejections(pod("p", "c")) == {"n1": REASON_INVALID_POOLS}
 
@@ -99,7 +99,7 @@ def test_pools_that_contradict_themselves(slices):
 def test_devices_of_other_nodes_use_up_shared_counters():
     parts = [device(f"d{i}", uses={"gpu": {"memory": "2"}}) for i in (1, 2)]
     world = DeviceWorld(
-        [node("n1"), node("n2")],
+        ["n1", "n2"],
         counters_slice("c", {"gpu": {"memory": "3"}}, allNodes=True, count=3),
         *(device_slice(f"s{i}", each, on=f"n{i}", pool="pool", count=3) for i, each in enumerate(parts, 1)),
         claims=[claim("c1", request()), claim("c2", request())],
@@ -111,7 +111,7 @@ def test_devices_of_other_nodes_use_up_shared_counters():
 
 def test_a_selector_that_cannot_be_used_is_an_error():
     odd = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Near"}]}]}
-    world = DeviceWorld([node("n1")], device_slice("s", device("d"), nodeSelector=odd), claims=[claim("c", request())])
+    world = DeviceWorld(["n1"], device_slice("s", device("d"), nodeSelector=odd), claims=[claim("c", request())])
 
     text = world.rejections(pod("p", "c"))["n1"]
 

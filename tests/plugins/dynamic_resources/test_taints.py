@@ -1,6 +1,6 @@
 import pytest
 
-from .device_worlds import DRIVER, DeviceWorld, claim, device, device_slice, node, pod, request
+from .device_worlds import DRIVER, DeviceWorld, claim, device, device_slice, pod, request
 
 GATE = "DRADeviceTaintRules"
 
@@ -13,7 +13,7 @@ def rule(effect="NoSchedule", name="rule", **selector):
 def where(*rules, gates=(GATE,), tolerations=()):
     wanted = request(tolerations=list(tolerations))
     slices = (device_slice("s", device("a"), on="n1"), device_slice("t", device("a"), on="n2"))
-    world = DeviceWorld([node("n1"), node("n2")], *slices, claims=[claim("c", wanted)], rules=rules, gates=gates)
+    world = DeviceWorld(["n1", "n2"], *slices, claims=[claim("c", wanted)], rules=rules, gates=gates)
     return world.place(pod("p", "c"))
 
 

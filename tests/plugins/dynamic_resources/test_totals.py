@@ -28,7 +28,7 @@ def test_devices_of_a_class_are_counted_node_by_node():
 
 def test_a_device_that_cannot_be_judged_spoils_the_count_of_its_nodes():
     world = DeviceWorld(
-        [node("n1"), node("n2")],
+        ["n1", "n2"],
         device_slice("s", device("a", fast=True), device("b"), on="n1"),
         device_slice("t", device("a", fast=True), on="n2"),
         classes=[device_class("gpu", FAST, extended=GPU)],
@@ -39,7 +39,7 @@ def test_a_device_that_cannot_be_judged_spoils_the_count_of_its_nodes():
 
 def test_counts_follow_what_is_allocated_and_given_back():
     world = DeviceWorld(
-        [node("n1")],
+        ["n1"],
         device_slice("s", device("a"), device("b"), on="n1"),
         classes=[device_class("gpu", extended=GPU)],
         claims=[claim("c", request(count=2))],
@@ -62,6 +62,6 @@ def test_a_device_that_can_be_shared_counts_for_scores_as_one_that_cannot():
         "alone": device_class("alone", f"!({shared})", extended=GPU),
     }
 
-    counted = {name: totals(DeviceWorld([node("n1")], slices, classes=[each])) for name, each in by_class.items()}
+    counted = {name: totals(DeviceWorld(["n1"], slices, classes=[each])) for name, each in by_class.items()}
 
     assert counted == {"shared": ([0], [0]), "alone": ([2], [0])}
