@@ -14,7 +14,6 @@ from kplan.admission.disabled_fields import Field, disabled_fields, drop, withou
 from kplan.api.core import Pod
 from kplan.api.time import from_micros
 from kplan.cluster.columns import cluster_of
-from kplan.cluster.proxies import make_picklable
 from kplan.cluster.release import Ties, as_decided, moment_of, server_warnings, tie_rule
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.config.model import SchedulerConfiguration
@@ -381,9 +380,6 @@ class Base:
         if question is not None:
             question.enter(session)
         return session
-
-
-make_picklable()
 
 
 def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:

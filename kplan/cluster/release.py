@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from kplan.api.time import to_micros
 from kplan.config.defaults import default_configuration
@@ -97,3 +98,11 @@ def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
         hint = "leave the seed out, or use ties even"
         raise UsageError(f"a seed is for draws, and ties {ties} draws none", hint=hint)
     return ties
+
+
+def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Configurations hold mapping proxies, which Python cannot pickle by itself.
+copyreg.pickle(MappingProxyType, lambda view: (_mapping_proxy, (dict(view),)))

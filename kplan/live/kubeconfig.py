@@ -22,7 +22,7 @@ import msgspec
 
 from kplan.errors import KubeconfigError, UsageError
 from kplan.live.exec_plugin import Credential, run_plugin
-from kplan.live.kubeconfig_file import AuthInfo, Cluster, Kubeconfig, read_kubeconfig, read_small
+from kplan.live.kubeconfig_file import AuthInfo, Cluster, Context, Kubeconfig, read_kubeconfig, read_small
 from kplan.live.options import LiveOptions
 from kplan.live.secrets import Secrets, address
 from kplan.live.tls import Pem, TlsFiles
@@ -216,23 +216,19 @@ def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
             f"the kubeconfig {config.where} has no current context",
             hint=f"give --context, one of: {', '.join(contexts)}" if contexts else "get a new kubeconfig",
         )
-    if context and context not in config.contexts:
-        raise _unknown("context", context, contexts, config.where)
-    entry = config.contexts.get(context)
-    cluster = options.cluster or (entry.cluster if entry else "")
-    user = options.user or (entry.user if entry else "")
-    if cluster not in config.clusters:
-        raise _unknown("cluster", cluster, list(config.clusters), config.where)
-    if user and user not in config.users:
-        raise _unknown("user", user, list(config.users), config.where)
+    entry = config.contexts.get(context, Context())
+    cluster, user = options.cluster or entry.cluster, options.user or entry.user
+    for what, name, known in (
+        ("context", context, config.contexts),
+        ("cluster", cluster, config.clusters),
+        ("user", user, config.users),
+    ):
+        if name not in known and (name or what == "cluster"):
+            raise KubeconfigError(
+                f"the kubeconfig {config.where} has no {what} named {name!r}",
+                hint=f"it has: {', '.join(known)}" if known else f"it has no {what}s at all",
+            )
     return context or cluster, cluster, user
-
-
-def _unknown(what: str, name: str, known: list[str], where: str) -> KubeconfigError:
-    return KubeconfigError(
-        f"the kubeconfig {where} has no {what} named {name!r}",
-        hint=f"it has: {', '.join(known)}" if known else f"it has no {what}s at all",
-    )
 
 
 def _set_proxy(configuration: Any, url: str, where: str) -> None:
