@@ -39,7 +39,7 @@ class DomainCounts:
         if self._counted is not None:
             rows = rows[self._counted[rows]]
         self.n_pods = len(rows)
-        return np.bincount(self._slots[rows], minlength=self._n_slots).astype(np.int64, copy=False)
+        return np.bincount(self._slots.take(rows), minlength=self._n_slots).astype(np.int64, copy=False)
 
     @property
     def counts(self) -> Int64Array:

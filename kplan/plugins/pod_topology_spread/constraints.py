@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import TopologySpreadConstraint
@@ -104,15 +103,12 @@ def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> 
 
     Do not write to it.
     """
-    keys = frozenset([constraint.topology_key for constraint in constraints])
-
-    def labelled() -> tuple[BoolArray | None]:
-        all_present = np.ones(len(nodes), np.bool_)
-        for key in keys:
-            all_present &= nodes.label(key).present
-        return (None if all_present.all() else all_present,)
-
-    return nodes.derived(("with all labels", keys), labelled)[0]
+    labelled: BoolArray | None = None
+    for constraint in constraints:
+        column = nodes.label(constraint.topology_key)
+        if not column.is_everywhere:
+            labelled = column.present if labelled is None else labelled & column.present
+    return labelled
 
 
 def counted_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint, labelled: BoolArray | None) -> BoolArray | None:

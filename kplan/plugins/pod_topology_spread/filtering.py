@@ -96,7 +96,10 @@ class HardConstraint:
             bits: BitArray = (pods + self.self_match - minimum_at > self.constraint.max_skew).astype(np.uint8)
             bits[nodes.take(self.column.slots) == self._absent] = _LABEL_MISSING
             return bits
-        minimum = 0 if self.lacks_domains else int(self._domain_counts.min(initial=NO_DOMAIN_COUNT))
+        minimum = 0
+        if not self.lacks_domains:
+            counts = self._domain_counts
+            minimum = int(counts[counts.argmin()]) if len(counts) else NO_DOMAIN_COUNT
         limit = self.constraint.max_skew - self.self_match + minimum
         exceeds = self._pods.counts > limit
         if self.column.is_everywhere and not np.count_nonzero(exceeds[:-1]):
