@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self
@@ -36,7 +35,7 @@ class ReplicaSetState(Owner):
     #: it has an owner; without one its controller looks for no related pods
     is_controlled: bool = False
     #: node -> its active pods there; those of all sets of a deployment count together
-    related: Counter[str] = field(default_factory=Counter)
+    related: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Self:
         """See `Owner`."""
@@ -72,7 +71,7 @@ class ReplicaSetState(Owner):
         """See `Owner`."""
         super()._count(pod, sign)
         if pod.node:
-            self.related[pod.node] += sign
+            self.related[pod.node] = self.related.get(pod.node, 0) + sign
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -101,7 +100,7 @@ class DeploymentState(msgspec.Struct):
     selector: LabelSelector
     revision: str
     sets: dict[str, ReplicaSetState] = {}  #: its replica sets by name
-    related: Counter[str] = msgspec.field(default_factory=Counter)  #: node -> active pods of all its sets
+    related: dict[str, int] = {}  #: node -> active pods of all its sets
     #: replica set -> available pods and pods, as the deployment controller knows them: as they were when it looked
     #: last, for what came of that is reported only while it goes on
     reported: dict[str, tuple[int, int]] = {}
@@ -117,7 +116,8 @@ class DeploymentState(msgspec.Struct):
     def adopt(self, replica_set: ReplicaSetState) -> None:
         """Add one of its replica sets."""
         self.sets[replica_set.ref.name] = replica_set
-        self.related.update(replica_set.related)
+        for node, n in replica_set.related.items():
+            self.related[node] = self.related.get(node, 0) + n
         replica_set.parent, replica_set.is_controlled = self, True
         replica_set.related = self.related
 

@@ -104,23 +104,38 @@ class BudgetState(msgspec.Struct):
 
 
 class Disruptions:
-    """All budgets of a cluster, up to date as pods come and go."""
+    """All budgets of a cluster, up to date as pods come and go; copies share what has not changed in either."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], find: FindOwner) -> None:
-        self.budgets = [state for budget in budgets if (state := _state(budget, find)) is not None]
+        self._states = [state for budget in budgets if (state := _state(budget, find)) is not None]
+        self._find = find
+        self._shared: set[int] = set()  # indexes of the states that a copy has, too
         self._of: dict[int, tuple[int, ...]] = {}
         self._in: dict[str, list[int]] = {}
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
         self._changed: set[int] = set()
-        for index, budget in enumerate(self.budgets):
+        for index, budget in enumerate(self._states):
             self._in.setdefault(budget.namespace, []).append(index)
 
     def fork(self, find: FindOwner) -> Disruptions:
         """Return a copy, whose pods come and go without a change to this one."""
         forked = Disruptions((), find)
-        forked.budgets = [budget.copy(find) for budget in self.budgets]
+        forked._states = self._states.copy()
+        self._shared, forked._shared = set(range(len(self._states))), set(range(len(self._states)))
         forked._of, forked._in, forked._selecting = self._of.copy(), self._in, self._selecting
         return forked
+
+    @property
+    def budgets(self) -> list[BudgetState]:
+        """All budgets that select pods."""
+        return list(map(self._own, range(len(self._states))))
+
+    def _own(self, index: int) -> BudgetState:
+        """Return the state of a budget, which no copy shares from now on."""
+        if index in self._shared:
+            self._shared.discard(index)
+            self._states[index] = self._states[index].copy(self._find)
+        return self._states[index]
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
         """Count a new pod for the budgets that cover it."""
@@ -129,7 +144,7 @@ class Disruptions:
             self._of[pod.row] = covering
         self._changed.update(covering)
         for index in covering:
-            self.budgets[index].add(pod, None if owner is None else owner.ref.key)
+            self._own(index).add(pod, None if owner is None else owner.ref.key)
 
     def _selected_by(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
         """Return the budgets that select pods with these labels; the pods of a workload share the answer."""
@@ -138,7 +153,7 @@ class Disruptions:
             return ()
         key = namespace, frozenset(labels.items())
         if key not in self._selecting:
-            self._selecting[key] = tuple(index for index in nearby if self.budgets[index].selector.matches(labels))
+            self._selecting[key] = tuple(index for index in nearby if self._states[index].selector.matches(labels))
         return self._selecting[key]
 
     def settle(self, pod: ObservedPod) -> None:
@@ -146,18 +161,18 @@ class Disruptions:
         covering = self._of.get(pod.row, ())
         self._changed.update(covering)
         for index in covering:
-            self.budgets[index].update(pod)
+            self._own(index).update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
         """Discount a pod that is gone."""
         covering = self._of.pop(pod.row, ())
         self._changed.update(covering)
         for index in covering:
-            self.budgets[index].drop(pod.row)
+            self._own(index).drop(pod.row)
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
         """Return the budgets that cover a pod."""
-        return [self.budgets[index] for index in self._of.get(pod.row, ())]
+        return [self._own(index) for index in self._of.get(pod.row, ())]
 
     def trust_status(self) -> None:
         """Take it that the budgets' own status is up to date with all that has happened so far."""
@@ -165,16 +180,17 @@ class Disruptions:
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
-        changed = [self.budgets[index] for index in self._changed]
+        changed = [self._own(index) for index in self._changed]
         self._changed.clear()
         return {(budget.namespace, budget.name): budget.allowed for budget in changed}
 
     def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
         """Return the pods whose disruption breaks a budget, when all are disrupted in this order."""
-        left = [budget.allowed for budget in self.budgets]
+        left: dict[int, int] = {}
         broken: list[ObservedPod] = []
         for pod in pods:
             covering = self._of.get(pod.row, ())
+            left = {index: self._own(index).allowed for index in covering} | left
             if any(left[index] <= 0 for index in covering):
                 broken.append(pod)
             for index in covering:
