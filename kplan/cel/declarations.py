@@ -20,7 +20,6 @@ from itertools import product
 
 import msgspec
 
-from kplan.cel.formats import FORMAT_FUNCTIONS
 from kplan.cel.functions import FUNCTIONS as OTHER_FUNCTIONS
 from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.cel.values import Value, typed
@@ -53,7 +52,7 @@ _OF_THE_LIBRARY = (
     *(f"list<{kind}>.{name}(): {kind}" for name in ("min", "max") for kind in _COMPARABLE),
     *(f"list<{kind}>.sum(): {kind}" for kind in (*_NUMBERS, "duration")),
 )
-_COMPUTED = {**KUBERNETES_FUNCTIONS, **FORMAT_FUNCTIONS, **OTHER_FUNCTIONS}
+_COMPUTED = {**KUBERNETES_FUNCTIONS, **OTHER_FUNCTIONS}
 
 _SIGNATURE = re.compile(r"(?:(?P<receiver>.+)\.)?(?P<name>@?\w+|_[=!]=_)\((?P<parameters>.*)\)(?:: (?P<result>.+))?")
 _NAMESPACES = frozenset({"ip", "strings", "format", "lists"})

@@ -48,10 +48,15 @@ from kplan.plugins.dynamic_resources.claims import (
     user_claims,
 )
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
-from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
+from kplan.plugins.dynamic_resources.requests import (
+    ClaimSpec,
+    claim_spec,
+    existing_claim,
+    extended_claim_spec,
+    requested_resources,
+)
 from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result, explain_alternatives
 from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter

@@ -4,8 +4,8 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass
 from kplan.framework.interface import SKIP_SHAPE
-from kplan.plugins.dynamic_resources.extended import extended_claim_spec
 from kplan.plugins.dynamic_resources.plugin import REASON_NO_RESOURCE, REASON_NOT_ALLOCATED, REASON_STALE_CLAIM
+from kplan.plugins.dynamic_resources.requests import extended_claim_spec
 
 from .device_worlds import DeviceWorld, allocation, claim, device, device_class, device_slice, node, pod, request
 
