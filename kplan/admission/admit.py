@@ -24,10 +24,9 @@ from kplan.admission.stored import Stage, WholeTemplate
 from kplan.admission.validation.errors import quoted
 from kplan.api.base import ResourceList
 from kplan.api.core import PersistentVolumeClaim, Pod
-from kplan.api.node import RuntimeClass, Scheduling
 from kplan.api.quantity import parse
 from kplan.api.references import object_name
-from kplan.api.scheduling import PriorityClass
+from kplan.api.scheduling import PriorityClass, RuntimeClass, Scheduling
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod, resolve_priority

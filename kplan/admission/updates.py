@@ -17,11 +17,10 @@ import msgspec
 
 from kplan.admission.validation.errors import OMITTED, Errors, FieldError, forbidden, invalid
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
-from kplan.api.node import RuntimeClass
 from kplan.api.quantity import parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate
 from kplan.api.resource_slice import ResourceSlice
-from kplan.api.scheduling import PriorityClass
+from kplan.api.scheduling import PriorityClass, RuntimeClass
 from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kplan.api.volumes import VolumeSources
 from kplan.rules.volume_claims import STORAGE

@@ -1,10 +1,11 @@
-"""Priority classes and pod groups (scheduling.k8s.io)."""
+"""Priority classes and pod groups (scheduling.k8s.io), and runtime classes (node.k8s.io/v1)."""
 
 from __future__ import annotations
 
-from kplan.api.base import Int32, KubeStruct
+from kplan.api.base import Int32, KubeStruct, ResourceList
 from kplan.api.meta import ApiObject
 from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus
+from kplan.api.tolerations import Toleration
 
 
 class PriorityClass(ApiObject, frozen=True):
@@ -87,3 +88,24 @@ class PodGroup(ApiObject, frozen=True):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+class Overhead(KubeStruct, frozen=True):
+    """The additional resources of a pod under the runtime."""
+
+    pod_fixed: ResourceList = {}
+
+
+class Scheduling(KubeStruct, frozen=True):
+    """The nodes on which the runtime is available."""
+
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(ApiObject, frozen=True):
+    """A container runtime, with its overhead and the nodes that have it."""
+
+    handler: str = ""  #: of the container runtime; it may not change
+    overhead: Overhead | None = None
+    scheduling: Scheduling | None = None

@@ -16,7 +16,6 @@ from kplan.api import (
     cluster_api,
     core,
     karpenter,
-    node,
     policy,
     resource,
     resource_slice,
@@ -79,7 +78,7 @@ class Snapshot:
     resource_quotas: tuple[core.ResourceQuota, ...] = ()
     service_accounts: tuple[core.ServiceAccount, ...] = ()
     limit_ranges: tuple[core.LimitRange, ...] = ()
-    runtime_classes: tuple[node.RuntimeClass, ...] = ()
+    runtime_classes: tuple[scheduling.RuntimeClass, ...] = ()
     resource_claims: tuple[resource.ResourceClaim, ...] = ()
     resource_claim_templates: tuple[resource.ResourceClaimTemplate, ...] = ()
     device_classes: tuple[resource.DeviceClass, ...] = ()

@@ -24,7 +24,6 @@ from kplan.api import (
     storage,
     volumes,
 )
-from kplan.api import node as node_api
 from kplan.api.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -256,8 +255,8 @@ RULES: dict[tuple[type, str], Rule] = {
     # Pod groups
     (scheduling.PodGroupSpec, "disruption_mode"): _keep,
     # Runtime classes
-    (node_api.Scheduling, "node_selector"): Words.labels,
-    (node_api.RuntimeClass, "handler"): _named("handler"),
+    (scheduling.Scheduling, "node_selector"): Words.labels,
+    (scheduling.RuntimeClass, "handler"): _named("handler"),
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # pseudonym preserves: they stay.
     (resource.DeviceRequest, "name"): Words.request,
