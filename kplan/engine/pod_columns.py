@@ -16,10 +16,11 @@ START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
 
 def has_ports(pod: Pod) -> bool:
     """Whether a container of a pod lists any port."""
-    for container in pod.spec.containers:
+    spec = pod.spec
+    for container in spec.containers:
         if container.ports:
             return True
-    return any(container.ports for container in pod.spec.init_containers)
+    return bool(spec.init_containers) and any(container.ports for container in spec.init_containers)
 
 
 def read_column(key: str, infos: list[PodInfo]) -> list[int]:

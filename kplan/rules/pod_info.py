@@ -68,14 +68,15 @@ class PodInfo:
     """
 
     def __init__(self, pod: Pod) -> None:
+        metadata = pod.metadata
         self.pod = pod
-        self.namespace = pod.metadata.namespace
-        self.name = pod.metadata.name
-        self.key = f"{self.namespace}/{self.name}"
-        self.uid = pod.metadata.uid
-        self.labels = pod.metadata.labels
+        self.namespace = namespace = metadata.namespace
+        self.name = name = metadata.name
+        self.key = f"{namespace}/{name}"
+        self.uid = metadata.uid
+        self.labels = metadata.labels
         self.priority = pod.spec.priority or 0
-        self.is_terminating = pod.metadata.deletion_timestamp is not None
+        self.is_terminating = metadata.deletion_timestamp is not None
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"

@@ -153,7 +153,10 @@ class SnapshotBuilder:
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
         objects: dict[str, Any] = {name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items()}
-        objects["pods"] = tuple(self._with_priority(pod, objects["priority_classes"]) for pod in objects["pods"])
+        objects["pods"] = tuple(
+            pod if pod.metadata.uid else self._with_priority(pod, objects["priority_classes"])
+            for pod in objects["pods"]
+        )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
         snapshot = with_changes(about, **objects, versions=_versions(self._objects["pods"]))
         unread = map(missing_warning, about.missing)
@@ -176,7 +179,7 @@ class SnapshotBuilder:
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
         """Fill in the priority of a pod without a uid."""
-        if pod.metadata.uid or pod.spec.priority is not None:
+        if pod.spec.priority is not None:
             return pod
         resolved = resolve_priority(pod.spec.priority_class_name, classes)
         if resolved is None:

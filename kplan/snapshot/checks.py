@@ -122,11 +122,9 @@ def have_times(objects: Sequence[msgspec.Struct]) -> bool:
     """Tell whether all times of objects of one kind parse; quicker than `time_problems` of each."""
     texts: set[str | None] = set()
     for way, field in _TIMES.get(type(objects[0]), _METADATA):
-        holders: Iterable[Any] = filter(None, map(attrgetter(".".join(way)), objects))
-        first = next(iter(holders), None)
-        if first is not None:
-            holders = chain([first], holders)
-            texts.update(map(attrgetter(field), chain.from_iterable(holders) if type(first) is tuple else holders))
+        holders: list[Any] = list(filter(None, map(attrgetter(".".join(way)), objects)))
+        items = chain.from_iterable(holders) if holders and type(holders[0]) is tuple else holders
+        texts.update(map(attrgetter(field), items))
     return all(text is None or is_time(text) for text in texts)
 
 
