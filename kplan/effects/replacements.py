@@ -14,6 +14,7 @@ from kplan.answers.verdict import (
     PDB_VIOLATION,
     PENDING,
     PREEMPTION,
+    UNAVAILABLE,
     UNSCHEDULABLE,
     Happened,
     counted_of,
@@ -178,6 +179,8 @@ class Replacements:
             yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
         for obstacle in self._change.obstacles:
             yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+        for name in self._change.unavailable:
+            yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
 
     def _pending(self) -> Iterator[Happened]:
         """Yield the pods that have no node in the end."""

@@ -14,7 +14,7 @@ from kplan.answers.listing import abridged, listed, with_untried
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.placement import NodesShown
 from kplan.answers.utilisation import largest_fits, utilisation
-from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, UNAVAILABLE, counted_warnings
+from kplan.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, counted_warnings
 from kplan.api.readable import listing
 from kplan.api.references import WorkloadRef
 from kplan.cluster.base import Base
@@ -75,8 +75,7 @@ def change_report(
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
-    unavailable = change.unavailable if UNAVAILABLE in chosen else ()
-    counted = [*pods.replacements.counted(chosen), *(Counted(name, "Unavailable") for name in unavailable)]
+    counted = pods.replacements.counted(chosen)
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
     verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
     shown = listed(pods.changes, pods.placements, max_listed)

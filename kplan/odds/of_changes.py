@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
+from msgspec import UnsetType
 
-from kplan.answers.verdict import UNAVAILABLE, Happened
+from kplan.answers.verdict import Happened
 from kplan.cluster.base import Base
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
+from kplan.effects.carried_out import CarriedOut
 from kplan.effects.change import ChangePlan, follow, updates_of
 from kplan.effects.clock import Clock
 from kplan.effects.drains import base_without_nodes, check_nodes, empty
@@ -19,7 +20,7 @@ from kplan.effects.report import change_warnings
 from kplan.effects.timeline import Apply, Drained, Lost, TimedStep, carry_out_in_time
 from kplan.effects.watching import begin
 from kplan.odds.runs import BranchRandom, Prepared
-from kplan.odds.tally import DrawnPod, End, Ending, GroupEnding, Rest, group_endings
+from kplan.odds.tally import DrawnPod, End, Ending, Rest, group_endings
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
@@ -66,7 +67,7 @@ def in_time(
     updates = updates_of(base, workloads, Autoscalers(base.objects.horizontal_pod_autoscalers))
 
     def run(generator: BranchRandom) -> Ending:
-        plan = carry_out_in_time(
+        change = carry_out_in_time(
             base,
             steps,
             clock,
@@ -76,10 +77,7 @@ def in_time(
             draws=generator,
             draws_turns=not is_single,
         )
-        ending = _ending(base, plan)
-        unavailable = tuple(Happened(UNAVAILABLE, Counted(name, "Unavailable")) for name in plan.unavailable)
-        happened = (*ending.happened, *unavailable)
-        return msgspec.structs.replace(ending, seconds=round(plan.timeline.end, 1), happened=happened)
+        return _ending(base, change)
 
     return Prepared(pods, run, tuple(update.key for update in updates.all))
 
@@ -134,7 +132,7 @@ def _prepared(
     return Prepared(pods, run, workloads)
 
 
-def _ending(base: Base, change: ChangePlan) -> Ending:
+def _ending(base: Base, change: CarriedOut) -> Ending:
     replacements = Replacements(base, change)
     obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
     ends: dict[str, End] = {}
@@ -157,6 +155,7 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
     happened = tuple(dict.fromkeys(_outlined(replacements.happened())))
+    added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return Ending(
         ends,
         evicted=frozenset(step.pod for step in change.steps if step.by is not None),
@@ -169,16 +168,10 @@ def _ending(base: Base, change: ChangePlan) -> Ending:
             if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused
         },
         moved=tuple(moved),
+        seconds=None if isinstance(change.timeline, UnsetType) else round(change.timeline.end, 1),
         warnings=change_warnings(change),
-        groups=_groups(change, replacements),
+        groups=group_endings(change.simulation.session, added, change.simulation.pods),
     )
-
-
-def _groups(change: ChangePlan, replacements: Replacements) -> Mapping[str, GroupEnding]:
-    """Return how the groups end whose pods come, wait or are replaced."""
-    there = change.simulation.pods
-    added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
-    return group_endings(change.simulation.session, added, there)
 
 
 def _pod(replacement: Replacement, *, was_pending: bool) -> DrawnPod:
