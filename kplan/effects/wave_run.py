@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -19,14 +19,6 @@ from kplan.framework.session import Session
 from kplan.simulation.waves import PodState, Waves
 
 _GROUP = "PodGroup:"
-
-_WORDS: Mapping[Outcome | Literal["Evicted"], WaveOutcome] = {
-    Outcome.SCHEDULED: "Scheduled",
-    Outcome.UNSCHEDULABLE: "Unschedulable",
-    Outcome.GATED: "Gated",
-    Outcome.ERROR: "Error",
-    "Evicted": "Evicted",
-}
 
 
 class WaveRun(msgspec.Struct):
@@ -59,7 +51,7 @@ class WaveRun(msgspec.Struct):
         names = cluster.nodes.names
         return WavePod(
             pod=WavePodRef(namespace=info.namespace, name=info.name),
-            outcome=_WORDS[state.outcome],
+            outcome=cast("WaveOutcome", str(state.outcome)),
             node=None if node == NOWHERE else names[node],
             message=state.message,
             waits=state.waits,
