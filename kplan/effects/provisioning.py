@@ -17,7 +17,7 @@ from kplan.documents.change import StepEvent
 from kplan.effects.snapshots import snapshot_of
 from kplan.rules.group_names import short_group_name
 from kplan.simulation.loop import Simulation
-from kplan.simulation.nodes import Departure, Joining, join, log_node
+from kplan.simulation.nodes import Departure, Joining, join
 from kplan.snapshot.model import Snapshot
 from kplan.subjects.incoming import with_objects
 
@@ -181,15 +181,15 @@ class NodesInTime:
 
     def _note_unneeded(self, simulation: Simulation, unneeded: frozenset[str]) -> None:
         for name in sorted(unneeded - self._unneeded):
-            log_node(simulation, StepEvent.UNNEEDED, name)
+            simulation.log_node(StepEvent.UNNEEDED, name)
         for name in sorted(self._unneeded - unneeded - self._leaving):
-            log_node(simulation, StepEvent.NEEDED, name)
+            simulation.log_node(StepEvent.NEEDED, name)
         self._unneeded = unneeded
 
     def _request(self, simulation: Simulation, new: NewNode) -> None:
         """Have a node come."""
         name = new.node.metadata.name
-        log_node(simulation, StepEvent.REQUESTED, name, home_of(new))
+        simulation.log_node(StepEvent.REQUESTED, name, home_of(new))
         self._coming.add(name)
         self._snapshot = with_objects(self._snapshot, new.objects)
         durations = simulation.durations

@@ -228,3 +228,7 @@ class Journal:
             self.note_change()
         if self.on_step is not None:
             self.on_step(n)
+
+    def log_node(self, event: StepEvent, name: str, because: str = "") -> None:
+        """Append a step about a node."""
+        self.log(event, node=name, workload=f"Node/{name}", because=because)

@@ -11,7 +11,7 @@ import msgspec
 from kplan.documents.change import StepEvent
 from kplan.simulation.draining import Drain, DrainOptions, is_cordoned
 from kplan.simulation.loop import Simulation
-from kplan.simulation.nodes import Departure, RemovalTimes, depart, log_node
+from kplan.simulation.nodes import Departure, RemovalTimes, depart
 from kplan.simulation.timed_drain import TimedDrain
 
 
@@ -62,7 +62,7 @@ class NodeUpgrade:
         simulation.cordon(upgrade.surge)
         ready_at = simulation.now + (upgrade.node_start if upgrade.surge else 0.0)
         for name in upgrade.surge:
-            log_node(simulation, StepEvent.REQUESTED, name, "a further node while others are upgraded")
+            simulation.log_node(StepEvent.REQUESTED, name, "a further node while others are upgraded")
             simulation.timers.post(ready_at, partial(self._join, name))
         if upgrade.cordons_all:
             simulation.timers.post(ready_at, partial(simulation.cordon, tuple(self._left)))
@@ -71,7 +71,7 @@ class NodeUpgrade:
 
     def _join(self, name: str) -> None:
         self._simulation.uncordon(name)
-        log_node(self._simulation, StepEvent.ADDED, name)
+        self._simulation.log_node(StepEvent.ADDED, name)
 
     def _next(self) -> None:
         if self._has_failed or not self._left:
@@ -95,7 +95,7 @@ class NodeUpgrade:
             self._drains[-1].work.not_reached = tuple(self._left)
             if upgrade.uncordons_failed:
                 simulation.uncordon(name)
-                log_node(simulation, StepEvent.NEEDED, name, "it cannot be emptied in time")
+                simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
             return
         simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned))
 
@@ -105,7 +105,7 @@ class NodeUpgrade:
             for pod in Drain(simulation).on([name]):
                 if not pod.is_terminating:
                     simulation.remove(pod, StepEvent.DELETED, "its node is replaced")
-            log_node(simulation, StepEvent.REMOVED, name, "an empty node takes its place")
+            simulation.log_node(StepEvent.REMOVED, name, "an empty node takes its place")
         if upgrade.keeps_surge and len(self._left) < len(upgrade.surge):
             depart(simulation, name, "a further node has taken its place", is_logged=False)
             self._n_out -= 1

@@ -50,8 +50,7 @@ def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
     for one in joining:
-        name = one.node.metadata.name
-        simulation.log(StepEvent.ADDED, node=name, workload=f"Node/{name}", because=one.because)
+        simulation.log_node(StepEvent.ADDED, one.node.metadata.name, one.because)
     for owner in simulation.workloads.daemon_sets():
         eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
         owner.nodes = {**owner.nodes, **eligible}
@@ -119,12 +118,7 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
             simulation.enqueue(owner)
     simulation.session.remove_node(simulation.session.cluster.nodes.row_of[name])
     if is_logged:
-        log_node(simulation, StepEvent.REMOVED, name, because)
-
-
-def log_node(simulation: Simulation, event: StepEvent, name: str, because: str = "") -> None:
-    """Append a step about a node."""
-    simulation.log(event, node=name, workload=f"Node/{name}", because=because)
+        simulation.log_node(StepEvent.REMOVED, name, because)
 
 
 class OnDeparture(Protocol):
@@ -172,7 +166,7 @@ class Departure:
     def _ended(self, name: str, *, is_empty: bool) -> None:
         if not is_empty:
             self._simulation.uncordon(name)
-            log_node(self._simulation, StepEvent.NEEDED, name, "it cannot be emptied in time")
+            self._simulation.log_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
             self._on_end(name, is_gone=False)
             return
         rest = max(self._began + self._times.least - self._simulation.now, 0.0)
@@ -279,7 +273,7 @@ class NodeLoss:
         for name in self._nodes:
             row = nodes.row_of[name]
             simulation.session.taint(row, Taint(key=UNREACHABLE, effect=NO_SCHEDULE))
-            log_node(simulation, StepEvent.UNREACHABLE, name)
+            simulation.log_node(StepEvent.UNREACHABLE, name)
             if name in delays:
                 self._simulation.later(delays[name], partial(self._evict, name))
             if is_of_cloud(nodes.nodes[row]):
@@ -322,7 +316,7 @@ class NodeLoss:
 
     def _delete(self, name: str) -> None:
         """Delete a node whose machine does not exist any more; its pods follow."""
-        log_node(self._simulation, StepEvent.REMOVED, name, "its machine does not exist any more")
+        self._simulation.log_node(StepEvent.REMOVED, name, "its machine does not exist any more")
         self._simulation.later(
             COLLECTION_SECONDS, partial(depart, self._simulation, name, "its node is gone", is_logged=False)
         )

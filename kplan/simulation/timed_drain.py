@@ -94,7 +94,7 @@ class TimedDrain:
         self._node = self._left.pop(0)
         self._gives_up_at = self._simulation.now + self._timeout
         self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
-        self._log(StepEvent.DRAINING)
+        self._simulation.log_node(StepEvent.DRAINING, self._node)
         n_refused = len(self.work.refused)
         pods = self.work.without_refused(self.work.leaving([self._node]))
         self._waiting = {pod.row: "" for pod in pods}
@@ -164,16 +164,13 @@ class TimedDrain:
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
         if is_empty:
-            self._log(StepEvent.EMPTIED)
+            self._simulation.log_node(StepEvent.EMPTIED, self._node)
         else:
             self._simulation.note_change()
         self._is_node_failed = False
         if self._on_end is not None:
             self._on_end(self._node, is_empty=is_empty)
         self._simulation.later(0.0, self._next_node)
-
-    def _log(self, event: StepEvent) -> None:
-        self._simulation.log(event, node=self._node, workload=f"Node/{self._node}")
 
     def _give_up(self) -> None:
         """Give this node up, as its time is over."""
