@@ -45,7 +45,8 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
         for k, reason in enumerate(verdict.reasons):
             positions = np.flatnonzero(is_first & _holds(verdict, k))
             if len(positions):
-                ordered = _by_closeness(positions, n_reasons, reason)
+                missing = reason.shortfall(positions) if reason.shortfall is not None else np.zeros_like(positions)
+                ordered = positions[np.lexsort((positions, missing, n_reasons[positions]))]
                 closest[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
     _add_unmeasured(outcome, closest, limit)
     return closest
@@ -63,11 +64,6 @@ def _reasons_against(outcome: FilterOutcome) -> Int64Array:
             for k in range(len(verdict.reasons)):
                 total += _holds(verdict, k)
     return total
-
-
-def _by_closeness(positions: RowArray, n_reasons: Int64Array, reason: Reason) -> RowArray:
-    missing = np.zeros(len(positions), np.int64) if reason.shortfall is None else reason.shortfall(positions)
-    return positions[np.lexsort((positions, missing, n_reasons[positions]))]
 
 
 def _add_unmeasured(outcome: FilterOutcome, closest: dict[Group, list[int]], limit: int | None) -> None:

@@ -72,7 +72,8 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
         whole = tuple(_for_all_nodes(session, info))
     else:
         whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
-    out = _nodes_out(session, info, outcome)
+    groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
+    out = tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
     return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, dict(_surplus(info.pod)))
 
 
@@ -224,11 +225,6 @@ def _not_named(session: Session, outcome: FilterOutcome) -> c.NotNamed | None:
         return None
     names = session.cluster.nodes.names
     return c.NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
-
-
-def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[c.NodesOut, ...]:
-    groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
-    return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
 
 
 class _Answer(msgspec.Struct, frozen=True):

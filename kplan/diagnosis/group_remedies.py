@@ -53,12 +53,13 @@ def group_remedies(session: Session, key: Key, pending: Sequence[int], most: int
         return ()
     search = _Search(GroupTrials(session, key, pending, max(most, LEAST_TRIALS * len(pending))))
     offers = [remedy for way in search.ways() for remedy in way]
-    offers.sort(key=lambda remedy: (_helps_some(remedy), SIZES.get(type(remedy), 6)))
+    offers.sort(
+        key=lambda remedy: (
+            remedy.helps is not UNSET and remedy.helps.pods < remedy.helps.of,
+            SIZES.get(type(remedy), 6),
+        )
+    )
     return tuple(dict.fromkeys(offers))[:MOST]
-
-
-def _helps_some(remedy: r.Remedy) -> bool:
-    return remedy.helps is not UNSET and remedy.helps.pods < remedy.helps.of
 
 
 class _Search:

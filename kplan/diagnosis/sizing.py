@@ -41,19 +41,17 @@ _MOST_SMALLER = 60
 
 def lower(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     """Lower one request where that is enough for some node, else all requests that are too high for one node."""
-    remedies = [_lowered(trials, {resource: missing}) for resource, missing in _missing_alone(misses)]
+    remedies = [
+        _lowered(trials, {resource: missing})
+        for position, missing in misses.by_single_reason(_FIT)
+        for resource in _resources(misses.details_at(_FIT, position))
+    ]
     yield from (remedy for remedy in remedies if remedy is not None)
     if not any(remedies):
         together = _missing_together(misses)
         lowered = None if together is None else _lowered(trials, together)
         if lowered is not None:
             yield lowered
-
-
-def _missing_alone(misses: NearMisses) -> Iterator[tuple[str, int]]:
-    """Yield the resources of which alone a node has too little, with the smallest amount that is missing."""
-    for position, missing in misses.by_single_reason(_FIT):
-        yield from ((resource, missing) for resource in _resources(misses.details_at(_FIT, position)))
 
 
 def _missing_together(misses: NearMisses) -> dict[str, int] | None:

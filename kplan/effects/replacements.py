@@ -134,8 +134,8 @@ class Replacements:
         """Return the scheduler's last message about a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
 
-    def summary(self) -> PlanSummary:
-        """Count the pods by what happens to them."""
+    def summary(self, untried: int = 0) -> PlanSummary:
+        """Count the pods by what happens to them; `untried` replicas fit nowhere and were not tried one by one."""
         actions = Counter(replacement.action for replacement in self.all)
         waiting = [
             replacement.added
@@ -146,9 +146,9 @@ class Replacements:
         victims = {step.pod for step in self._change.steps if step.by is not None}
         placed = actions[Action.PLACED] + actions[Action.MOVED]
         return PlanSummary(
-            pods=placed + actions[Action.PENDING],
+            pods=placed + actions[Action.PENDING] + untried,
             scheduled=placed,
-            unschedulable=pending["Unschedulable"],
+            unschedulable=pending["Unschedulable"] + untried,
             gated=pending["Gated"],
             errors=pending["Error"],
             victims=len(victims),
@@ -156,7 +156,7 @@ class Replacements:
             placed=actions[Action.PLACED],
             moved=actions[Action.MOVED],
             evicted=actions[Action.EVICTED],
-            pending=actions[Action.PENDING],
+            pending=actions[Action.PENDING] + untried,
             rounds=max(self._simulation.rounds, 1),
         )
 

@@ -26,7 +26,7 @@ from kplan.diagnosis.replicas import pending_replicas
 from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced
 from kplan.documents.placement import Outcome, PodPlacement, PodRef
-from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.decisions import Decisions
 from kplan.effects.missing import missing_replicas
@@ -88,7 +88,7 @@ def change_report(
         scheduler=context.scheduler,
         command=command,
         verdict=verdict,
-        summary=_with_untried(pods.replacements.summary(), sum(untried.values())),
+        summary=pods.replacements.summary(sum(untried.values())),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, pending))[:max_listed],
         changes=shown.changes,
@@ -174,16 +174,6 @@ def _untried(change: CarriedOut) -> Iterator[tuple[str, int]]:
     for workload in change.workloads:
         if workload.pending > pending[workload.key]:
             yield workload.key, workload.pending - pending[workload.key]
-
-
-def _with_untried(summary: PlanSummary, number: int) -> PlanSummary:
-    """Return the counts with replicas that fit nowhere and were not tried one by one."""
-    return replace(
-        summary,
-        pods=summary.pods + number,
-        unschedulable=summary.unschedulable + number,
-        pending=summary.pending + number,
-    )
 
 
 class ChangedPods:

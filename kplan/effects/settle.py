@@ -110,7 +110,10 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     simulation.run()
     after = _within_bounds(snapshot_of(simulation, base.snapshot), simulation)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
-    after = _with_new_nodes(_with_reserved(after, simulation), simulation)
+    after = _with_reserved(after, simulation)
+    if isinstance(simulation.provisioner, Growing):
+        new_nodes = simulation.provisioner.growth.adds
+        after = with_objects(after, [obj for new in new_nodes for obj in (new.node, *new.objects)])
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return followed(simulation, after, change_of("settle", "", list(moved)))
 
@@ -188,14 +191,6 @@ def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
         for plugin in framework.reserve_plugins:
             if isinstance(plugin, ReservedObjectsPlugin):
                 yield plugin.reserved_objects()
-
-
-def _with_new_nodes(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
-    """Return the snapshot with the nodes that an autoscaler has added, and what came with them."""
-    provisioner = simulation.provisioner
-    if not isinstance(provisioner, Growing):
-        return snapshot
-    return with_objects(snapshot, [obj for new in provisioner.growth.adds for obj in (new.node, *new.objects)])
 
 
 def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:

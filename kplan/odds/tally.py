@@ -41,10 +41,12 @@ def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | 
         return {}
     infos, node_of, groups = session.cluster.pods.infos, session.cluster.node_of, session.pod_groups
     keys = dict.fromkeys(key for row in pods if (key := group_of(infos[row])) is not None)
+    ids = session.pod_ids  # of those that no other pod has replaced
     left = None if there is None else set(there)
     endings = {}
     for key in keys:
-        rows = [row for row in groups.members(key) if (_is_there(session, row) if left is None else row in left)]
+        members = groups.members(key)
+        rows = [row for row in members if (ids.get(infos[row].key) == row if left is None else row in left)]
         placed = [row for row in rows if node_of[row] != NOWHERE]
         group = groups.groups.get(key)
         constraints = None if group is None else group.spec.scheduling_constraints
@@ -54,11 +56,6 @@ def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | 
             domain = labels.get(constraints.topology[0].key, "")
         endings["/".join(key)] = GroupEnding(len(rows), len(placed), domain)
     return endings
-
-
-def _is_there(session: Session, row: int) -> bool:
-    """Tell whether no other pod has come in the place of this one."""
-    return session.pod_ids.get(session.cluster.pods.infos[row].key) == row
 
 
 PENDING: Final = "pending"

@@ -65,14 +65,13 @@ class Drain:
         order = {node: index for index, node in enumerate(nodes)}
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
         there = (pods[row] for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]])
-        evictable = [pod for pod in there if self._has_to_go(pod)]
+        evictable = [
+            pod
+            for pod in there
+            if not isinstance(self._simulation.owner(pod.row), DaemonSetState)
+            and self._pod(pod).metadata.annotations.mirror is None
+        ]
         return sorted(evictable, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
-
-    def _has_to_go(self, pod: ObservedPod) -> bool:
-        owner = self._simulation.owner(pod.row)
-        if isinstance(owner, DaemonSetState):
-            return False
-        return self._pod(pod).metadata.annotations.mirror is None
 
     def _pod(self, pod: ObservedPod) -> Pod:
         return self._simulation.session.cluster.pods.infos[pod.row].pod
