@@ -24,3 +24,10 @@ def written(path: Path, text: str) -> Path:
     """Write a file, and return where it is."""
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def printed(*args: str | Path, code: int = 0, **environment: str) -> str:
+    """Run a command that must end with an exit code, and return what it prints."""
+    result = invoke(*args, **environment)
+    assert result.exit_code == code, result.output
+    return result.stdout

@@ -4,16 +4,14 @@ import json
 
 import pytest
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, printed
 
 PODS = '{range .placements[*]}{.pod.namespace}/{.pod.name} {.node}{"\\n"}{end}'
 
 
 def test_a_template_picks_what_it_names() -> None:
-    found = invoke("place", "shop/voucher-api", "ml/llm-eval", "-o", f"jsonpath={PODS}")
-
-    assert found.exit_code == 1
-    assert found.stdout == "shop/voucher-api general-a-2\nml/llm-eval null\n"
+    found = printed("place", "shop/voucher-api", "ml/llm-eval", "-o", f"jsonpath={PODS}", code=1)
+    assert found == "shop/voucher-api general-a-2\nml/llm-eval null\n"
 
 
 @pytest.mark.parametrize(

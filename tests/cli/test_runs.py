@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, printed, refused, written
 from tests.objects import head
 from tests.questions.place.test_command import WEB
 
@@ -28,11 +28,9 @@ def test_place_tells_how_often_each_outcome_comes(web: Path) -> None:
 
 
 def test_plan_tells_how_often_each_outcome_comes() -> None:
-    found = invoke("plan", "--runs", "20")
-
-    assert found.exit_code == 1
-    assert found.stdout.startswith("5 pods, 20 runs (seed 7): all placed in 0% - failed\n")
-    assert "Unschedulable in 20 of 20 runs: ml/llm-eval" in " ".join(found.stdout.split())
+    found = printed("plan", "--runs", "20", code=1)
+    assert found.startswith("5 pods, 20 runs (seed 7): all placed in 0% - failed\n")
+    assert "Unschedulable in 20 of 20 runs: ml/llm-eval" in " ".join(found.split())
     assert invoke("plan", "--runs", "20", "--exit-zero").exit_code == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kplan import load_snapshot
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
 from tests.questions.place.test_command import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
@@ -60,17 +60,13 @@ def test_says_which_nodes_to_add(web: Path) -> None:
 
 def test_says_that_no_node_helps(tmp_path: Path) -> None:
     path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
-    found = invoke("capacity", path, "--replicas", "1")
-
-    assert found.exit_code == 1
-    assert "do not help with the 1 that are missing" in found.stdout
+    found = printed("capacity", path, "--replicas", "1", code=1)
+    assert "do not help with the 1 that are missing" in found
 
 
 def test_a_limit_ends_the_count(web: Path) -> None:
-    found = invoke("capacity", web, "--max", "3")
-
-    assert found.exit_code == 0
-    assert found.stdout.startswith("default/web: 3 or more replicas fit on 3 of 13 nodes\n")
+    found = printed("capacity", web, "--max", "3")
+    assert found.startswith("default/web: 3 or more replicas fit on 3 of 13 nodes\n")
 
 
 def test_nodes_can_be_left_out(web: Path) -> None:
@@ -136,11 +132,9 @@ def test_a_saved_report_is_shown_as_it_was(web: Path, tmp_path: Path) -> None:
 
 def test_without_any_node_nothing_fits(web: Path) -> None:
     nodes = [node.metadata.name for node in load_snapshot("demo").nodes]
-    found = invoke("capacity", web, "--exclude-nodes", ",".join(nodes))
-
-    assert found.exit_code == 0
-    assert found.stdout.startswith("default/web: 0 replicas fit\n")
-    assert "no nodes available to schedule pods" in found.stdout
+    found = printed("capacity", web, "--exclude-nodes", ",".join(nodes))
+    assert found.startswith("default/web: 0 replicas fit\n")
+    assert "no nodes available to schedule pods" in found
 
 
 def in_every_format(folder: Path, *args: str | Path) -> tuple[int, dict[str, str]]:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.commands import invoke
+from tests.cli.commands import printed
 from tests.questions.remedy.test_report import deployment, node
 
 Object = dict[str, Any]
@@ -25,9 +25,7 @@ def compared(tmp_path: Path, before: dict[str, str], after: dict[str, str], outp
     nodes = [node("c-1", "8", **zone), node("tiny", "1", **{"topology.kubernetes.io/zone": "a"})]
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
     manifests = written(tmp_path / "before", **before), written(tmp_path / "after", **after)
-    result = invoke("diff", *manifests, "--snapshot", str(cluster), "-o", output)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
+    return printed("diff", *manifests, "--snapshot", str(cluster), "-o", output)
 
 
 def test_what_took_the_room_is_named(tmp_path: Path) -> None:

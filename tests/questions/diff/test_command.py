@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, printed, refused, written
 
 CHANGE = ("--cordon", "general-a-*")
 POD = (
@@ -92,10 +92,8 @@ def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
 def test_every_format_tells_it_with_the_same_exit_code(output: str, tmp_path: Path) -> None:
     worse = ("shop/voucher-api", "--cordon", "*", "--fail-on", "regression")
 
-    failed = invoke("diff", *worse, "-o", output)
-
-    assert failed.exit_code == 1
-    assert "shop/voucher-api" in failed.stdout
+    failed = printed("diff", *worse, "-o", output, code=1)
+    assert "shop/voucher-api" in failed
     assert invoke("diff", "shop/voucher-api", "--cordon", "*", "-o", output).exit_code == 0
 
 

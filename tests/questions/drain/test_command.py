@@ -4,25 +4,21 @@ from pathlib import Path
 import pytest
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, printed, refused, written
 from tests.schemas import assert_keeps_to_its_schema
 from tests.simulation.clusters import budget, deployment, node, running
 
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_shows_a_drain(output: str) -> None:
-    found = invoke("drain", "general-b-2", "-o", output)
-
-    assert found.exit_code == 1, found.output
-    assert "shop/checkout-tjlqbm6p8-45l5t" in found.stdout
+    found = printed("drain", "general-b-2", "-o", output, code=1)
+    assert "shop/checkout-tjlqbm6p8-45l5t" in found
 
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_shows_drains_of_each_node(output: str) -> None:
-    found = invoke("drain", "general-*", "--each", "-o", output)
-
-    assert found.exit_code == 1, found.output
-    assert "general-c-1" in found.stdout
+    found = printed("drain", "general-*", "--each", "-o", output, code=1)
+    assert "general-c-1" in found
 
 
 @pytest.mark.parametrize("args", [("general-b-2",), ("--each", "-l", "pool=gpu"), ("--by", "zone"), ("--by", "pool")])

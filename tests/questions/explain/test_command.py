@@ -6,7 +6,7 @@ import yaml
 
 import kplan
 from kplan.questions.explain.question import Explain
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import invoke, printed, refused
 from tests.report.documents import node, pod
 
 
@@ -16,9 +16,8 @@ def _cluster(path: Path, *objects: dict[str, object]) -> Path:
 
 
 def test_a_running_pod_that_would_go_there_again() -> None:
-    found = invoke("explain", "batch/report-daily-knqdn")
-    assert found.exit_code == 0
-    assert found.stdout.startswith("batch/report-daily-knqdn runs on general-a-2, and would go there again")
+    found = printed("explain", "batch/report-daily-knqdn")
+    assert found.startswith("batch/report-daily-knqdn runs on general-a-2, and would go there again")
 
 
 def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
@@ -105,9 +104,8 @@ def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
 
 
 def test_a_pending_pod() -> None:
-    found = invoke("explain", "ml/llm-eval")
-    assert found.exit_code == 0
-    assert found.stdout.startswith("ml/llm-eval: fits nowhere")
+    found = printed("explain", "ml/llm-eval")
+    assert found.startswith("ml/llm-eval: fits nowhere")
     assert invoke("explain", "ml/llm-eval", "--fail-on", "unschedulable").exit_code == 1
 
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, written
+from tests.cli.commands import invoke, printed, written
 from tests.cli.processes import kplan
 
 POD = """\
@@ -58,9 +58,8 @@ def test_every_format_gives_the_same_exit_code(output: str) -> None:
 
 
 def test_exit_zero_only_reports() -> None:
-    found = invoke("place", "ml/llm-eval", "--exit-zero", "-o", "json")
-    assert found.exit_code == 0
-    verdict = json.loads(found.stdout)["verdict"]
+    found = printed("place", "ml/llm-eval", "--exit-zero", "-o", "json")
+    verdict = json.loads(found)["verdict"]
     assert (verdict["failed"], verdict["exitCode"]) == (True, 0)
 
 
@@ -134,7 +133,6 @@ def test_width_follows_columns() -> None:
 
 
 def test_a_thousand_replicas_are_one_group(web: Path) -> None:
-    found = invoke("place", web, "--replicas", "300")
-    assert found.exit_code == 1
-    assert len(found.stdout.splitlines()) < 80
-    assert "Deployment default/web: 300 replicas" in found.stdout
+    found = printed("place", web, "--replicas", "300", code=1)
+    assert len(found.splitlines()) < 80
+    assert "Deployment default/web: 300 replicas" in found

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kplan.report.registry import FORMATS
-from tests.cli.commands import invoke, refused, written
+from tests.cli.commands import invoke, printed, refused, written
 from tests.cli.processes import kplan
 from tests.questions.place.test_command import POD, WEB
 from tests.schemas import assert_keeps_to_its_schema
@@ -96,11 +96,9 @@ def test_documents_follow_their_schema(options: tuple[str, ...]) -> None:
 
 def test_the_queue_in_order_with_those_that_are_kept_out() -> None:
     assert invoke("plan", "--queue", "-o", "name").stdout.splitlines() == QUEUE
-    found = invoke("plan", "--queue")
-
-    assert found.exit_code == 0
-    assert "     1  shop/flash-sale       Active  priority 100000, created 2026-02-26T09:02:00Z" in found.stdout
-    assert "     -  batch/nightly-export  Gated   waiting for scheduling gates" in found.stdout
+    found = printed("plan", "--queue")
+    assert "     1  shop/flash-sale       Active  priority 100000, created 2026-02-26T09:02:00Z" in found
+    assert "     -  batch/nightly-export  Gated   waiting for scheduling gates" in found
     assert invoke("plan", "--queue", "--fail-on", "gated").exit_code == 1
 
 
@@ -199,8 +197,6 @@ def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
 
 def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None:
     path = written(tmp_path / "pod.yaml", POD.replace("100m", "'900'"))
-    found = invoke("plan", path, "--only-given")
-
-    assert found.exit_code == 1
-    assert "Unschedulable: default/hello" in " ".join(found.stdout.split())
-    assert "requests 900 cpu" in found.stdout
+    found = printed("plan", path, "--only-given", code=1)
+    assert "Unschedulable: default/hello" in " ".join(found.split())
+    assert "requests 900 cpu" in found

@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import printed, refused
 
 FRAGMENTED = str(Path(__file__).parents[3] / "fixtures" / "fragmented.yaml")
 
 
 def test_names_are_the_commands_alone() -> None:
-    result = invoke("remedy", "ml/train", "--snapshot", FRAGMENTED, "-o", "name")
-
-    assert result.exit_code == 0
-    assert result.stdout.splitlines() == [
+    result = printed("remedy", "ml/train", "--snapshot", FRAGMENTED, "-o", "name")
+    assert result.splitlines() == [
         "kubectl cordon gpu-1",
         "kubectl delete pod inference-0 -n ml --wait",
         "kubectl uncordon gpu-1",
@@ -21,10 +19,8 @@ def test_names_are_the_commands_alone() -> None:
 
 
 def test_a_pod_that_stays_pending_fails() -> None:
-    result = invoke("remedy", "--only", "uncordon", "--snapshot", FRAGMENTED)
-
-    assert result.exit_code == 1
-    assert "ml/train" in result.stdout
+    result = printed("remedy", "--only", "uncordon", "--snapshot", FRAGMENTED, code=1)
+    assert "ml/train" in result
 
 
 @pytest.mark.parametrize(
