@@ -18,7 +18,7 @@ class Home(NamedTuple):
     Attributes
     ----------
     name : of the folder; also of the command, which is the function of that name in the module ``command``
-    questions : structs of the module ``question``, or MODULE:STRUCT; the kind of NAME is NAMEQuestion
+    questions : structs of the module ``question``; the kind of NAME is NAMEQuestion
     documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
         MODULE:VIEW
     section : the group of commands under which the program's help lists the command
@@ -40,7 +40,7 @@ class Home(NamedTuple):
         return f"kplan.questions.{self.name}.{name}"
 
 
-_CHECKS = ("promises:Budgets", "promises:Surge", "promises:AtMaximum", "promises:PoolRoom", "Checks")
+_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom", "Checks")
 
 HOMES = (
     Home("explain", ("Explain",), {}, _PODS, "Explain why a pod, or each pod of a workload, is where it is."),
@@ -111,9 +111,7 @@ HOMES = (
 )
 
 QUESTIONS: Mapping[str, str] = {
-    f"{struct}Question": f"{home.module(module or 'question')}:{struct}"
-    for home in HOMES
-    for module, _, struct in (name.rpartition(":") for name in home.questions)
+    f"{struct}Question": f"{home.module('question')}:{struct}" for home in HOMES for struct in home.questions
 }
 """Kind of question -> MODULE:STRUCT."""
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kplan.cluster.base import Base
 from kplan.documents.placement import Outcome
-from kplan.documents.waves import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
+from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key

@@ -1,7 +1,8 @@
-"""A row for each workload: how many pods it wants, how many have a node, where, and how the others end."""
+"""A row for each workload: how many pods it wants and have a node, where, how the others end; a case for each pod."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,11 +10,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.readable import listing
-from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, PreemptionReport
 from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
-from kplan.report.decision import OUTCOME_STYLES
+from kplan.report.daemons import daemon_message, is_daemon_set, nodes_text
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import located
 from kplan.report.tables import natural_width
+from kplan.report.text import detail_of
+from kplan.report.view import Case, State
 from kplan.report.words import count, grouped, left_out
 
 _MOST_ROWS = 50
@@ -157,3 +162,34 @@ def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
     ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     texts = [name.removesuffix(suffix) + (f" ({n})" if n > 1 else "") for name, n in ordered]
     return listing(texts, most=len(texts) if most is None else most)
+
+
+def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
+    """Return a case for each pod; of a pod that was tried twice the last try counts."""
+    placements = {placement.pod.key: placement for placement in document.placements}
+    daemons = grouped(
+        (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
+    )
+    return [_case(placement, document, options, daemons) for placement in placements.values()]
+
+
+def _case(
+    placement: PodPlacement,
+    document: PlacementReport | PreemptionReport,
+    options: ReportOptions,
+    daemons: Mapping[str, Sequence[PodPlacement]],
+) -> Case:
+    key = placement.pod.key
+    counted = document.verdict.counted_of(key)
+    is_scheduled = placement.outcome is Outcome.SCHEDULED
+    state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
+    message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
+    members = daemons.get(workload_name(placement))
+    if members and not is_scheduled:
+        message = f"{nodes_text(members)}; {daemon_message(placement)}"
+    if counted and is_scheduled:
+        message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
+    explained = decision_blocks(placement, document.snapshot.nodes, options)
+    blocks = itertools.chain([decision_heading(key, placement)], explained)
+    rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
+    return located(Case(key, state, rule, message, detail_of(blocks, options)), placement)

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kplan.documents.placement import Outcome
-from kplan.documents.waves import GroupCondition
+from kplan.documents.queue import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (

@@ -17,8 +17,7 @@ from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_head
 from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import added_cases, growth_blocks, new_node_text, right_sizing_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.overview import overview_blocks, row_of, workload_name
-from kplan.report.placement_cases import placement_cases
+from kplan.report.overview import overview_blocks, placement_cases, row_of, workload_name
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, View
 from kplan.report.words import count, grouped, left_out, name_ranges

@@ -17,7 +17,7 @@ from kplan.report.decision import decision_blocks, decision_heading, why_no_evic
 from kplan.report.groups import behind_groups, group_blocks, group_cases
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.placement_cases import placement_cases
+from kplan.report.overview import placement_cases
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View

@@ -12,8 +12,7 @@ from kplan.documents.remedy import LowerRequest
 from kplan.errors import UsageError
 from kplan.questions.check.expectations import Expect, Least
 from kplan.questions.check.judging import seconds_of
-from kplan.questions.check.promises import AtMaximum, Budgets, PoolRoom, Surge
-from kplan.questions.check.question import STANDARD, Check, Checks, outcome_of
+from kplan.questions.check.question import STANDARD, AtMaximum, Budgets, Check, Checks, PoolRoom, Surge, outcome_of
 from kplan.questions.check.reading import checks_of
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn

@@ -16,8 +16,7 @@ from kplan.effects.queue_plan import queue_report
 from kplan.effects.report import change_report
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
-from kplan.questions.check.promises import Budgets, Surge
-from kplan.questions.check.question import Check, Checks
+from kplan.questions.check.question import Budgets, Check, Checks, Surge
 from kplan.questions.diff.costs import ComparedAnswer
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.preempt.document import preemption_report
