@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission import limitranger
-from kplan.admission.gated_fields import is_on
+from kplan.admission.disabled_fields import is_on
 from kplan.admission.podsecurity import NEWEST, Policy, enforced
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from kplan.admission.disabled_fields import drop_disabled
 from kplan.admission.fields import fields_of
-from kplan.admission.gated_fields import drop_disabled
 from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
 from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import Quantity, parse

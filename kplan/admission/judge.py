@@ -8,8 +8,8 @@ import msgspec
 
 from kplan.admission.decoding import Fault, decode_object
 from kplan.admission.defaults import complete, default_workload, settle_data_source
+from kplan.admission.disabled_fields import NEWEST, drop_disabled
 from kplan.admission.fields import ApiKind
-from kplan.admission.gated_fields import NEWEST, drop_disabled
 from kplan.admission.validation.apps import (
     daemon_set_errors,
     deployment_errors,

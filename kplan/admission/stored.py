@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission.defaults import complete, default_pod, generated_uid
-from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
+from kplan.admission.disabled_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.serviceaccount import account_of, add_service_account, mirror_problem

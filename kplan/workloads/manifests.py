@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kplan.admission.decoding import Fault
 from kplan.admission.defaults import default_job
+from kplan.admission.disabled_fields import NEWEST
 from kplan.admission.fields import ApiKind
-from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.apps import FIRST_WITH_RECREATE, recreate_errors
