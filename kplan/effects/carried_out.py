@@ -1,8 +1,8 @@
-"""A change that was carried out: what became of everything, and how to carry it out once more."""
+"""A change that was carried out: what became of everything, the decisions about pods, and how to carry it out again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.answers.placement import Placement
+from kplan.answers.placement import NodesShown, Placement, placement_of
 from kplan.api.readable import listing
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth
+from kplan.cluster.showing import Showing
+from kplan.diagnosis.diagnosis import Diagnosis
+from kplan.diagnosis.explanation import explain
 from kplan.diagnosis.replicas import owned_replicas
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
-from kplan.effects.decisions import Decisions
+from kplan.documents.placement import Luck, Origin, Outcome, PodPlacement
 from kplan.effects.pod_groups import pending_placement
 from kplan.effects.provisioning import Growing, NodesInTime
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
 from kplan.simulation.applying import Applied
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
@@ -30,9 +35,58 @@ from kplan.simulation.updates import Update
 from kplan.subjects.not_found import did_you_mean
 
 if TYPE_CHECKING:
-    from kplan.documents.placement import Luck
     from kplan.documents.plan import PodChange
     from kplan.documents.timeline import Timeline
+
+
+class Decisions(msgspec.Struct):
+    """Collects the decisions about the pods of new workloads, or of all."""
+
+    nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
+    others: NodesShown = None  #: the nodes to explain for its further pods
+    explains_others: bool = True  #: whether decisions about further pods of a workload are collected
+    covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
+    covers_all: bool = False  #: whether the decisions about all pods that move are collected
+    origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
+    #: NAMESPACE/NAME of a pod -> the decision that placed it
+    placed: dict[str, PodPlacement] = {}
+
+    @classmethod
+    def of(cls, showing: Showing, origins: Mapping[str, Origin]) -> Decisions:
+        """Return what collects the decisions that an answer shows."""
+        return cls(
+            nodes=None if showing.nodes is UNSET else showing.nodes,
+            others=showing.others,
+            explains_others=not showing.is_outlined,
+            covers_updates=showing.explain,
+            covers_all=showing.is_whole,
+            origins=origins,
+        )
+
+    def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
+        """Collect the decisions about the pods of a workload from now on, or about all pods."""
+        explained: set[str] = set()
+
+        def save(result: CycleResult) -> None:
+            owner = simulation.owner(result.pod)
+            key = simulation.session.cluster.pods.infos[result.pod].key
+            own = f"Pod/{key}" if owner is None else owner.workload.key
+            workload = own if applied is None else applied.update.key
+            is_other = applied is not None and applied.row != result.pod and own != workload
+            if result.outcome is not Outcome.SCHEDULED or is_other:
+                return
+            if applied is None or workload not in explained or self.explains_others:
+                nodes = self.others if workload in explained else self.nodes
+                self.placed[key] = self._document(simulation.session, result, workload, nodes)
+                explained.add(workload)
+
+        simulation.on_decision = save
+
+    def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
+        names = session.cluster.nodes.names
+        origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
+        placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
+        return placement.to_document(nodes)
 
 
 class Again(Protocol):

@@ -17,8 +17,7 @@ from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Condition, InputWarning
 from kplan.documents.change import Change
-from kplan.effects.carried_out import CarriedOut, Updates
-from kplan.effects.decisions import Decisions
+from kplan.effects.carried_out import CarriedOut, Decisions, Updates
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.watching import add_bounds, begin, watched
 from kplan.simulation.applying import Applied, Applying, Rollout

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
+from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
-from kplan.effects.decisions import Decisions
 from kplan.effects.watching import begin
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation

@@ -27,8 +27,7 @@ from kplan.documents.base import Counted, InputWarning, Verdict
 from kplan.documents.change import Change, Forced
 from kplan.documents.placement import Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.effects.carried_out import CarriedOut
-from kplan.effects.decisions import Decisions
+from kplan.effects.carried_out import CarriedOut, Decisions
 from kplan.effects.missing import missing_replicas
 from kplan.effects.pod_groups import group_plans, held_back, pending_placement
 from kplan.effects.queue_plan import queue_entries

@@ -19,9 +19,9 @@ from kplan.cluster.base import Base
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
+from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan, compared, read_manifests
 from kplan.effects.clock import Clock, durations_for, is_seconds
-from kplan.effects.decisions import Decisions
 from kplan.effects.drains import NODE_NOT_REACHED, check_nodes, left_on_lost
 from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime

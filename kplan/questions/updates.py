@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.cluster.showing import Showing
     from kplan.documents.plan import PlanReport
+    from kplan.effects.carried_out import Decisions
     from kplan.effects.clock import Clock
-    from kplan.effects.decisions import Decisions
     from kplan.effects.queue_course import WorkedOff
     from kplan.effects.subject import Subject
     from kplan.effects.timeline import TimelinePlan
@@ -46,8 +46,8 @@ def change_of(
     update = subject.update(even_new=queue is not None)
     if update is None:
         return None
+    from kplan.effects.carried_out import Decisions
     from kplan.effects.change import carry_out
-    from kplan.effects.decisions import Decisions
     from kplan.effects.report import change_report
 
     base, workloads = update
@@ -62,7 +62,7 @@ def change_of(
 
 
 def _in_time(subject: Subject, rollout: RolloutMode, command: str, showing: Showing, clock: Clock) -> PlanReport:
-    from kplan.effects.decisions import Decisions
+    from kplan.effects.carried_out import Decisions
     from kplan.effects.report import change_report
 
     decisions, is_plan = Decisions.of(showing, subject.origins), command == "plan"

@@ -19,7 +19,7 @@ from kplan.simulation.draining import DrainOptions, How
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.documents.plan import PlanReport
-    from kplan.effects.decisions import Decisions
+    from kplan.effects.carried_out import Decisions
     from kplan.effects.subject import Subject
     from kplan.effects.timeline import TimedStep, TimelinePlan
     from kplan.odds.runs import Drawn
@@ -75,7 +75,7 @@ class Drain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
-        from kplan.effects.decisions import Decisions
+        from kplan.effects.carried_out import Decisions
         from kplan.effects.drains import drain
         from kplan.effects.report import change_report
         from kplan.odds.luck import with_luck

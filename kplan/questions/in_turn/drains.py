@@ -20,7 +20,7 @@ from kplan.documents.base import Condition, Counted
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.documents.timeline import Timeline
-from kplan.effects.decisions import Decisions
+from kplan.effects.carried_out import Decisions
 from kplan.effects.drains import drain
 from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
