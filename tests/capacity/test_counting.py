@@ -1,18 +1,50 @@
-"""How many replicas fit, where, and what would have to be added."""
+"""How many replicas fit, where, and what would have to be added; placed at once as one after the other."""
 
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 import kplan
+from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.capacity.additions import least_number
+from kplan.capacity.counting import fill, fill_at_once, fill_from, is_local
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.capacity.replicas import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.effects.test_queue_plan import node, pod
 
+Object = dict[str, Any]
+WEB = {"matchLabels": {"app": "web"}}
+APART = [{"topologyKey": HOSTNAME, "labelSelector": WEB}]
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "podAffinityTerm": APART[0]}]}
 
-def template(cpu: str, name: str = "web", share: int = 1, **spec: Any) -> Template:
-    return Template(name, (PodInfo(decode_pod(pod(name, cpu, **spec))),), share)
+
+def web(cpu: str = "1", **spec: Any) -> Object:
+    made = pod("web", cpu, **spec)
+    made["metadata"]["labels"] = {"app": "web"}
+    return made
+
+
+def spread(key: str, selector: Object = WEB) -> Object:
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def zoned(name: str, zone: str, cpu: str = "4") -> Object:
+    made = node(name, cpu)
+    made["metadata"]["labels"][ZONE] = zone
+    return made
+
+
+def info(made: Object) -> PodInfo:
+    return PodInfo(decode_pod(made))
+
+
+def template(made: Object | str, name: str = "web", share: int = 1, **spec: Any) -> Template:
+    """Return a template of a pod, or of one that requests so much CPU."""
+    return Template(name, (info(pod(name, made, **spec) if isinstance(made, str) else made),), share)
 
 
 def planner(*objects: dict[str, Any]) -> kplan.Planner:
@@ -129,20 +161,7 @@ def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
 
 
 def test_spreading_over_zones_needs_nodes_in_each() -> None:
-    def zoned(name: str, zone: str) -> dict[str, Any]:
-        zoned_node = node(name)
-        zoned_node["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
-        return zoned_node
-
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    web_pod = pod("web", "2", topologySpreadConstraints=[constraint])
-    web_pod["metadata"]["labels"] = {"app": "web"}
-    spreading = Template("web", (PodInfo(decode_pod(web_pod)),))
+    spreading = template(web("2", **spread(ZONE)))
     capacity = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
 
     assert capacity.fit.total == 4
@@ -150,3 +169,62 @@ def test_spreading_over_zones_needs_nodes_in_each() -> None:
         tuple(shape.like for shape in addition.shapes): addition.nodes for addition in capacity.additions
     }
     assert nodes_by_shapes == {("a",): None, ("b",): None, ("a", "b"): 1}
+
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"tolerations": [{"operator": "Exists"}]},
+    {"affinity": {"podAntiAffinity": PREFERRED}},
+    {"priority": 7},
+    {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+    {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": APART}}},
+    spread(HOSTNAME, {}),
+]
+LOCAL = SHAPES[:5]
+
+
+def crowded(cpus: list[int], running: list[int]) -> kplan.Planner:
+    objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]
+    objects[0]["spec"] = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+    objects += [pod(f"p{i}", "700m", node_name=f"n{at % len(cpus)}") for i, at in enumerate(running)]
+    return kplan.Planner(kplan.load_snapshot(objects))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    st.lists(st.integers(0, 4), max_size=6),
+    st.sampled_from(["0", "300m", "1", "2500m"]),
+    st.sampled_from(SHAPES),
+    st.sampled_from([None, 1, 3, 100]),
+)
+def test_many_at_a_time_end_where_those_placed_one_after_the_other_do(
+    cpus: list[int], running: list[int], cpu: str, shape: dict[str, Any], limit: int | None
+) -> None:
+    base, counted = crowded(cpus, running), template(web(cpu, **shape))
+    plain = fill(base.fork(), [counted], limit=limit)
+    session, quick = fill_from(base.session, [counted], limit=limit)
+
+    assert (quick.placed, quick.counts, quick.stopped_template) == (plain.placed, plain.counts, plain.stopped_template)
+    assert (quick.stop is None) == (plain.stop is None)
+    if quick.stop is not None and plain.stop is not None:
+        assert quick.stop.message == plain.stop.message
+        assert session.cluster.pod_count.sum() == len(running) + quick.total
+
+
+def test_many_are_placed_at_once_only_where_no_filter_looks_beyond_its_node() -> None:
+    base = crowded([4, 4], [])
+
+    assert [is_local(base.fork(), info(web("1", **shape))) for shape in SHAPES] == [True] * len(LOCAL) + [False] * 2
+    assert fill_at_once(base.fork(), info(web("1", **LOCAL[0])), None) == {1: 4}
+    assert fill_at_once(base.fork(), info(web("1", **SHAPES[-1])), None) is None
+
+
+def test_many_are_not_placed_at_once_where_draws_or_a_limit_decide_who_comes_first() -> None:
+    snapshot = crowded([4, 4, 4], []).snapshot
+    drawing = kplan.Planner(snapshot, seed=1)
+
+    assert fill_at_once(drawing.fork(), info(web("1")), None) is None
+    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("1")), 7) is None
+    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("1")), 8) == {1: 4, 2: 4}
+    assert fill_at_once(kplan.Planner(snapshot).fork(), info(web("9")), None) is None

@@ -32,10 +32,6 @@ def asking(*objects: Object) -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot(list(objects)))
 
 
-def known(planner: kplan.Planner) -> dict[str, int]:
-    return own_workloads(planner)
-
-
 def fits(planner: kplan.Planner, **how: Any) -> dict[str, int]:
     return {counted.workload: counted.fits for counted in planner.headroom(**how).workloads}
 
@@ -51,7 +47,7 @@ def test_what_runs_takes_its_room() -> None:
     held = pod("web-x", on="a", cpu="3", owner=owner("ReplicaSet", "web"), app="web")
     planner = asking(node("a"), workload("ReplicaSet", "web"), held)
 
-    assert known(planner) == {"ReplicaSet/default/web": 1}
+    assert own_workloads(planner) == {"ReplicaSet/default/web": 1}
     assert fits(planner) == {"ReplicaSet/default/web": 1}
 
 
@@ -69,7 +65,7 @@ def test_owners_that_are_known_from_their_pods_alone() -> None:
     pods = [pod(f"kafka-{i}", on="a", cpu="1", owner=owner("Kafka", "broker")) for i in range(2)]
     planner = asking(node("a"), *pods)
 
-    assert known(planner) == {"Kafka/default/broker": 2}
+    assert own_workloads(planner) == {"Kafka/default/broker": 2}
     assert fits(planner) == {"Kafka/default/broker": 2}
 
 
@@ -90,7 +86,7 @@ def test_what_has_no_replicas_is_left_out() -> None:
         workload("ReplicaSet", "kept", replicas=0),
     )
 
-    assert known(planner) == {"ReplicaSet/default/kept": 0}
+    assert own_workloads(planner) == {"ReplicaSet/default/kept": 0}
 
 
 def test_jobs_of_a_cron_job_count_as_its_own() -> None:
@@ -101,7 +97,7 @@ def test_jobs_of_a_cron_job_count_as_its_own() -> None:
     running = pod("nightly-1-x", on="a", cpu="1", owner=owner("Job", "nightly-1"))
     planner = asking(node("a"), cron, job, running)
 
-    assert known(planner) == {"CronJob/default/nightly": 1}
+    assert own_workloads(planner) == {"CronJob/default/nightly": 1}
     assert fits(planner) == {"CronJob/default/nightly": 3}
 
 

@@ -8,43 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kplan
+from kplan.api.wellknown import ZONE
 from kplan.capacity.counting import fill
 from kplan.capacity.losses import _most, possible_losses
 from kplan.capacity.measure import Capacity
-from kplan.capacity.replicas import Template
 from kplan.errors import NotFoundError, UsageError
-from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from tests.capacity.test_counting import APART, spread, template, web, zoned
 from tests.effects.test_queue_plan import node, pod
 
 Object = dict[str, Any]
-ZONE = "topology.kubernetes.io/zone"
-SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-WEB = {"matchLabels": {"app": "web"}}
-APART = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": WEB}]}
-NEAR = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": WEB}]}
-SHAPES: list[Object] = [
-    {},
-    {"topologySpreadConstraints": [{**SPREAD, "labelSelector": WEB}]},
-    {"affinity": {"podAntiAffinity": APART}},
-    {"affinity": {"podAffinity": NEAR}},
-]
-
-
-def zoned(name: str, cpu: str, zone: str) -> Object:
-    made = node(name, cpu)
-    made["metadata"]["labels"][ZONE] = zone
-    return made
-
-
-def web(cpu: str, shape: Object, priority: int = 0) -> Object:
-    made = pod("web", cpu, priority=priority, **shape)
-    made["metadata"]["labels"] = {"app": "web"}
-    return made
-
-
-def template(made: Object) -> Template:
-    return Template("default/web", (PodInfo(decode_pod(made)),))
+NEAR = {"requiredDuringSchedulingIgnoredDuringExecution": [{**APART[0], "topologyKey": ZONE}]}
+SHAPES: list[Object] = [{}, spread(ZONE), {"affinity": {"podAntiAffinity": NEAR}}, {"affinity": {"podAffinity": NEAR}}]
 
 
 def plainly_holds(objects: list[Object], made: Object, places: list[str], lost: set[str]) -> bool:
@@ -80,7 +54,7 @@ def plainly_holds(objects: list[Object], made: Object, places: list[str], lost: 
 
 def clusters() -> st.SearchStrategy[list[Object]]:
     def made(cpus: list[int], running: list[tuple[int, int, int, bool]]) -> list[Object]:
-        objects = [zoned(f"n{i}", str(cpu), f"z{i % 2}") for i, cpu in enumerate(cpus)]
+        objects = [zoned(f"n{i}", f"z{i % 2}", str(cpu)) for i, cpu in enumerate(cpus)]
         for i, (at, cpu, priority, has_owner) in enumerate(running):
             owner = "ReplicaSet" if has_owner else None
             where = f"n{at % len(cpus)}"
@@ -100,7 +74,7 @@ def capacity_of(objects: list[Object], made: Object, **how: Any) -> Capacity:
 def test_what_is_said_holds_when_it_is_checked_plainly(
     objects: list[Object], cpu: str, shape: Object, zones: bool
 ) -> None:
-    made = web(cpu, shape)
+    made = web(cpu, **shape)
     answer = capacity_of(objects, made, lose=1, zones=zones)
     planner = kplan.Planner(kplan.load_snapshot(objects))
     course: list[tuple[int, int]] = []
@@ -124,7 +98,7 @@ def test_what_is_said_holds_when_it_is_checked_plainly(
 
 def test_room_for_the_largest_loss_stays_free() -> None:
     objects = [node("a"), node("b"), node("c")]
-    found = capacity_of(objects, web("1", {}), lose=1)
+    found = capacity_of(objects, web(), lose=1)
 
     assert (found.fit.total, found.stop is not None and found.stop.outcome.value) == (8, "Unschedulable")
     assert found.per_node().keys() == {"a", "b", "c"}
@@ -134,7 +108,7 @@ def test_room_for_the_largest_loss_stays_free() -> None:
 
 
 def test_two_at_once() -> None:
-    found = capacity_of([node(name) for name in "abcd"], web("1", {}), lose=2)
+    found = capacity_of([node(name) for name in "abcd"], web(), lose=2)
 
     assert found.fit.total == 8
     assert found.survival is not None
@@ -145,13 +119,13 @@ def test_pods_of_the_cluster_take_their_room_first() -> None:
     held = [pod(f"p{i}", "1", node_name="a", owner="ReplicaSet") for i in range(2)]
     objects = [node("a"), node("b", "2"), *held]
 
-    assert capacity_of(objects, web("1", {}), lose=1).fit.total == 0
-    assert capacity_of(objects, web("1", {}, priority=5), lose=1).fit.total == 2
+    assert capacity_of(objects, web(), lose=1).fit.total == 0
+    assert capacity_of(objects, web(priority=5), lose=1).fit.total == 2
 
 
 def test_pods_that_find_no_other_place_anyway_do_not_count() -> None:
     pinned = pod("p", "1", node_name="a", owner="ReplicaSet", nodeSelector={"kubernetes.io/hostname": "a"})
-    found = capacity_of([node("a"), node("b"), pinned], web("1", {}), lose=1)
+    found = capacity_of([node("a"), node("b"), pinned], web(), lose=1)
 
     assert found.fit.total == 3
     assert found.survival is not None
@@ -159,7 +133,7 @@ def test_pods_that_find_no_other_place_anyway_do_not_count() -> None:
 
 
 def test_nothing_is_left_of_one_node() -> None:
-    found = capacity_of([node("a")], web("1", {}), lose=1)
+    found = capacity_of([node("a")], web(), lose=1)
 
     assert found.fit.total == 0
     assert found.stop is not None
@@ -180,7 +154,7 @@ def test_larger_numbers_may_hold_where_smaller_ones_do_not() -> None:
 
 def test_a_pod_that_takes_the_last_place_is_named() -> None:
     held = [pod(f"p{i}", "1", node_name="a", owner="ReplicaSet") for i in range(3)]
-    found = capacity_of([node("a"), node("b"), *held], web("1", {}), lose=1).report()
+    found = capacity_of([node("a"), node("b"), *held], web(), lose=1).report()
 
     assert found.summary.fits == 1
     assert found.stop is not None
@@ -197,7 +171,7 @@ def test_what_cannot_be_lost_is_said() -> None:
     with pytest.raises(NotFoundError, match="in which zone"):
         possible_losses(planner, 1, zones=True)
     with pytest.raises(UsageError, match="preempt and lose do not go together"):
-        planner.capacity([template(web("1", {}))], lose=1, preempt=True)
-    claiming = web("1", {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]})
+        planner.capacity([template(web())], lose=1, preempt=True)
+    claiming = web(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
     with pytest.raises(UsageError, match="claims devices"):
         planner.capacity([template(claiming)], lose=1)

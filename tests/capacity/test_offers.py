@@ -10,36 +10,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kplan
+from kplan.api.wellknown import ZONE
 from kplan.capacity import offers as search
 from kplan.capacity.counting import fill
 from kplan.capacity.offers import _by_price
-from kplan.capacity.replicas import Template
 from kplan.documents.capacity import Offers
 from kplan.errors import UsageError
-from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.objects import decode_pod
+from tests.capacity.test_counting import spread, template, web, zoned
 from tests.effects.test_queue_plan import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]
-ZONE = "topology.kubernetes.io/zone"
-SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-
-
-def web(cpu: str = "1", **spec: Any) -> Object:
-    made = pod("web", cpu, **spec)
-    made["metadata"]["labels"] = {"app": "web"}
-    return made
 
 
 def spreading() -> Object:
-    return web(topologySpreadConstraints=[{**SPREAD, "labelSelector": {"matchLabels": {"app": "web"}}}])
-
-
-def zoned(name: str, zone: str, cpu: str = "2") -> Object:
-    made = node(name, cpu)
-    made["metadata"]["labels"][ZONE] = zone
-    return made
+    return web(**spread(ZONE))
 
 
 def listing(path: Path, *shapes: tuple[str, int, str, str]) -> Path:
@@ -53,13 +38,12 @@ def listing(path: Path, *shapes: tuple[str, int, str, str]) -> Path:
 
 
 def offers_of(objects: list[Object], made: Object, wanted: int, shapes: Path) -> Offers | None:
-    template = Template("default/web", (PodInfo(decode_pod(made)),))
-    return kplan.Planner(kplan.load_snapshot(objects)).capacity([template], wanted=wanted, shapes=shapes).offers
+    return kplan.Planner(kplan.load_snapshot(objects)).capacity([template(made)], wanted=wanted, shapes=shapes).offers
 
 
 def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[Object]) -> bool:
     planner = kplan.Planner(kplan.load_snapshot([*objects, *nodes]))
-    return fill(planner.fork(), [Template("web", (PodInfo(decode_pod(made)),))], limit=wanted).total >= wanted
+    return fill(planner.fork(), [template(made)], limit=wanted).total >= wanted
 
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -67,7 +51,7 @@ def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[O
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3), st.integers(3, 8), st.booleans()
 )
 def test_no_cheaper_mix_is_enough(tmp_path: Path, amounts: list[tuple[int, int]], wanted: int, has_rules: bool) -> None:
-    objects, made = [zoned("a", "a"), zoned("b", "b", "1")], spreading() if has_rules else web()
+    objects, made = [zoned("a", "a", "2"), zoned("b", "b", "1")], spreading() if has_rules else web()
     listed = [(f"s{i}", cpu, str(price), "ab"[i % 2]) for i, (cpu, price) in enumerate(amounts)]
     found = offers_of(objects, made, wanted, listing(tmp_path / "shapes.yaml", *listed))
 
@@ -105,7 +89,7 @@ def test_a_mix_may_be_cheaper_than_any_shape_alone(tmp_path: Path) -> None:
 
 def test_spreading_takes_nodes_in_each_zone(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"), ("nowhere", 0, "0", "b"))
-    found = offers_of([zoned("a", "a"), zoned("b", "b")], spreading(), 8, shapes)
+    found = offers_of([zoned("a", "a", "2"), zoned("b", "b", "2")], spreading(), 8, shapes)
 
     assert found is not None
     assert found.is_cheapest
@@ -115,7 +99,7 @@ def test_spreading_takes_nodes_in_each_zone(tmp_path: Path) -> None:
 def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_MIXES", 3)
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
-    objects = [zoned("a", "a"), zoned("b", "b")]
+    objects = [zoned("a", "a", "2"), zoned("b", "b", "2")]
     found = offers_of(objects, spreading(), 12, shapes)
 
     assert found is not None
@@ -125,7 +109,7 @@ def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypat
 
 def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
-    found = offers_of([zoned("a", "a")], web(cpu="7"), 1, shapes)
+    found = offers_of([zoned("a", "a", "2")], web(cpu="7"), 1, shapes)
 
     assert found is not None
     assert (found.offers, found.tried, found.is_cheapest) == ((), 0, True)
@@ -133,16 +117,16 @@ def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> No
 
 
 def test_daemons_take_their_room_on_new_nodes(tmp_path: Path) -> None:
-    template = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", "1")["spec"]}
+    own = {"metadata": {"labels": {"app": "agent"}}, "spec": pod("agent", "1")["spec"]}
     agents = head("DaemonSet", name="agent", namespace="default", uid="agent") | {
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": own}
     }
     elsewhere = {
         **agents,
         "metadata": {"name": "gpu", "namespace": "default", "uid": "gpu"},
         "spec": {
             **agents["spec"],
-            "template": {**template, "spec": {**template["spec"], "nodeSelector": {"gpu": "yes"}}},
+            "template": {**own, "spec": {**own["spec"], "nodeSelector": {"gpu": "yes"}}},
         },
     }
     unknown = pod("lone-a", "1", node_name="a", owner="DaemonSet")
@@ -169,6 +153,5 @@ def test_mixes_come_by_price_each_once() -> None:
 
 
 def test_shapes_are_for_a_number_that_is_wanted(tmp_path: Path) -> None:
-    template = Template("default/web", (PodInfo(decode_pod(web())),))
     with pytest.raises(UsageError, match="a number of replicas"):
-        kplan.Planner(kplan.load_snapshot([node("a")])).capacity([template], shapes=tmp_path)
+        kplan.Planner(kplan.load_snapshot([node("a")])).capacity([template(web())], shapes=tmp_path)
