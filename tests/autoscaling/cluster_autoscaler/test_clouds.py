@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, Object, node, pod, replica_set
-from tests.autoscaling.cluster_autoscaler.test_finding import GKE, gke_node, group, status
+from tests.autoscaling.cluster_autoscaler.test_finding import GKE, gke_node, group, machine_objects, status
 from tests.objects import head
 
 EKS = "eks-general-9ac5b1d2-6c3e-1f4a-77bd-0a1b2c3d4e5f"
@@ -25,26 +25,8 @@ def gke() -> list[Object]:
 
 
 def cluster_api() -> list[Object]:
-    least, most = (f"cluster.x-k8s.io/cluster-api-autoscaler-node-group-{end}-size" for end in ("min", "max"))
-    version = "cluster.x-k8s.io/v1beta1"
-    owner = {"apiVersion": version, "kind": "MachineDeployment", "name": "prod-md-0", "uid": "md", "controller": True}
-    spec = {"clusterName": "prod", "replicas": 2, "template": {"spec": {"clusterName": "prod"}}}
-    deployment = head(
-        "MachineDeployment",
-        version,
-        name="prod-md-0",
-        namespace="default",
-        uid="md",
-        annotations={least: "1", most: "5"},
-    )
-    objects = [deployment | {"spec": spec}]
-    machines = head("MachineSet", version, name="prod-md-0-x", namespace="default", uid="ms", ownerReferences=[owner])
-    objects.append(machines | {"spec": spec})
-    own = {"apiVersion": version, "kind": "MachineSet", "name": "prod-md-0-x", "uid": "ms", "controller": True}
-    for name in ("n1", "n2"):
-        machine = head("Machine", version, name=f"m-{name}", namespace="default", uid=name, ownerReferences=[own])
-        objects += [machine | {"status": {"nodeRef": {"name": name}}}, node(name)]
-    return [*objects, status(group(MACHINES, 1, 5, 2))]
+    machines = machine_objects("default", ("prod-md-0", "prod-md-0-x"), {"m-n1": "n1", "m-n2": "n2"}, min="1", max="5")
+    return [*machines, node("n1"), node("n2"), status(group(MACHINES, 1, 5, 2))]
 
 
 def agent() -> list[Object]:

@@ -16,9 +16,8 @@ GKE = "https://www.googleapis.com/compute/v1/projects/acme/zones/{zone}/instance
 
 
 def status(*groups: Object) -> Object:
-    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
     text = yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": list(groups)})
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": text}}
+    return head("ConfigMap", name="cluster-autoscaler-status", namespace="kube-system") | {"data": {"status": text}}
 
 
 def group(name: str, least: int, most: int, target: int, *, ready: int = -1, scale_up: str = "NoActivity") -> Object:
@@ -88,11 +87,8 @@ def test_a_longer_name_is_not_taken_for_a_shorter_one() -> None:
 
 
 def test_sizes_may_come_from_the_command_line() -> None:
-    flags = (
-        "--cloud-provider=aws",
-        "--nodes=1:7:eksctl-prod-nodegroup-web-NodeGroup-1X",
-        "--balance-similar-node-groups",
-    )
+    sized = "--nodes=1:7:eksctl-prod-nodegroup-web-NodeGroup-1X"
+    flags = ("--cloud-provider=aws", sized, "--balance-similar-node-groups")
     setup = found(node("n1", **{"alpha.eksctl.io/nodegroup-name": "web"}), deployment(*flags, "--v=4"))
 
     assert sizes(setup) == [("eksctl-prod-nodegroup-web-NodeGroup-1X", 1, 7, 1, ("n1",))]
@@ -139,48 +135,35 @@ def test_flags_that_are_given_go_before_those_of_the_command_line() -> None:
     assert (setup.options.expander, setup.options.scale_down_unneeded_time) == (("most-pods",), 300_000_000)
 
 
-def machine_objects() -> list[Object]:
-    def owned_by(kind: str, name: str) -> list[Object]:
-        return [{"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind, "name": name, "uid": name, "controller": True}]
+def machine_objects(namespace: str, names: tuple[str, str], nodes: dict[str, str], **annotations: str) -> list[Object]:
+    """Return a deployment of machines, its set, and the machines by name, with the node that their status names."""
+    version = "cluster.x-k8s.io/v1beta1"
 
-    api = {"apiVersion": "cluster.x-k8s.io/v1beta1"}
+    def made(kind: str, name: str, by: str = "", of: str = "", **metadata: Any) -> Object:
+        owners = [{"apiVersion": version, "kind": by, "name": of, "uid": of, "controller": True}] if by else []
+        return head(kind, version, name=name, namespace=namespace, uid=name, ownerReferences=owners, **metadata)
+
     size = "cluster.x-k8s.io/cluster-api-autoscaler-node-group"
-    capacity = "capacity.cluster-autoscaler.kubernetes.io"
-    annotations = {
-        f"{size}-min-size": "1",
-        f"{size}-max-size": "4",
-        f"{capacity}/cpu": "8",
-        f"{capacity}/memory": "32Gi",
-        f"{capacity}/labels": "disk=ssd",
-        f"{capacity}/taints": "dedicated=ml:NoSchedule",
+    held = {f"{size}-{key}-size" if key in ("min", "max") else key: value for key, value in annotations.items()}
+    spec = {"clusterName": "prod", "replicas": 2, "template": {"spec": {"clusterName": "prod"}}}
+    statuses = {
+        name: {"status": {"nodeRef": {"name": node_name}}} if node_name else {} for name, node_name in nodes.items()
     }
-    meta = {"namespace": "clusters"}
     return [
-        {
-            **api,
-            "kind": "MachineDeployment",
-            "metadata": {**meta, "name": "md", "annotations": annotations},
-            "spec": {"replicas": 2},
-        },
-        {
-            **api,
-            "kind": "MachineSet",
-            "metadata": {**meta, "name": "ms", "ownerReferences": owned_by("MachineDeployment", "md")},
-        },
-        {
-            **api,
-            "kind": "Machine",
-            "metadata": {**meta, "name": "m1", "ownerReferences": owned_by("MachineSet", "ms")},
-            "status": {"nodeRef": {"name": "n1"}},
-        },
-        {**api, "kind": "Machine", "metadata": {**meta, "name": "m2", "ownerReferences": owned_by("MachineSet", "ms")}},
+        made("MachineDeployment", names[0], annotations=held) | {"spec": spec},
+        made("MachineSet", names[1], "MachineDeployment", names[0]) | {"spec": spec},
+        *(made("Machine", name, "MachineSet", names[1]) | status for name, status in statuses.items()),
     ]
 
 
 def test_cluster_api_tells_sizes_nodes_and_templates() -> None:
     annotated = node("n2")
     annotated["metadata"]["annotations"] = {"cluster.x-k8s.io/machine": "m2"}
-    setup = found(node("n1"), annotated, node("n3"), *machine_objects())
+    capacity = "capacity.cluster-autoscaler.kubernetes.io"
+    held = {"cpu": "8", "memory": "32Gi", "labels": "disk=ssd", "taints": "dedicated=ml:NoSchedule"}
+    annotations = {"min": "1", "max": "4", **{f"{capacity}/{key}": value for key, value in held.items()}}
+    machines = machine_objects("clusters", ("md", "ms"), {"m1": "n1", "m2": ""}, **annotations)
+    setup = found(node("n1"), annotated, node("n3"), *machines)
 
     assert sizes(setup) == [("MachineDeployment/clusters/md", 1, 4, 2, ("n1", "n2"))]
     template = setup.groups[0].template

@@ -83,11 +83,8 @@ def _is_recorded(direction: str, key: str) -> bool:
     return direction == "scaledown" or not key.startswith("down.") or key == "down.result"
 
 
-@pytest.mark.parametrize("name", list(records("scaleup")))
-def test_groups_grow_as_recorded(name: str) -> None:
-    assert differences("scaleup", name) == []
-
-
-@pytest.mark.parametrize("name", list(records("scaledown")))
-def test_nodes_go_as_recorded(name: str) -> None:
-    assert differences("scaledown", name) == []
+@pytest.mark.parametrize(
+    ("direction", "name"), [(direction, name) for direction in ("scaleup", "scaledown") for name in records(direction)]
+)
+def test_groups_grow_and_nodes_go_as_recorded(direction: str, name: str) -> None:
+    assert differences(direction, name) == []

@@ -8,6 +8,7 @@ import pytest
 import kplan
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests.effects.test_queue_plan import node
+from tests.objects import head
 
 NODES = [node("general-1"), node("general-2"), node("gpu-1")]
 
@@ -123,8 +124,8 @@ def test_prices_are_numbers(price: object) -> None:
 
 
 def config_map(priorities: str) -> dict[str, Any]:
-    metadata = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"priorities": priorities}}
+    own = head("ConfigMap", name="cluster-autoscaler-priority-expander", namespace="kube-system")
+    return own | {"data": {"priorities": priorities}}
 
 
 def test_priorities_come_from_the_config_map() -> None:
@@ -142,6 +143,6 @@ def test_priorities_that_cannot_be_read_are_a_warning(priorities: str) -> None:
 
 
 def test_other_config_maps_are_not_even_read() -> None:
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "secrets"}, "data": {"status": "hush"}}
+    other = head("ConfigMap", name="secrets") | {"data": {"status": "hush"}}
 
     assert kplan.load_snapshot([*NODES, other]).config_maps == ()

@@ -44,6 +44,12 @@ def catalogues() -> st.SearchStrategy[list[dict[str, Any]]]:
     )
 
 
+def columns_of(catalogue: list[dict[str, Any]]) -> tuple[Columns, Vocabulary]:
+    entries = read_catalogue(catalogue)
+    known = Vocabulary(well_known_of(entries))
+    return Columns([instance_type_of(one) for one in entries], known), known
+
+
 def wishes() -> st.SearchStrategy[list[tuple[str, str, tuple[str, ...]]]]:
     one = st.sampled_from(sorted(KEYS)).flatmap(
         lambda key: st.tuples(
@@ -59,9 +65,7 @@ def wishes() -> st.SearchStrategy[list[tuple[str, str, tuple[str, ...]]]]:
 def test_types_that_meet_requirements_amounts_and_offerings(
     catalogue: list[dict[str, Any]], wanted: list[tuple[str, str, tuple[str, ...]]], milli: int, gib: int
 ) -> None:
-    entries = read_catalogue(catalogue)
-    known = Vocabulary(well_known_of(entries))
-    columns = Columns([instance_type_of(one) for one in entries], known)
+    columns, known = columns_of(catalogue)
     node = known.of(known.requirement(*one) for one in wanted)
     requests = {"cpu": milli * 10**6, "memory": gib * 2**30 * 10**9}
 
@@ -87,18 +91,14 @@ def test_the_cheapest_type_comes_first_and_one_that_is_not_offered_last() -> Non
         entry(1, 1, "amd64", [("a", "spot", 1.0, True), ("b", "spot", 0.1, False)]),
         entry(2, 1, "amd64", [("b", "spot", 0.5, True)]),
     ]
-    entries = read_catalogue(catalogue)
-    known = Vocabulary(well_known_of(entries))
-    columns = Columns([instance_type_of(one) for one in entries], known)
+    columns, known = columns_of(catalogue)
 
     assert columns.by_price([0, 1, 2], known.nothing) == [2, 1, 0]
     assert columns.by_price([0, 1, 2], known.of_labels({ZONE: "a"})) == [1, 0, 2]
 
 
 def test_values_that_must_stay_possible_are_counted_over_types() -> None:
-    entries = read_catalogue([entry(n, 1, arch, [("a", "spot", 1.0, True)]) for n, arch in enumerate(KEYS[ARCH])])
-    known = Vocabulary(well_known_of(entries))
-    columns = Columns([instance_type_of(one) for one in entries], known)
+    columns, known = columns_of([entry(n, 1, arch, [("a", "spot", 1.0, True)]) for n, arch in enumerate(KEYS[ARCH])])
     two = known.of([known.requirement(ARCH, "Exists", min_values=2)])
 
     assert columns.needed_for_min_values([0, 1], two) == (2, {})

@@ -35,19 +35,14 @@ def amounts(resources: dict[str, str]) -> dict[str, int]:
 def claim(node: dict[str, Any]) -> dict[str, Any]:
     """Return a claim without what is drawn at random, and with its amounts as numbers."""
     launch = node.get("launch", {})
+    optional = ("taints", "startupTaints", "expireAfter", "terminationGracePeriod", "cheapest")
     return {
-        "nodePool": node["nodePool"],
-        "pods": node["pods"],
+        **{name: node[name] for name in ("nodePool", "pods", "requirements")},
+        **{name: node.get(name) for name in optional},
         "instanceTypes": node.get("instanceTypes", []),
-        "requirements": node["requirements"],
         "requests": amounts(node["requests"]),
         "labels": {key: value for key, value in node["labels"].items() if value != _RANDOM},
-        "taints": node.get("taints"),
-        "startupTaints": node.get("startupTaints"),
         "annotations": node.get("annotations", {}),
-        "expireAfter": node.get("expireAfter"),
-        "terminationGracePeriod": node.get("terminationGracePeriod"),
-        "cheapest": node.get("cheapest"),
         "launch": {key: launch.get(key) for key in ("error", "instanceType", "price", "choices")},
         "createError": "createError" in node,
     }
