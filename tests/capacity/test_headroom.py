@@ -7,25 +7,15 @@ import pytest
 import kplan
 from kplan.capacity.own_workloads import next_replicas, own_workloads
 from kplan.errors import UsageError
+from tests.capacity.test_templates import workload
 from tests.effects.test_what_if import node, pod
 from tests.objects import head
 
 Object = dict[str, Any]
 
 
-def workload(kind: str, name: str, *, cpu: str = "1", replicas: int = 1, **spec: Any) -> Object:
-    made = pod(name, cpu=cpu, app=name)
-    template = {"metadata": {"labels": {"app": name}}, "spec": made["spec"]}
-    return {
-        "apiVersion": "batch/v1" if "Job" in kind else "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "default", "uid": f"{kind}-{name}"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template, **spec},
-    }
-
-
 def owner(kind: str, name: str) -> Object:
-    return {"apiVersion": "v1", "kind": kind, "name": name, "uid": f"{kind}-{name}"}
+    return {"apiVersion": "v1", "kind": kind, "name": name, "uid": name}
 
 
 def asking(*objects: Object) -> kplan.Planner:
@@ -159,7 +149,6 @@ def test_a_number_that_is_wanted_is_held_against_every_workload() -> None:
 def test_manifests_are_asked_about_each_alone() -> None:
     planner = asking(node("a"))
     web, db, agent = workload("Deployment", "web"), workload("StatefulSet", "db", cpu="2"), workload("DaemonSet", "x")
-    del agent["spec"]["replicas"]
 
     assert fits(planner, manifests=[web, db, agent]) == {"Deployment/default/web": 4, "StatefulSet/default/db": 2}
     with pytest.raises(UsageError, match="one pod per node"):

@@ -30,7 +30,7 @@ def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Objec
         },
     }
     return {
-        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "apiVersion": "batch/v1" if "Job" in kind else "apps/v1",
         "kind": kind,
         "metadata": {"name": name, "namespace": "default", "uid": name},
         "spec": {"template": template, **({} if kind == "Job" else {"selector": selector}), **spec},
