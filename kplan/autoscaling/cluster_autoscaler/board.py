@@ -7,9 +7,9 @@ Upstream: cluster-autoscaler simulator/clustersnapshot/predicate/plugin_runner.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import msgspec
@@ -42,25 +42,8 @@ class Cursor(msgspec.Struct):
     last: int = 0
 
 
-class Rejection(msgspec.Struct, frozen=True):
-    """Why a pod does not fit a node, in the scheduler's words; no words where no filter got to say them."""
-
-    reasons: tuple[str, ...]
-
-
-class _Moved(msgspec.Struct, frozen=True):
-    """A pod that was bound (`order` is None), or left its node, whose pods were in this order."""
-
-    pod: int
-    row: int
-    order: list[int] | None = None
-
-
-class _Marked(msgspec.Struct, frozen=True):
-    """Nodes that came or went: what was absent before, and the order of the list."""
-
-    absent: BoolArray
-    order: list[int]
+Rejection = tuple[str, ...]
+"""Why a pod does not fit a node, in the scheduler's words; no words where no filter got to say them."""
 
 
 class Board:
@@ -79,7 +62,7 @@ class Board:
         self.order = list(order)  #: rows of the present nodes, in list order
         self._row_of_pod = row_of  #: id of a pod object -> its row
         self._pods: list[Pod] = []  #: keeps the pods alive whose ids are keys
-        self._notes: list[_Moved | _Marked] = []
+        self._undoing: list[Callable[[], object]] = []  #: what takes back all that was tried
         self._order_array: RowArray | None = None
 
     @staticmethod
@@ -160,30 +143,28 @@ class Board:
 
     def mark(self) -> int:
         """Return a mark to which `undo` goes back."""
-        return len(self._notes)
+        return len(self._undoing)
 
     def undo(self, mark: int) -> None:
         """Take back all since a mark."""
-        while len(self._notes) > mark:
-            note = self._notes.pop()
-            if isinstance(note, _Marked):
-                self._set_absent(note.absent, note.order)
-            elif note.order is None:
-                self.cluster.unbind(note.pod)
-            else:
-                self.cluster.bind(note.pod, note.row)
-                self.cluster.reorder(note.row, note.order)
+        while len(self._undoing) > mark:
+            self._undoing.pop()()
 
     def bind(self, pod: int, row: int) -> None:
         """Put a pod on a node."""
         self.cluster.bind(pod, row)
-        self._notes.append(_Moved(pod, row))
+        self._undoing.append(partial(self.cluster.unbind, pod))
 
     def unbind(self, pod: int) -> None:
         """Take a pod from its node."""
         row = self.cluster.node_of[pod]
-        self._notes.append(_Moved(pod, row, self.cluster.pods_on[row].copy()))
+        self._undoing.append(partial(self._put_back, pod, row, self.cluster.pods_on[row].copy()))
         self.cluster.unbind(pod)
+
+    def _put_back(self, pod: int, row: int, order: list[int]) -> None:
+        """Put a pod back on its node, whose pods were in this order."""
+        self.cluster.bind(pod, row)
+        self.cluster.reorder(row, order)
 
     def remove_node(self, row: int) -> None:
         """Take a node away, with its pods."""
@@ -191,14 +172,14 @@ class Board:
             self.unbind(pod)
         absent = self._absent.copy()
         absent[row] = True
-        self._notes.append(_Marked(self._absent, self.order))
+        self._undoing.append(partial(self._set_absent, self._absent, self.order))
         self._set_absent(absent, [other for other in self.order if other != row])
 
     def add_nodes(self, rows: Sequence[int]) -> None:
         """Let absent nodes come, last in the list."""
         absent = self._absent.copy()
         absent[list(rows)] = False
-        self._notes.append(_Marked(self._absent, self.order))
+        self._undoing.append(partial(self._set_absent, self._absent, self.order))
         self._set_absent(absent, [*self.order, *rows])
 
     @property
@@ -252,7 +233,7 @@ class Board:
         if self._cluster_filters - outcome.skipped:
             return None
         statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
-        return [None if status is None else Rejection(status.texts) for status in statuses]
+        return [None if status is None else status.texts for status in statuses]
 
     @cached_property
     def _cluster_filters(self) -> frozenset[str]:
@@ -263,14 +244,14 @@ class Board:
         """Return for each of some nodes why a pod does not fit, or None where it does; RunFiltersOnNode."""
         cycle, _, outcome = self._pre_filter(pod)
         if outcome.status is not None:
-            return [Rejection(outcome.status.reasons)] * len(rows)
+            return [outcome.status.reasons] * len(rows)
         statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
         return [
-            Rejection(())
+            ()
             if outcome.nodes is not None and self.name(row) not in outcome.nodes
             else None
             if status is None
-            else Rejection(status.texts)
+            else status.texts
             for row, status in zip(rows, statuses, strict=True)
         ]
 

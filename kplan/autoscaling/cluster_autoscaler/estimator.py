@@ -293,7 +293,7 @@ class _TryingPacker(_Packer):
         if rejection is None:
             self._put(pod, self._last)
             return True
-        if not spreads or REASON_SKEW not in rejection.reasons:
+        if not spreads or REASON_SKEW not in rejection:
             return False
         row = self._board.find(self._board.pod_row(pod), ~self._board.only([self._last]))
         if row is None:

@@ -68,7 +68,7 @@ def _parsed(text: str) -> dict[int, tuple[str, ...]]:
 
 
 _GIB = 1024**3
-_STABILIZING_CPU, _STABILIZING_MEMORY = 500, 500 * 1024**2
+_STABILIZING = {CPU: 500 * 10**6, MEMORY: 500 * 1024**2 * 10**9}
 _PREFERRED_CPUS = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
 _MOST_PREFERRED_CPU = 32000
 _GPU_UNFITNESS = 1000.0
@@ -111,7 +111,7 @@ class Prices:
         instance_type = node.metadata.labels.get(_INSTANCE_TYPE, "")
         if instance_type in self._types:
             return float(self._types[instance_type])
-        return self._of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
+        return self.of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
 
     def of_pod(self, pod: Pod) -> float:
         """Return the price of what a pod's containers request."""
@@ -119,13 +119,10 @@ class Prices:
         for container in pod.spec.containers:
             for name, amount in container.resources.requests.items():
                 total[name] = total.get(name, 0) + parse(amount).nanos
-        return self._of(total)
+        return self.of(total)
 
-    def of_amounts(self, milli_cpu: int, memory: int) -> float:
-        """Return the price of an amount of CPU and of memory."""
-        return self._of({CPU: milli_cpu * 10**6, MEMORY: memory * 10**9})
-
-    def _of(self, nanos: Mapping[str, int]) -> float:
+    def of(self, nanos: Mapping[str, int]) -> float:
+        """Return the price of amounts, in nanos."""
         n_gpus = sum(nanos.get(name, 0) for name in GPU_RESOURCES)
         return (
             nanos.get(CPU, 0) / 10**9 * self._cpu
@@ -180,7 +177,7 @@ class Expanders(msgspec.Struct, frozen=True):
     def _cheapest(self, options: list[Option]) -> list[Option]:
         if self.prices is None:
             return options
-        stabilizing = self.prices.of_amounts(_STABILIZING_CPU, _STABILIZING_MEMORY)
+        stabilizing = self.prices.of(_STABILIZING)
         prices = self.prices
 
         def score(option: Option) -> float:

@@ -306,7 +306,7 @@ def _note(pod_group: PodGroup, name: str, rejection: Rejection | None) -> None:
     if rejection is None:
         pod_group.fitting.append(name)
     else:
-        pod_group.rejected[name] = rejection.reasons
+        pod_group.rejected[name] = rejection
 
 
 def _reject_all(pod_groups: Sequence[PodGroup], reason: str) -> None:

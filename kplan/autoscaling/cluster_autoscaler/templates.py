@@ -236,7 +236,11 @@ def are_similar(one: Template, other: Template, options: Options) -> bool:
         return True
     return (
         _have_equal_capacity(one.node, other.node, options)
-        and _are_close(_allocatable(one), _allocatable(other), options.max_allocatable_difference_ratio)
+        and _are_close(
+            _nanos(one.node.status.allocatable),
+            _nanos(other.node.status.allocatable),
+            options.max_allocatable_difference_ratio,
+        )
         and _are_close(_free(one), _free(other), options.max_free_difference_ratio)
         and _have_equal_labels(one.node, other.node, options)
     )
@@ -261,13 +265,9 @@ def _nanos(resources: Mapping[str, str | int | float]) -> dict[str, int]:
     return {name: parse(amount).nanos for name, amount in resources.items()}
 
 
-def _allocatable(template: Template) -> dict[str, int]:
-    return _nanos(template.node.status.allocatable)
-
-
 def _free(template: Template) -> dict[str, int]:
     """Return what daemon pods leave free, in nanos, of the resources that upstream's list of requests holds."""
-    allocatable = _allocatable(template)
+    allocatable = _nanos(template.node.status.allocatable)
     used = {CPU: 0, MEMORY: 0, PODS: 0, "ephemeral-storage": 0}
     for pod in template.pods:
         for name, amount in PodInfo(pod).resources.requests.items():

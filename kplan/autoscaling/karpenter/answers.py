@@ -28,6 +28,7 @@ from kplan.autoscaling.karpenter.planned import (
     CRASH,
     Planned,
     cheapest_of,
+    launch_labels,
     launch_of,
     node_claim_labels,
     node_claim_requirements,
@@ -123,17 +124,22 @@ def node_claim(node: Planned) -> dict[str, Any]:
 
 
 def _launch(node: Planned, labels: dict[str, str]) -> dict[str, Any]:
-    launch = launch_of(node, labels)
+    launch = launch_of(node)
     if launch is None:
         return {"error": CRASH}
+    instance_type, offerings = launch
     hidden = {ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
     return {
-        "instanceType": launch.instance_type.name,
-        "price": rounded(launch.offerings[0].price),
-        "choices": sorted(offering.choice for offering in launch.offerings),
-        "labels": {key: value for key, value in launch.labels.items() if key not in hidden},
+        "instanceType": instance_type.name,
+        "price": rounded(offerings[0].price),
+        "choices": sorted(offering.choice for offering in offerings),
+        "labels": {
+            key: value
+            for key, value in launch_labels(node, labels, instance_type, offerings[0]).items()
+            if key not in hidden
+        },
         "capacity": texts_of(node.requests),
-        "allocatable": texts_of({**node.requests, **launch.instance_type.allocatable}),
+        "allocatable": texts_of({**node.requests, **instance_type.allocatable}),
     }
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import msgspec
 
+from kplan.api.base import ResourceList
 from kplan.api.core import Node, Pod
 from kplan.api.karpenter import NodeClaim
 from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint
@@ -135,16 +136,19 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def capacity(self) -> Amounts:
         """What it has, itself as one node included."""
-        node = {} if self.node is None else amounts_of(self.node.status.capacity)
-        claim = {} if self.claim is None else amounts_of(self.claim.status.capacity)
-        return {**(node if self.is_initialized else _filled(node, claim)), NODES: ONE}
+        node = {} if self.node is None else self.node.status.capacity
+        return {**self._filled(node, {} if self.claim is None else self.claim.status.capacity), NODES: ONE}
 
     @cached_property
     def allocatable(self) -> Amounts:
         """What pods can use."""
-        node = {} if self.node is None else amounts_of(self.node.status.allocatable)
-        claim = {} if self.claim is None else amounts_of(self.claim.status.allocatable)
-        return node if self.is_initialized else _filled(node, claim)
+        node = {} if self.node is None else self.node.status.allocatable
+        return self._filled(node, {} if self.claim is None else self.claim.status.allocatable)
+
+    def _filled(self, node: ResourceList, claim: ResourceList) -> Amounts:
+        """Return what a node says; until it is ready, what its claim says where it says nothing or zero."""
+        own, more = amounts_of(node), {} if self.is_initialized else amounts_of(claim)
+        return {**own, **{name: amount for name, amount in more.items() if not own.get(name)}}
 
     @cached_property
     def available(self) -> Amounts:
@@ -160,11 +164,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
             is_terminating = is_true(self.claim.status.conditions, "InstanceTerminating")
             return self.claim.metadata.deletion_timestamp is not None or is_terminating
         return self.node is not None and self.node.metadata.deletion_timestamp is not None
-
-
-def _filled(node: Amounts, claim: Amounts) -> Amounts:
-    """Return what a node says; where it says nothing or zero, what its claim says."""
-    return {**node, **{name: amount for name, amount in claim.items() if not node.get(name)}}
 
 
 class ClusterState(msgspec.Struct, frozen=True, dict=True):

@@ -237,7 +237,7 @@ def _is_valid(entry: NodeOverlay, restrictions: Restrictions) -> bool:
     if not _BUILT_IN.isdisjoint(entry.spec.capacity):
         return False
     return not any(
-        restrictions.problems(wanted) or (wanted.operator == "NotIn" and not wanted.values)
+        any(restrictions.problems(wanted)) or (wanted.operator == "NotIn" and not wanted.values)
         for wanted in entry.spec.requirements
     )
 

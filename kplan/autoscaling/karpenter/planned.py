@@ -10,7 +10,7 @@ controllers/nodeclaim/lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -174,14 +174,6 @@ ANY_NUMBER = "*"
 """The value of a label that is drawn at random: some number."""
 
 
-class Launch(msgspec.Struct, frozen=True):
-    """The machine that is made: one of equally cheap offerings of an instance type."""
-
-    instance_type: InstanceType
-    offerings: tuple[Offering, ...]
-    labels: dict[str, str]
-
-
 def cheapest_of(node: Planned) -> list[tuple[InstanceType, Offering]]:
     """Return where a new node is cheapest: each type, zone and capacity type that has the lowest price."""
     columns, requirements = node.template.columns, node_claim_requirements(node)
@@ -194,8 +186,8 @@ def cheapest_of(node: Planned) -> list[tuple[InstanceType, Offering]]:
     return [choice for choice in choices if choice[1].price == lowest]
 
 
-def launch_of(node: Planned, labels: dict[str, str]) -> Launch | None:
-    """Return what the kwok provider makes; None where it crashes.
+def launch_of(node: Planned) -> tuple[InstanceType, tuple[Offering, ...]] | None:
+    """Return the machine that the kwok provider makes, one of equally cheap offerings; None where it crashes.
 
     It goes over the types by name. A type without an offering that is left, as reserved capacity may leave some, makes
     it forget the best one so far.
@@ -209,23 +201,22 @@ def launch_of(node: Planned, labels: dict[str, str]) -> Launch | None:
         if best is None or lowest < best[1][0].price:
             cheapest = tuple(offering for offering in offerings if offering.price == lowest)
             best = (columns.types[index], cheapest) if cheapest else None
-    if best is None:
-        return None
-    return Launch(best[0], best[1], _labels(labels, requirements, columns.vocabulary, *best))
+    return best
 
 
-def _labels(
-    labels: dict[str, str],
-    requirements: Requirements,
-    known: Vocabulary,
-    instance_type: InstanceType,
-    offerings: tuple[Offering, ...],
+def launch_labels(
+    node: Planned, labels: Mapping[str, str], instance_type: InstanceType, offering: Offering
 ) -> dict[str, str]:
-    settled = (wanted for wanted in requirements.items.values() if not wanted.is_complement)
-    own = labels | {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
-    own |= _labels_of(instance_type, offerings[0])
-    own[_PRICE_LABEL] = f"{offerings[0].price:f}"
-    own.update(_KWOK_LABELS)
+    """Return the labels that the kwok provider gives to a machine, whose claim has some already."""
+    settled = (wanted for wanted in node_claim_requirements(node).items.values() if not wanted.is_complement)
+    known = node.template.columns.vocabulary
+    single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
+    own = {
+        **labels,
+        **single,
+        **_labels_of(instance_type, offering),
+        _PRICE_LABEL: f"{offering.price:f}",
+    } | _KWOK_LABELS
     own.pop(HOSTNAME, None)
     return own
 
@@ -284,9 +275,9 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
 
 
 def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
-    launch = None if planned.is_static else launch_of(planned, node_claim_labels(planned))
+    launch = None if planned.is_static else launch_of(planned)
     if launch is not None:
-        return launch.instance_type, min(launch.offerings, key=lambda offering: offering.choice)
+        return launch[0], min(launch[1], key=lambda offering: offering.choice)
     choices = sorted(cheapest_of(planned), key=lambda choice: (choice[0].name, choice[1].choice))
     return choices[0] if choices else None
 

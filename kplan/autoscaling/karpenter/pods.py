@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
-import msgspec
-
 from kplan.api import tolerations as api
 from kplan.api.core import Pod
 from kplan.api.durations import SECOND, parse_duration
@@ -235,32 +233,15 @@ def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
     return rescheduling_cost(pods) * lifetime_remaining(claim, now)
 
 
-class _Budget(msgspec.Struct, frozen=True):
-    namespace: str
-    name: str
-    selector: Selector
-    allowed: int
-    allows_none: bool  #: by its spec, whatever the pods
-    always_evicts_unready: bool
-
-
 class Budgets:
     """The budgets of a cluster, at a moment (microseconds since 1970)."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], now: int) -> None:
         self._now = now
-        self._of_namespace: dict[str, list[_Budget]] = {}
+        self._of_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in sorted(budgets, key=lambda budget: budget.metadata.key):
-            spec = budget.spec
-            own = _Budget(
-                budget.metadata.namespace,
-                budget.metadata.name,
-                valid_selector(spec.selector),
-                budget.status.disruptions_allowed,
-                allows_none=spec.max_unavailable in (0, "0%") or spec.min_available == "100%",
-                always_evicts_unready=spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
-            )
-            self._of_namespace.setdefault(own.namespace, []).append(own)
+            own = self._of_namespace.setdefault(budget.metadata.namespace, [])
+            own.append((budget, valid_selector(budget.spec.selector)))
 
     def blocking(self, pod: Pod, *, for_ever: bool = False) -> tuple[str, ...]:
         """Return the budgets, NAMESPACE/NAME, that keep a pod from being evicted: now, or with `for_ever` at any time.
@@ -269,18 +250,17 @@ class Budgets:
         """
         if not is_evictable(pod, self._now):
             return ()
-        own = [
-            budget
-            for budget in self._of_namespace.get(pod.metadata.namespace, ())
-            if budget.selector.matches(pod.metadata.labels)
-        ]
+        known = self._of_namespace.get(pod.metadata.namespace, ())
+        own = [budget for budget, selector in known if selector.matches(pod.metadata.labels)]
         if len(own) > 1:
-            return tuple(f"{budget.namespace}/{budget.name}" for budget in own)
+            return tuple(budget.metadata.key for budget in own)
         for budget in own:
-            if budget.always_evicts_unready and _is_unready(pod):
+            spec = budget.spec
+            if spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and _is_unready(pod):
                 return ()
-            if budget.allows_none if for_ever else budget.allowed == 0:
-                return (f"{budget.namespace}/{budget.name}",)
+            allows_none = spec.max_unavailable in (0, "0%") or spec.min_available == "100%"
+            if allows_none if for_ever else budget.status.disruptions_allowed == 0:
+                return (budget.metadata.key,)
         return ()
 
     def lets_move(self, pod: Pod) -> bool:

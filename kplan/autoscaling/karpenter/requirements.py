@@ -329,11 +329,8 @@ class Restrictions:
         self._well_known = frozenset(well_known)
         self._domains = tuple(sorted({_GROUP, *groups}))
 
-    def problems(self, wanted: NodeSelectorRequirement) -> list[str]:
-        """Return what is wrong with a requirement, in Karpenter's words."""
-        return list(self._problems(wanted))
-
-    def _problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
+    def problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
+        """Yield what is wrong with a requirement, in Karpenter's words."""
         key = NORMALIZED.get(wanted.key, wanted.key)
         operator, values = wanted.operator, wanted.values
         if operator not in _OPERATORS:

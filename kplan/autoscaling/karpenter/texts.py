@@ -174,19 +174,20 @@ class Texts:
 
 
 def _no_type_begin(refusal: NoInstanceType) -> str:
-    lacks = (refusal.meets, refusal.fits, refusal.is_offered)
-    begin = {
-        (False, False, False): "no instance type met the scheduling requirements or had enough resources or had a"
-        " required offering",
-        (False, False, True): "no instance type met the scheduling requirements or had enough resources",
-        (False, True, False): "no instance type met the scheduling requirements or had a required offering",
-        (True, False, False): "no instance type had enough resources or had a required offering",
-        (False, True, True): "no instance type met all requirements",
-        (True, False, True): "no instance type has enough resources",
-        (True, True, False): "no instance type has the required offering",
-    }.get(lacks)
-    if begin is not None:
-        return begin
+    tests = {
+        "met the scheduling requirements": refusal.meets,
+        "had enough resources": refusal.fits,
+        "had a required offering": refusal.is_offered,
+    }
+    failed = [test for test, is_passed in tests.items() if not is_passed]
+    if len(failed) > 1:
+        return f"no instance type {' or '.join(failed)}"
+    if failed:
+        return {
+            "met the scheduling requirements": "no instance type met all requirements",
+            "had enough resources": "no instance type has enough resources",
+            "had a required offering": "no instance type has the required offering",
+        }[failed[0]]
     if refusal.meets_and_fits:
         return (
             "no instance type which met the scheduling requirements and had enough resources, had a required offering"

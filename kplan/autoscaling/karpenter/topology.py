@@ -22,7 +22,7 @@ from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating
 from kplan.autoscaling.karpenter.pools import DomainGroup
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology_group import TopologyGroup, Type, node_filter
-from kplan.autoscaling.karpenter.wishes import Entrant, Wishes
+from kplan.autoscaling.karpenter.wishes import Entrant
 
 
 class Placed(NamedTuple):
@@ -180,23 +180,21 @@ class Topology:
                 owned.append(group)
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
-        for constraint in entrant.wishes.spreads:
+        wishes, known = entrant.wishes, self._known
+        for constraint in wishes.spreads:
             if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
                 continue
-            yield self._of_spread(entrant, entrant.wishes, _with_label_keys(constraint, entrant.labels))
-
-    def _of_spread(self, entrant: Entrant, wishes: Wishes, constraint: TopologySpreadConstraint) -> TopologyGroup:
-        return TopologyGroup(
-            Type.SPREAD,
-            constraint.topology_key,
-            frozenset({entrant.namespace}),
-            constraint.label_selector,
-            max_skew=constraint.max_skew,
-            min_domains=constraint.min_domains,
-            counted=node_filter(wishes, constraint.node_taints_policy, constraint.node_affinity_policy, self._known),
-            domains=self._around.domains.get(constraint.topology_key),
-            tolerations=wishes.tolerations,
-        )
+            yield TopologyGroup(
+                Type.SPREAD,
+                constraint.topology_key,
+                frozenset({entrant.namespace}),
+                _with_label_keys(constraint, entrant.labels),
+                max_skew=constraint.max_skew,
+                min_domains=constraint.min_domains,
+                counted=node_filter(wishes, constraint.node_taints_policy, constraint.node_affinity_policy, known),
+                domains=self._around.domains.get(constraint.topology_key),
+                tolerations=wishes.tolerations,
+            )
 
     def _affinities(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         wishes = entrant.wishes
@@ -326,13 +324,10 @@ def _failed(group: TopologyGroup, pod: Requirement | None, node: Requirement | N
     return Unsatisfiable(group.kind, group.key, tuple(sorted(group.counts.items())), pod, node, hostname)
 
 
-def _with_label_keys(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> TopologySpreadConstraint:
-    """Return a constraint whose selector has the pod's own values of `matchLabelKeys`."""
-    own = [key for key in constraint.match_label_keys if key in labels]
-    if not own or constraint.label_selector is None:
-        return constraint
-    added = tuple(LabelSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in own)
-    selector = constraint.label_selector
-    return replace(
-        constraint, label_selector=replace(selector, match_expressions=(*selector.match_expressions, *added))
-    )
+def _with_label_keys(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> LabelSelector | None:
+    """Return the selector of a constraint, with the pod's own values of `matchLabelKeys`."""
+    own, selector = [key for key in constraint.match_label_keys if key in labels], constraint.label_selector
+    if not own or selector is None:
+        return selector
+    added = (LabelSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in own)
+    return replace(selector, match_expressions=(*selector.match_expressions, *added))

@@ -49,27 +49,23 @@ class Events:
         if event not in self.list:
             self.list.append(event)
 
-    def block(self, state: StateNode, message: str, *, pod: str = "", particulars: str = "") -> None:
-        """Note that a node may not be disrupted."""
-        self.add(Event(_target(state), BLOCKED, message, pod, particulars))
+    def note(self, state: StateNode, reason: str, message: str, *, pod: str = "", particulars: str = "") -> None:
+        """Note an event of a node."""
+        self.add(Event(_target(state), reason, message, pod, particulars))
 
     def block_pool(self, pool: str, reason: str) -> None:
         """Note that no node of a pool may be disrupted."""
         message = f"No allowed disruptions for disruption reason {reason} due to blocking budget"
         self.add(Event(f"nodepool/{pool}", BLOCKED, message))
 
-    def keep(self, state: StateNode, message: str, *, pod: str = "", particulars: str = "") -> None:
-        """Note that a node cannot be consolidated."""
-        self.add(Event(_target(state), UNCONSOLIDATABLE, message, pod, particulars))
-
     def propose(self, state: StateNode, command: str, savings: float) -> None:
         """Note that a node is part of a command that is considered."""
-        self.add(Event(_target(state), CANDIDATE, f"Consolidation candidate: {command} (savings: ${savings:.2f})"))
+        self.note(state, CANDIDATE, f"Consolidation candidate: {command} (savings: ${savings:.2f})")
 
     def reject(self, state: StateNode, command: str, reason: str, savings: float) -> None:
         """Note that a command was not valid any more."""
         message = f"Consolidation rejected: {command}, reason: {reason} (savings: ${savings:.2f})"
-        self.add(Event(_target(state), REJECTED, message))
+        self.note(state, REJECTED, message)
 
     def by_target(self) -> dict[str, list[str]]:
         """Return the events as texts, by target."""
@@ -186,7 +182,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         if not blocked and not (is_eventual and claim.spec.termination_grace_period is not None):
             blocked, pod = _why_held(state, self.budgets, self.now)
         if blocked:
-            self.events.block(state, blocked, pod=pod)
+            self.events.note(state, BLOCKED, blocked, pod=pod)
             return None
         columns = prepared.columns[state.pool]
         return Candidate(
@@ -240,7 +236,7 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
 def has_consolidation(candidate: Candidate, events: Events) -> bool:
     """Tell whether the pool of a node removes nodes that are not needed."""
     if candidate.pool.spec.disruption.consolidate_after in (None, NEVER):
-        events.keep(candidate.state, f'NodePool "{candidate.pool_name}" has consolidation disabled')
+        events.note(candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has consolidation disabled')
         return False
     return True
 
@@ -268,15 +264,17 @@ def concerns_consolidation(candidate: Candidate, events: Events) -> bool:
         return False
     labels = candidate.state.labels
     if candidate.type_index is None:
-        events.keep(candidate.state, f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found')
+        events.note(candidate.state, UNCONSOLIDATABLE, f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found')
         return False
     for key in (CAPACITY_TYPE, ZONE):
         if key not in labels:
-            events.keep(candidate.state, f'Node does not have label "{key}"')
+            events.note(candidate.state, UNCONSOLIDATABLE, f'Node does not have label "{key}"')
             return False
     if not has_consolidation(candidate, events):
         return False
     if candidate.pool.spec.disruption.consolidation_policy != _UNDERUTILIZED:
-        events.keep(candidate.state, f'NodePool "{candidate.pool_name}" has non-empty consolidation disabled')
+        events.note(
+            candidate.state, UNCONSOLIDATABLE, f'NodePool "{candidate.pool_name}" has non-empty consolidation disabled'
+        )
         return False
     return candidate.condition.is_consolidatable

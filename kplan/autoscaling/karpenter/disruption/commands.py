@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.disruption.candidates import Candidate, Events, Question, price_of
+from kplan.autoscaling.karpenter.disruption.candidates import UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.names import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import is_provisionable
@@ -134,7 +134,7 @@ def _keep(
 ) -> None:
     """Note why a node cannot be consolidated, if it is asked about alone."""
     if len(candidates) == 1:
-        question.events.keep(candidates[0].state, message, pod=pod, particulars=particulars)
+        question.events.note(candidates[0].state, UNCONSOLIDATABLE, message, pod=pod, particulars=particulars)
 
 
 def _replacement(question: Question, candidates: Sequence[Candidate], node: Planned) -> Planned | None:

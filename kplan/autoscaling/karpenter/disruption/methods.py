@@ -144,7 +144,7 @@ def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
         return None
     if simulated.errors:
         pod, particulars = first_unplaced(cluster.prepared, simulated)
-        cluster.events.block(candidate.state, NO_PLACE, pod=pod, particulars=particulars)
+        cluster.events.note(candidate.state, BLOCKED, NO_PLACE, pod=pod, particulars=particulars)
         return None
     return Command((candidate,), tuple(simulated.nodes), simulated.existing, consolidates=False)
 
