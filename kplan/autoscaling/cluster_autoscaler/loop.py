@@ -27,7 +27,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     marked,
     unmarked,
 )
-from kplan.autoscaling.cluster_autoscaler.placing import Placer, settle
+from kplan.autoscaling.cluster_autoscaler.packing import Placer, settle
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Infos,
     created,

@@ -24,7 +24,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.placing import Placer
+from kplan.autoscaling.cluster_autoscaler.packing import Placer
 from kplan.autoscaling.cluster_autoscaler.pods import without_tpus
 from kplan.engine.arrays import BoolArray
 

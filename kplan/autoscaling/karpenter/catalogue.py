@@ -82,16 +82,13 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
             continue
         reader = EntryReader(path)
         entry = _entry(value, reader)
+        if entry is not None:
+            _check(entry, reader)
+            if entry.name in names:
+                reader.wrong("name", f"a second instance type is called {entry.name}", "leave one out")
+            names.add(entry.name)
+            entries.append(entry)
         yield from reader.problems
-        if entry is None:
-            continue
-        yield from _entry_problems(entry, path)
-        if entry.name in names:
-            yield Problem(
-                f"a second instance type is called {entry.name}", json_path=f"{path}.name", hint="leave one out"
-            )
-        names.add(entry.name)
-        entries.append(entry)
 
 
 def _entry(value: dict[str, Any], reader: EntryReader) -> InstanceTypeEntry | None:
@@ -124,65 +121,58 @@ def _offering(value: Any, index: int, reader: EntryReader) -> Any:
     return offering
 
 
-def _entry_problems(entry: InstanceTypeEntry, path: str) -> Iterator[Problem]:
+def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
     if not entry.name or label_value_problems(entry.name):
         message = f"{entry.name!r} is no name" if entry.name else "an instance type needs a name"
-        yield Problem(message, json_path=f"{path}.name", hint="it becomes a label of nodes, such as m7i.large")
+        reader.wrong("name", message, "it becomes a label of nodes, such as m7i.large")
     for name in (CPU, MEMORY):
         if name not in entry.resources:
-            yield Problem(f"no {name}", json_path=f"{path}.resources", hint="for example {cpu: 2, memory: 8Gi}")
-    yield from _amount_problems(entry.resources, f"{path}.resources")
+            reader.wrong("resources", f"no {name}", "for example {cpu: 2, memory: 8Gi}")
+    _check_amounts(entry.resources, "resources", reader)
     overhead = entry.overhead or Overhead()
-    yield from _amount_problems(overhead.kube_reserved, f"{path}.overhead.kubeReserved")
-    yield from _amount_problems(overhead.system_reserved, f"{path}.overhead.systemReserved")
-    yield from _amount_problems(overhead.eviction_threshold, f"{path}.overhead.evictionThreshold")
+    for field, name in zip(overhead.__struct_fields__, overhead.__struct_encode_fields__, strict=True):
+        _check_amounts(getattr(overhead, field), f"overhead.{name}", reader)
     for key, value in entry.labels.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
-            yield Problem(f"label {key!r}: {problem}", json_path=f"{path}.labels", hint="as labels of nodes are")
-    yield from _all_offering_problems(entry, path)
-
-
-def _all_offering_problems(entry: InstanceTypeEntry, path: str) -> Iterator[Problem]:
+            reader.wrong("labels", f"label {key!r}: {problem}", "as labels of nodes are")
     if not entry.offerings:
-        yield Problem("offered nowhere", json_path=f"{path}.offerings", hint="{zone: …, capacityType: …, price: …}")
+        reader.wrong("offerings", "offered nowhere", "{zone: …, capacityType: …, price: …}")
     if len(entry.offerings) > MOST_OFFERINGS:
         message = f"{len(entry.offerings)} offerings, and at most {MOST_OFFERINGS} are read"
-        yield Problem(message, json_path=f"{path}.offerings", hint="leave out zones that you do not use")
+        reader.wrong("offerings", message, "leave out zones that you do not use")
         return
     for index, offering in enumerate(entry.offerings):
-        yield from _offering_problems(offering, f"{path}.offerings[{index}]")
+        _check_offering(offering, f"offerings[{index}]", reader)
 
 
-def _amount_problems(amounts: ResourceList, path: str) -> Iterator[Problem]:
+def _check_amounts(amounts: ResourceList, field: str, reader: EntryReader) -> None:
     for name, amount in amounts.items():
         try:
             nanos = parse(amount).nanos
         except InvalidQuantity:
             hint = 'a quantity is a number with an optional suffix, such as "500m" or "8Gi"'
-            yield Problem(f"{name}: {str(amount)[:60]!r} is not a quantity", json_path=path, hint=hint)
+            reader.wrong(field, f"{name}: {str(amount)[:60]!r} is not a quantity", hint)
             continue
         if not 0 <= nanos <= _MOST_AMOUNT * 10**9:
-            yield Problem(f"{name}: {str(amount)[:60]} is out of range", json_path=path, hint="check the suffix")
+            reader.wrong(field, f"{name}: {str(amount)[:60]} is out of range", "check the suffix")
 
 
-def _offering_problems(offering: Offering, path: str) -> Iterator[Problem]:
+def _check_offering(offering: Offering, field: str, reader: EntryReader) -> None:
     if not math.isfinite(offering.price) or not 0 <= offering.price <= _MOST_PRICE:
-        yield Problem(
-            f"the price {offering.price} is out of range", json_path=f"{path}.Price", hint="for example 0.0832"
-        )
+        reader.wrong(f"{field}.Price", f"the price {offering.price} is out of range", "for example 0.0832")
     if offering.reservation_capacity < 0:
-        yield Problem("a negative number of machines", json_path=f"{path}.ReservationCapacity", hint="0 or more")
+        reader.wrong(f"{field}.ReservationCapacity", "a negative number of machines", "0 or more")
     keys = [wanted.key for wanted in offering.requirements]
     for key, name in ((ZONE, "zone"), (CAPACITY_TYPE, "capacityType")):
         if keys.count(key) != 1:
-            yield Problem(f"an offering needs one requirement on {key}", json_path=path, hint=f"give its {name}")
+            reader.wrong(field, f"an offering needs one requirement on {key}", f"give its {name}")
     for index, wanted in enumerate(offering.requirements):
-        inner = f"{path}.Requirements[{index}]"
+        inner = f"{field}.Requirements[{index}]"
         is_absent = wanted.operator == "DoesNotExist" and not wanted.values and wanted.key not in (ZONE, CAPACITY_TYPE)
         if not is_absent and (wanted.operator != "In" or len(wanted.values) != 1):
-            yield Problem(f"{wanted.key}: not a single value", json_path=inner, hint="{operator: In, values: [VALUE]}")
+            reader.wrong(inner, f"{wanted.key}: not a single value", "{operator: In, values: [VALUE]}")
         for problem in (*label_key_problems(wanted.key), *(p for v in wanted.values for p in label_value_problems(v))):
-            yield Problem(f"{wanted.key!r}: {problem}", json_path=inner, hint="as labels of nodes are")
+            reader.wrong(inner, f"{wanted.key!r}: {problem}", "as labels of nodes are")
 
 
 def offering_entry(zone: str, capacity_type: str, price: float) -> Offering:

@@ -23,7 +23,6 @@ from kplan.api.time import from_micros
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import InFlight
-from kplan.autoscaling.karpenter.daemons import with_limits_as_requests
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.names import (
     CAPACITY_TYPE,
@@ -36,7 +35,7 @@ from kplan.autoscaling.karpenter.names import (
 )
 from kplan.autoscaling.karpenter.pools import Template
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
-from kplan.autoscaling.karpenter.scheduler import PassResult
+from kplan.autoscaling.karpenter.scheduler import PassResult, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.karpenter.wishes import Entrant
 from kplan.autoscaling.seam import NewNode

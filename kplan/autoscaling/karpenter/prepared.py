@@ -14,11 +14,9 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.karpenter import NodePool
 from kplan.autoscaling.karpenter.amounts import Amounts, amounts_of, text_of
-from kplan.autoscaling.karpenter.claims import Rules
+from kplan.autoscaling.karpenter.claims import Basis, Rules, basis_of
 from kplan.autoscaling.karpenter.cluster import ClusterState, StateNode, cluster_state
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.daemons import DaemonPlan, daemons_of
-from kplan.autoscaling.karpenter.existing_nodes import Basis, basis_of
 from kplan.autoscaling.karpenter.instance_types import (
     InstanceTypeEntry,
     Overlaid,
@@ -39,7 +37,7 @@ from kplan.autoscaling.karpenter.pools import (
     template_of,
 )
 from kplan.autoscaling.karpenter.requirements import Restrictions, Vocabulary
-from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler
+from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.autoscaling.karpenter.volumes import Storage
 from kplan.autoscaling.karpenter.wishes import entrants_of, wishes_of
