@@ -43,13 +43,8 @@ def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) 
 def _with_new_node(placement: PodPlacement, new: NewNode | None) -> PodPlacement:
     if new is None:
         return placement
-    ref = NewNodeRef(
-        pool=new.pool or UNSET,
-        group=new.group or UNSET,
-        instance_type=new.instance_type,
-        zone=new.zone,
-        capacity_type=new.capacity_type,
-    )
+    added = added_node(new)
+    ref = NewNodeRef(**{name: getattr(added, name) for name in NewNodeRef.__struct_fields__})
     return replace(placement, new_node=ref)
 
 

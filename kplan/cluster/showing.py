@@ -47,6 +47,11 @@ class Showing(msgspec.Struct, frozen=True):
     progress: Progress | None = None
     on_no_effect: Callable[[str, str], None] | None = None
 
+    @property
+    def explained(self) -> NodesShown:
+        """The nodes that a decision explains; all of them by default."""
+        return None if self.nodes is UNSET else self.nodes
+
     def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
         """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
         assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only

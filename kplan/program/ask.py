@@ -49,6 +49,7 @@ def ask(
     following.check()
     formats = formats_of(output)
     from kplan.answers.verdict import parse_fail_on
+    from kplan.documents.base import Report
     from kplan.questions.base import Showing
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions
@@ -68,7 +69,8 @@ def ask(
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
         _print_list(answers, output)
-        raise typer.Exit(0 if output.exit_zero else max(map(_exit_code, answers)))
+        codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
+        raise typer.Exit(0 if output.exit_zero else max(codes, default=0))
     code = 0
     for answer in answers:
         try:
@@ -105,9 +107,3 @@ def _print_list(answers: list[Head], output: OutputFlags) -> None:
 
     items = [answer.to_dict() for answer in answers]
     write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
-
-
-def _exit_code(answer: Head) -> int:
-    from kplan.documents.base import Report
-
-    return answer.verdict.exit_code if isinstance(answer, Report) else 0

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import UNSET
-
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Manifest, Question, Showing
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:
-    from kplan.answers.placement import NodesShown
     from kplan.cluster.base import Base
     from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
     from kplan.effects.subject import Subject
@@ -76,7 +73,7 @@ class Counting(AboutWorkloads, frozen=True):
         counted = None if progress is None else lambda n: progress(n, None)
         capacity = capacity_of(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
         before = base.session.cluster if showing.with_map and not how.get("lose") else None
-        return capacity.report(fail_on=showing.fail_on, nodes=_nodes(showing), before=before)
+        return capacity.report(fail_on=showing.fail_on, nodes=showing.explained, before=before)
 
 
 class Capacity(Counting, frozen=True):
@@ -169,7 +166,7 @@ class Headroom(AboutWorkloads, frozen=True):
             wanted=self.replicas,
             limit=self.limit,
             fail_on=showing.fail_on,
-            nodes=_nodes(showing),
+            nodes=showing.explained,
             ask_all=showing.ask_all,
         )
 
@@ -200,7 +197,3 @@ class Shrink(Question, frozen=True):
         from kplan.capacity.shrink import shrink_report
 
         return shrink_report(subject.base, options=self.options, fail_on=showing.fail_on, progress=showing.progress)
-
-
-def _nodes(showing: Showing) -> NodesShown:
-    return None if showing.nodes is UNSET else showing.nodes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-
 from kplan.errors import UsageError
 from kplan.questions.base import PLAIN, Question, Showing
 
@@ -46,6 +44,7 @@ class Explain(Question, frozen=True):
             explained.append(explain_pod(base, key))
             if showing.progress is not None:
                 showing.progress(len(explained), len(keys))
-        nodes = None if showing.nodes is UNSET else showing.nodes
-        report = whereabouts_report(explained, fail_on=showing.fail_on, nodes=nodes, max_listed=showing.max_listed)
+        report = whereabouts_report(
+            explained, fail_on=showing.fail_on, nodes=showing.explained, max_listed=showing.max_listed
+        )
         return with_missing(report, [*missing, *piled_up(base.objects, keys)])
