@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
-from kplan.engine.arrays import CodeArray, RowArray
+from kplan.engine.arrays import BoolArray, CodeArray, RowArray
 
 
 class PodMatch(msgspec.Struct, frozen=True):
@@ -51,3 +51,53 @@ class ByLabels(msgspec.Struct, frozen=True):
         n_changes = np.append(0, n_changes)
         is_one = n_changes[first] == n_changes[last]
         return ByLabels(order, bounds.tolist(), np.where(is_one, sorted_namespaces[first], SEVERAL).tolist())
+
+
+class Matching(Protocol):
+    """What a mask asks a table of pods, to which pods are only ever added."""
+
+    def __len__(self) -> int:
+        """Return how many pods there are."""
+
+    def rows_matching(self, match: PodMatch) -> RowArray:
+        """Return the matching pods."""
+
+    def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
+        """Return which of some pods match."""
+
+    def matches(self, match: PodMatch, row: int) -> bool:
+        """Return whether a pod matches."""
+
+
+class PodMask:
+    """Which pods of a table match, extended as pods are added.
+
+    What it reads of a pod never changes, but that the pod begins to terminate.
+    """
+
+    def __init__(self, pods: Matching, match: PodMatch) -> None:
+        self._pods = pods
+        self._match = match
+        self._known = len(pods)
+        self._column = np.zeros(len(pods), np.bool_)
+        self._column[pods.rows_matching(match)] = True
+
+    @property
+    def column(self) -> BoolArray:
+        """Whether each pod matches, bool of shape (at least n_pods,): elements beyond the last pod are undefined."""
+        n_pods = len(self._pods)
+        if self._known < n_pods:
+            if n_pods > len(self._column):
+                self._column = np.concatenate((self._column, np.zeros(n_pods, np.bool_)))
+            if n_pods - self._known == 1:
+                self._column[self._known] = self._pods.matches(self._match, self._known)
+            else:
+                added = np.arange(self._known, n_pods)
+                self._column[added] = self._pods.matching_rows(self._match, added)
+            self._known = n_pods
+        return self._column
+
+    def note_terminating(self, row: int) -> None:
+        """Leave out a pod that is being deleted from now on, where such pods do not count."""
+        if self._match.skip_terminating and row < self._known:
+            self._column[row] = False

@@ -19,7 +19,7 @@ from kplan.engine.pod_columns import (
     is_resource,
     read_column,
 )
-from kplan.engine.pod_matching import SEVERAL, ByLabels, PodMatch
+from kplan.engine.pod_matching import SEVERAL, ByLabels, PodMask, PodMatch
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermSets
 from kplan.rules.affinity import PodAffinityTerms
@@ -47,40 +47,6 @@ _COLUMNS = (
 
 MAX_MASKS = 256
 """How many pod masks are cached: a byte a pod each."""
-
-
-class PodMask:
-    """Which pods of a table match, extended as pods are added.
-
-    What it reads of a pod never changes, but that the pod begins to terminate.
-    """
-
-    def __init__(self, pods: PodTable, match: PodMatch) -> None:
-        self._pods = pods
-        self._match = match
-        self._known = len(pods)
-        self._column = np.zeros(len(pods), np.bool_)
-        self._column[pods.rows_matching(match)] = True
-
-    @property
-    def column(self) -> BoolArray:
-        """Whether each pod matches, bool of shape (at least n_pods,): elements beyond the last pod are undefined."""
-        n_pods = len(self._pods)
-        if self._known < n_pods:
-            if n_pods > len(self._column):
-                self._column = np.concatenate((self._column, np.zeros(n_pods, np.bool_)))
-            if n_pods - self._known == 1:
-                self._column[self._known] = self._pods.matches(self._match, self._known)
-            else:
-                added = np.arange(self._known, n_pods)
-                self._column[added] = self._pods.matching_rows(self._match, added)
-            self._known = n_pods
-        return self._column
-
-    def note_terminating(self, row: int) -> None:
-        """Leave out a pod that is being deleted from now on, where such pods do not count."""
-        if self._match.skip_terminating and row < self._known:
-            self._column[row] = False
 
 
 class PodTable:
