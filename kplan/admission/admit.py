@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kplan.admission import limitranger
 from kplan.admission.disabled_fields import is_on
-from kplan.admission.podsecurity import NEWEST, Policy, enforced
+from kplan.admission.podsecurity import NEWEST, enforced
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.stored import Stage, WholeTemplate
@@ -84,7 +84,8 @@ class Admitter:
         pod = complete_pod(pod)
         warnings: list[Warning] = []
         stages: list[Stage] = []
-        name = _name_before_storing(pod)
+        # Messages of plugins do not know a generated name yet (NewForbidden).
+        name = pod.metadata.generate_name or pod.metadata.name or "Unknown"
         try:
             self.check_namespace(pod.metadata.namespace, warnings)
             if whole is not None and (unaccountable := whole.unaccountable()):
@@ -97,7 +98,8 @@ class Admitter:
             if whole is not None and (invalid := whole.invalid(pod, self._minor)):
                 raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
             limitranger.check(pod, self._snapshot.limit_ranges)
-            policy = self._policy(pod.metadata.namespace)
+            namespace = self._namespaces.get(pod.metadata.namespace)
+            policy = enforced({} if namespace is None else namespace.metadata.labels, self._minor)
             if whole is not None and (forbidden := whole.insecure(pod, policy)):
                 raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
             check_overhead(pod, self._snapshot.runtime_classes)
@@ -136,10 +138,6 @@ class Admitter:
                 raise Refusal(f'namespaces "{name}" not found')
             message = "not in the snapshot; the API server would refuse its pods until it is created"
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
-
-    def _policy(self, name: str) -> Policy:
-        namespace = self._namespaces.get(name)
-        return enforced(namespace.metadata.labels if namespace is not None else {}, self._minor)
 
     def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
         """Yield the pod after each plugin."""
@@ -181,11 +179,6 @@ def _knows_all(snapshot: Snapshot, attribute: str, resource: str) -> bool:
     """Tell whether a snapshot holds every object of a kind: it holds some, and nothing says that it lacks others."""
     is_missing = any(missing.resource == resource for missing in snapshot.missing)
     return bool(snapshot.objects(attribute)) and not is_missing
-
-
-def _name_before_storing(pod: Pod) -> str:
-    """Return a pod's name in messages of plugins: a generated name is not known yet (NewForbidden)."""
-    return pod.metadata.generate_name or pod.metadata.name or "Unknown"
 
 
 def _add_default_tolerations(pod: Pod) -> Pod:

@@ -195,11 +195,6 @@ def _matches(quota: ResourceQuota, item: Scoped) -> bool:
     return all(_in_scope(selector, item) for selector in selectors)
 
 
-def _is_scoped(quota: ResourceQuota) -> bool:
-    """Tell whether a quota has scopes, so that it does not count objects of other kinds than pods and claims."""
-    return bool(quota.spec.scopes) or quota.spec.scope_selector is not None
-
-
 def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool:
     """Tell whether a scope matches; scopes of pods do not match claims, nor the reverse, and none other objects."""
     if isinstance(item, PersistentVolumeClaim):
@@ -274,10 +269,12 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     """Return the usage of a snapshot's objects, for a quota without status."""
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
-    for kind in KINDS:
+    # A quota with scopes does not count objects of other kinds than pods and claims.
+    is_scoped = bool(quota.spec.scopes) or quota.spec.scope_selector is not None
+    for kind in KINDS if not is_scoped else ():
         names = {f"count/{kind.resource}.{kind.group}" if kind.group else f"count/{kind.resource}"}
         names |= {kind.resource} & _COUNTED
-        if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys() and not _is_scoped(quota):
+        if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys():
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))

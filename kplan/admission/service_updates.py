@@ -8,7 +8,6 @@ ValidateServiceUpdate. Which addresses and node ports are free is not known.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from kplan.admission.validation.checks import Object
 from kplan.admission.validation.errors import Errors, FieldError, forbidden, invalid
@@ -156,7 +155,7 @@ def _change_errors(old: Object, new: Object) -> Errors:
 
 
 def _address_changes(old: Object, new: Object) -> Errors:
-    before, after, at = _texts(old, "clusterIPs"), _texts(new, "clusterIPs"), "spec.clusterIPs"
+    before, after, at = old.get("clusterIPs", []), new.get("clusterIPs", []), "spec.clusterIPs"
     if len(before) == len(after):
         for index, pair in enumerate(zip(before, after, strict=True)):
             if pair[0] != pair[1]:
@@ -171,7 +170,7 @@ def _address_changes(old: Object, new: Object) -> Errors:
 
 
 def _family_changes(old: Object, new: Object) -> Errors:
-    before, after, at = _texts(old, "ipFamilies"), _texts(new, "ipFamilies"), "spec.ipFamilies[0]"
+    before, after, at = old.get("ipFamilies", []), new.get("ipFamilies", []), "spec.ipFamilies[0]"
     if len(before) == len(after):
         yield from (invalid(at, after, _ONCE) for first, second in zip(before, after, strict=True) if first != second)
         return
@@ -181,8 +180,3 @@ def _family_changes(old: Object, new: Object) -> Errors:
         yield invalid(at, new.get("clusterIPs"), _ONCE)
     if len(before) > len(after) == 1 and new.get("ipFamilyPolicy") != "SingleStack":
         yield invalid("spec.ipFamilyPolicy", new.get("ipFamilyPolicy"), _RELEASE.format("ipFamily"))
-
-
-def _texts(spec: Object, key: str) -> list[Any]:
-    listed: list[Any] = spec.get(key, [])
-    return listed

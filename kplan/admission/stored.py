@@ -90,7 +90,10 @@ def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object
     if not is_pod:
         _add_claims(spec, pod)
         _add_job_fields(created, pod)
-        _set_host_name(created, pod, service_name)
+        if any(owner.kind == "StatefulSet" for owner in pod.metadata.owner_references):
+            # Whatever the template has (pkg/controller/statefulset/stateful_set_utils.go initIdentity).
+            spec["hostname"] = pod.metadata.name
+            _set(spec, "subdomain", service_name)
     _pin(spec, pod)
     return created
 
@@ -114,16 +117,6 @@ def _add_job_fields(created: Object, pod: Pod) -> None:
         variables = container.setdefault("env", [])
         if all(variable.get("name") != _JOB_INDEX_VARIABLE for variable in variables):
             variables.append({"name": _JOB_INDEX_VARIABLE, "valueFrom": copy.deepcopy(source)})
-
-
-def _set_host_name(created: Object, pod: Pod, service_name: str) -> None:
-    """Set host name and subdomain of a stateful set's pod, whatever the template has.
-
-    Upstream: pkg/controller/statefulset/stateful_set_utils.go initIdentity.
-    """
-    if any(owner.kind == "StatefulSet" for owner in pod.metadata.owner_references):
-        created["spec"]["hostname"] = pod.metadata.name
-        _set(created["spec"], "subdomain", service_name)
 
 
 def _add_claims(spec: Object, pod: Pod) -> None:

@@ -1,5 +1,6 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from kplan.admission.quota import QuotaLedger, usage_of
@@ -73,28 +74,15 @@ def test_usage_names_every_way_a_quota_can_count() -> None:
 )
 def test_a_pod_that_is_being_resized_counts_for_what_it_runs_with_too(reason: str, expected: dict[str, str]) -> None:
     """Upstream: determineEffectiveRequests and determineEffectiveLimits; nothing infeasible is counted."""
-    resizing = convert(
-        {
-            "metadata": {"name": "p", "namespace": "d"},
-            "spec": {
-                "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "5"}}}],
-                "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "100m"}}}],
-            },
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
-                "containerStatuses": [
-                    {
-                        "name": "c",
-                        "allocatedResources": {"cpu": "2"},
-                        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}},
-                    }
-                ],
-            },
-        },
-        Pod,
-    )
-    usage = usage_of(resizing)
+    starting = {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "100m"}}}]}
+    resizing = msgspec.to_builtins(pod(starting, requests={"cpu": "3"}, limits={"cpu": "5"}))
+    running = {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}
+    resizing["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+        "containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}, "resources": running}],
+    }
+    usage = usage_of(convert(resizing, Pod))
     assert {name: str(usage[name]) for name in expected} == expected
 
 
@@ -120,6 +108,13 @@ def test_quotas_over_other_things_do_not_matter() -> None:
 
 
 FULL = {"pods": "0"}
+NEAR = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}}}
+
+
+def by_class(operator: str) -> dict[str, Any]:
+    return {
+        "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": ["a"]}]}
+    }
 
 
 @pytest.mark.parametrize(
@@ -135,36 +130,13 @@ FULL = {"pods": "0"}
         ({"scopes": ["PriorityClass"]}, {}, {}, False),
         ({"scopes": ["Unheard"]}, {}, {}, False),
         ({"scopes": ["CrossNamespacePodAffinity"]}, {}, {}, False),
-        (
-            {"scopes": ["CrossNamespacePodAffinity"]},
-            {
-                "affinity": {
-                    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}
-                }
-            },
-            {},
-            True,
-        ),
-        *(
-            (
-                {
-                    "scopeSelector": {
-                        "matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": ["a"]}]
-                    }
-                },
-                {"priorityClassName": name},
-                {},
-                counts,
-            )
-            for operator, name, counts in (
-                ("In", "a", True),
-                ("In", "b", False),
-                ("NotIn", "a", False),
-                ("NotIn", "", True),
-                ("DoesNotExist", "", True),
-                ("DoesNotExist", "a", False),
-            )
-        ),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, NEAR, {}, True),
+        (by_class("In"), {"priorityClassName": "a"}, {}, True),
+        (by_class("In"), {"priorityClassName": "b"}, {}, False),
+        (by_class("NotIn"), {"priorityClassName": "a"}, {}, False),
+        (by_class("NotIn"), {"priorityClassName": ""}, {}, True),
+        (by_class("DoesNotExist"), {"priorityClassName": ""}, {}, True),
+        (by_class("DoesNotExist"), {"priorityClassName": "a"}, {}, False),
     ],
 )
 def test_scopes(scopes: dict[str, Any], spec: dict[str, Any], resources: dict[str, Any], counts: bool) -> None:
