@@ -94,13 +94,11 @@ class Diagnosing:
         if key not in self._diagnoses:
             result = self._replay.at(index)
             assert result.session is not None  # noqa: S101 - every decision of a plan names its session
-            replicas = self._replicas_of(result.session, result.pod) if may_try else ALONE
+            origins, more, row = self._pods.origins, self._pods.more, result.pod
+            same = self._by_origin.get(origins.get(row), ()) if may_try else ()
+            replicas = replicas_of(result.session, row, origins, same, more) if may_try else ALONE
             self._diagnoses[key] = diagnose(result.session, result, may_try=may_try, replicas=replicas)
         return self._diagnoses[key]
-
-    def _replicas_of(self, session: Session, row: int) -> Replicas:
-        origins = self._pods.origins
-        return replicas_of(session, row, origins, self._by_origin.get(origins.get(row), ()), self._pods.more)
 
     @cached_property
     def _by_origin(self) -> dict[Origin | None, list[int]]:

@@ -44,16 +44,12 @@ def requested_update(base: Base, manifests: Manifests, replicas: int | None, *, 
 
 def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
     """Tell whether the cluster has any of the workloads; single pods do not count."""
-    workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
-    if not workloads:
-        return False
-    for workload in workloads:
+    for workload in manifests.workloads:
         target = workload_type(workload.item.api_version, workload.kind)
-        if target is None or target not in CHANGED_IN_PLACE:
-            continue
-        live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
-        if any((obj.metadata.namespace, obj.metadata.name) == (workload.namespace, workload.name) for obj in live):
-            return True
+        if workload.kind != "Pod" and target is not None and target in CHANGED_IN_PLACE:
+            live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
+            if any(obj.metadata.key == f"{workload.namespace}/{workload.name}" for obj in live):
+                return True
     return False
 
 
