@@ -107,7 +107,6 @@ def test_quotas_over_other_things_do_not_matter() -> None:
     assert refusal(ledger({"services": "0", "requests.storage": "0"}, {}), pod()) is None
 
 
-FULL = {"pods": "0"}
 NEAR = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}}}
 
 
@@ -140,7 +139,7 @@ def by_class(operator: str) -> dict[str, Any]:
     ],
 )
 def test_scopes(scopes: dict[str, Any], spec: dict[str, Any], resources: dict[str, Any], counts: bool) -> None:
-    quotas = ledger(FULL, {"pods": "0"}, **scopes)
+    quotas = ledger({"pods": "0"}, {"pods": "0"}, **scopes)
     assert (refusal(quotas, pod(spec, **resources)) is not None) == counts
 
 
