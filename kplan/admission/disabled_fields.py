@@ -18,7 +18,7 @@ import msgspec
 
 from kplan.admission.validation.checks import Object, reached
 from kplan.api import affinity, core, pod, resource, resource_slice, volumes
-from kplan.api.base import structs_of
+from kplan.api.base import structs_in, types_of
 from kplan.api.kinds import KINDS
 from kplan.snapshot.model import Snapshot
 
@@ -146,7 +146,7 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step
     looked_into = [
         name
         for name in cls.__struct_fields__
-        if name not in names and any(_steps(inner, disabled) for inner in structs_of(cls, name))
+        if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls, name)))
     ]
     return (
         *(_Step(field.name, field.default, is_emptied=True) for field in emptied),

@@ -1,7 +1,5 @@
 """Affinity, topology spread constraints and node selectors as in objects (core/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.base import Int32, KubeStruct
 from kplan.api.meta import LabelSelector
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api.base import QuantityLike, annotation_of, structs_of
+from kplan.api.base import QuantityLike, structs_in, types_of
 
 
 class Amount(NamedTuple):
@@ -49,6 +49,6 @@ def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
 
 
 def _holds(struct: type[msgspec.Struct], field: str) -> bool:
-    written, _ = annotation_of(struct, field)
-    is_amount = "QuantityLike" in written or "ResourceList" in written
-    return is_amount or any(map(_fields, structs_of(struct, field)))
+    kinds = list(types_of(struct, field))
+    # No other field of any kind may be a float.
+    return float in kinds or any(map(_fields, structs_in(kinds)))

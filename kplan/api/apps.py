@@ -1,7 +1,5 @@
 """Workloads that own pods (apps/v1), with the fields that their pods and controllers depend on."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.base import Int32, Int64, KubeStruct

@@ -1,7 +1,5 @@
 """Autoscalers: of replicas (autoscaling/v2 and v1), and what those of requests recommend (autoscaling.k8s.io/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.base import Int32, KubeStruct, ResourceList
 from kplan.api.meta import ApiObject
 

@@ -2,15 +2,14 @@
 
 Structs have only the fields that scheduling reads. Attribute names are the JSON names in snake case; other fields are
 skipped while decoding, and defaults are omitted while encoding.
+
+The modules of structs do not import annotations from the future: msgspec would have to compile each of these texts at
+every start.
 """
 
-from __future__ import annotations
-
-import re
-import sys
-import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from inspect import get_annotations
 from typing import Annotated, Any
 
 import msgspec
@@ -30,26 +29,21 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     """Base of all structs: immutable, by keyword, camelCase in JSON, defaults omitted, unknown fields ignored."""
 
 
-def annotation_of(cls: type[msgspec.Struct], field: str) -> tuple[str, Mapping[str, Any]]:
-    """Return the annotation of a field as it is written, and the names that it may use."""
-    owner = next(base for base in cls.__mro__ if field in vars(base).get("__annotations__", ()))
-    return owner.__annotations__[field], vars(sys.modules[owner.__module__])
+def types_of(cls: type[msgspec.Struct], field: str) -> Iterator[Any]:
+    """Yield the types that the type of a field consists of, as `types_in`."""
+    annotations = (get_annotations(base) for base in cls.__mro__)
+    return types_in(next(own[field] for own in annotations if field in own))
 
 
-def structs_of(cls: type[msgspec.Struct], field: str) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that a field may hold: those that its annotation names.
-
-    Evaluating the annotations of all structs takes longer than all decisions about a small cluster.
-    """
-    written, names = annotation_of(cls, field)
-    for word in re.findall(r"\w+", written):
-        yield from structs_in(names.get(word))
-
-
-def structs_in(kind: Any) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that values of a type may be or hold at once."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+def types_in(kind: Any) -> Iterator[Any]:
+    """Yield the types that a type consists of: ``dict[str, int] | None`` of str, int and None."""
+    args = typing.get_args(kind)
+    if not args:
         yield kind
-    elif typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, dict, typing.Annotated):
-        for arg in typing.get_args(kind):
-            yield from structs_in(arg)
+    for arg in args:
+        yield from types_in(arg)
+
+
+def structs_in(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
+    """Yield the structs among types."""
+    return (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct))

@@ -1,7 +1,5 @@
 """Jobs and cron jobs (batch/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.base import Int32, Int64, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import ApiObject, LabelSelector, PlainMeta

@@ -3,8 +3,6 @@
 Upstream: sigs.k8s.io/cluster-api api/core/v1beta1 and v1beta2; cluster-autoscaler cloudprovider/clusterapi.
 """
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.base import Int32, KubeStruct

@@ -1,7 +1,5 @@
 """The kinds of the core group that scheduling reads (k8s.io/api core/v1)."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.affinity import VolumeNodeAffinity

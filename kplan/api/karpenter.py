@@ -3,8 +3,6 @@
 Upstream: sigs.k8s.io/karpenter pkg/apis/v1 (nodepool.go, nodeclaim.go, labels.go) and pkg/apis/v1alpha1/nodeoverlay.go.
 """
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.affinity import NodeSelectorRequirement

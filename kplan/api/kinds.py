@@ -4,8 +4,6 @@ Group and name identify a kind; kplan reads objects of the versions that its str
 objects of a cluster do not affect scheduling.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

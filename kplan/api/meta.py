@@ -1,7 +1,5 @@
 """Objects, their metadata and label selectors (k8s.io/apimachinery meta/v1)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kplan.api.base import KubeStruct

@@ -1,7 +1,5 @@
 """Pods, with the fields that scheduling reads (k8s.io/api core/v1)."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.affinity import Affinity, TopologySpreadConstraint

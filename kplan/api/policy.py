@@ -1,7 +1,5 @@
 """Pod disruption budgets (policy/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.base import Int32, KubeStruct
 from kplan.api.meta import ApiObject, IntOrString, LabelSelector
 

@@ -5,8 +5,6 @@ converted to v1 while decoding, as in an API server; v1beta2 has the fields of v
 omitted, as it does not affect scheduling.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 

@@ -4,8 +4,6 @@ The structs have the fields of ``resource.k8s.io/v1``. Those of v1beta1 (a devic
 converted to v1 while decoding, as in an API server; v1beta2 has the fields of v1.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 

@@ -1,7 +1,5 @@
 """Priority classes and pod groups (scheduling.k8s.io), and runtime classes (node.k8s.io/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.base import Int32, KubeStruct, ResourceList
 from kplan.api.meta import ApiObject
 from kplan.api.pod import PodResourceClaim, PodResourceClaimStatus

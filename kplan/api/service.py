@@ -1,7 +1,5 @@
 """Services (k8s.io/api core/v1), as far as spreading and the API server's rules about their changes read them."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.base import Int32, KubeStruct

@@ -1,7 +1,5 @@
 """Storage classes, CSI drivers, their capacities and volume attachments (storage.k8s.io/v1)."""
 
-from __future__ import annotations
-
 from kplan.api.affinity import TopologySelectorTerm
 from kplan.api.base import Int32, KubeStruct, QuantityLike
 from kplan.api.meta import ApiObject, LabelSelector, ObjectMeta

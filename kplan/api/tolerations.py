@@ -3,8 +3,6 @@
 Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Volume sources of pods and persistent volumes, with the fields that volume plugins read (core/v1)."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from kplan.api.base import Int32, KubeStruct, QuantityLike, ResourceList
