@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import msgspec
@@ -93,7 +93,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     price_before: float | None = None  #: of all nodes whose price is known; None if none is
     price_after: float | None = None
     warnings: tuple[InputWarning, ...] = ()
-    detail: Mapping[str, Any] = {}  #: the whole decision in the autoscaler's own terms; empty unless wanted
+    detail: Callable[[], Mapping[str, Any]] = dict  #: the whole decision in the autoscaler's own terms
 
 
 class HigherLimits(msgspec.Struct, frozen=True):
@@ -205,11 +205,10 @@ class Autoscaler(Protocol):
     def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
         """Return the prices of the cluster's nodes, by name, where they are known."""
 
-    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
+    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
         """Return all that is done.
 
         Parameters
         ----------
-        full : include `Advice.detail`
         loops : seconds after `PreparedCluster.now` at which an autoscaler that works in loops looks
         """

@@ -183,9 +183,7 @@ class _Shrinking:
         """Drain a node; return why it has to stay after all, or None."""
         simulation = self._simulation
         waiting, n_steps, n_violations = self._waiting(), len(simulation.steps), len(simulation.violations)
-        drain = Drain(simulation, self._options)
-        simulation.cordon([name])
-        drain.together(drain.leaving([name]))
+        drain = self._carry_out(name)
         if drain.obstacles:
             first = drain.obstacles[0]
             return StayingNode(name=name, why="budget", pod=first.pod, because=first.words)
@@ -205,9 +203,13 @@ class _Shrinking:
         self._simulation = self._begin()
         self._replacements.clear()
         for freed in self.freed:
-            drain = Drain(self._simulation, self._options)
-            self._simulation.cordon([freed.name])
-            drain.together(drain.leaving([freed.name]))
+            self._carry_out(freed.name)
+
+    def _carry_out(self, name: str) -> Drain:
+        drain = Drain(self._simulation, self._options)
+        self._simulation.cordon([name])
+        drain.together(drain.leaving([name]))
+        return drain
 
     def _waiting(self) -> Counter[str]:
         """Count the pods without a node, by workload."""

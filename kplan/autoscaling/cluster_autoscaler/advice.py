@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ _SPOT = (
 
 
 def advice_of(
-    snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], *, full: bool, used_names: Iterable[str] = ()
+    snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], used_names: Iterable[str] = ()
 ) -> Advice:
     """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
     adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
@@ -66,7 +67,7 @@ def advice_of(
         price_before=sum(prices.values()) if prices else None,
         price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
         warnings=(*setup.warnings, *_warnings(results)),
-        detail=_detail(snapshot, results) if full else {},
+        detail=partial(_detail, snapshot, results),
     )
 
 

@@ -94,7 +94,7 @@ class ClusterAutoscalerEngine:
         remembered = self._memory(cluster.now)
         pending = (created(pod) for pod in cluster.snapshot.pods if not pod.spec.node_name)
         now = max(cluster.now, max(pending, default=0) + GPU_BUFFER)
-        return self._looked(replace(cluster, now=now), remembered, full=False, loops=(0,))
+        return self._looked(replace(cluster, now=now), remembered, loops=(0,))
 
     def widening(self, cluster: PreparedCluster) -> Iterator[tuple[PoolChange, ...]]:
         """Yield the groups that would help more pods if they could grow further, with the most size that does it."""
@@ -138,16 +138,14 @@ class ClusterAutoscalerEngine:
             for added in (names.get(group.name, ()),)
         )
 
-    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
+    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
         """Return what is added and removed in some loops, of which the first is the first of all."""
-        return self._looked(cluster, {}, full=full, loops=loops)
+        return self._looked(cluster, {}, loops=loops)
 
-    def _looked(
-        self, cluster: PreparedCluster, remembered: Remembered, *, full: bool, loops: Sequence[float]
-    ) -> Advice:
+    def _looked(self, cluster: PreparedCluster, remembered: Remembered, *, loops: Sequence[float]) -> Advice:
         running = Loops(cluster, self._setup, remembered)
         results = [running.run(at) for at in loops]
-        return advice_of(cluster.snapshot, self._setup, results, full=full)
+        return advice_of(cluster.snapshot, self._setup, results)
 
 
 def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscalerEngine:
@@ -198,7 +196,7 @@ class ClusterAutoscalerWatch:
         setup = replace(
             self._setup, groups=tuple(replace(group, nodes=tuple(self._home_of(group))) for group in loops.groups)
         )
-        advice = advice_of(snapshot, setup, [result], full=False, used_names=self._home)
+        advice = advice_of(snapshot, setup, [result], self._home)
         by_name = {group.name: group for group in loops.groups}
         for new in advice.adds:
             self._home[new.node.metadata.name] = by_name[new.group]

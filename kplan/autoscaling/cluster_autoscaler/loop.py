@@ -6,7 +6,7 @@ Upstream: cluster-autoscaler core/static_autoscaler.go RunOnce, core/podlistproc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -43,7 +43,7 @@ from kplan.autoscaling.cluster_autoscaler.results import LoopResult, ScaleDown
 from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, cropped
 from kplan.autoscaling.cluster_autoscaler.scale_up import MAX_NODES_TOTAL, SUCCESSFUL, Orchestrator, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
-from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
+from kplan.autoscaling.cluster_autoscaler.templates import Remembered, TemplateMaker
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
@@ -107,7 +107,7 @@ class Loops:
 
     def run(self, at: float, *, removes: bool = True) -> LoopResult:
         """Run one loop, `at` seconds after the start; RunOnce. It may leave out to look for nodes to remove."""
-        now = self._start + int(at * 1_000_000)
+        now = self._now = self._start + int(at * 1_000_000)
         result = LoopResult(at)
         options = self._options
         nodes, ready = as_listed(self._nodes, options)
@@ -119,9 +119,8 @@ class Loops:
             return result
         by_state = pods_by_state(self._pods, options)
         placed = placed_pods(nodes, by_state, options)
-        templates = self._templates.templates(nodes, pods_by_node(placed), self.groups, self._group_of, now)
-        result.templates = templates
-        self._state.update(nodes, self._group_of, templates, now)
+        result.templates = self._templates.templates(nodes, pods_by_node(placed), self.groups, self._group_of, now)
+        self._state.update(nodes, self._group_of, result.templates, now)
         self._state.remove_long_unregistered()
         is_healthy = self._state.is_healthy(len(nodes))
         if is_healthy:
@@ -133,19 +132,15 @@ class Loops:
             result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
             result.scale_down.result = "ScaleDownNotTried"
             return self._finished(result)
-        upcoming, registered = self._state.upcoming()
-        result.registered_upcoming = {name: names for name, names in registered.items() if names}
-        board, present = self._board(
-            nodes, placed, by_state.unschedulable, templates=templates, upcoming=upcoming, registered=registered
-        )
-        to_help = self._process_pods(board, by_state.unschedulable, now, result)
-        is_waiting = self._scale_up(board, to_help, n_ready=len(ready), templates=templates, now=now, result=result)
+        board, present = self._board(nodes, placed, by_state.unschedulable, result)
+        to_help = self._process_pods(board, by_state.unschedulable, result)
+        is_waiting = self._scale_up(board, to_help, len(ready), result)
         if options.scale_down_enabled and removes:
-            self._scale_down(board, present, now, result, is_waiting=is_waiting)
+            self._scale_down(board, present, result, is_waiting=is_waiting)
         else:
             result.scale_down.result = "ScaleDownNotTried"
         if options.enforce_node_group_min_size:
-            outcome = self._orchestrator(board, templates, now).scale_to_least()
+            outcome = self._orchestrator(board, result).scale_to_least()
             result.events += outcome.events
             if outcome.result == SUCCESSFUL:
                 self._scaled_up_at = now
@@ -160,23 +155,18 @@ class Loops:
         return result
 
     def _board(
-        self,
-        nodes: Sequence[Node],
-        placed: Sequence[tuple[Pod, str]],
-        pending: Sequence[Pod],
-        *,
-        templates: Mapping[str, Template],
-        upcoming: Mapping[str, int],
-        registered: Mapping[str, Sequence[str]],
+        self, nodes: Sequence[Node], placed: Sequence[tuple[Pod, str]], pending: Sequence[Pod], result: LoopResult
     ) -> tuple[Board, list[Node]]:
         """Return the cluster with upcoming nodes, in place of those that have not started, and the other nodes."""
+        upcoming, registered = self._state.upcoming()
+        result.registered_upcoming = {name: names for name, names in registered.items() if names}
         not_started = {name for names in registered.values() for name in names}
         present = [node for node in nodes if node.metadata.name not in not_started]
         all_nodes = list(present)
         all_placed = [(pod, name) for pod, name in placed if name not in not_started]
         for group, count in upcoming.items():
             for number in range(count):
-                node, pods = templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
+                node, pods = result.templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
                 all_nodes.append(node)
                 all_placed += [(pod, node.metadata.name) for pod in pods]
         board = Board.of(
@@ -190,7 +180,7 @@ class Loops:
         )
         return board, present
 
-    def _process_pods(self, board: Board, pods: Sequence[Pod], now: int, result: LoopResult) -> list[Pod]:
+    def _process_pods(self, board: Board, pods: Sequence[Pod], result: LoopResult) -> list[Pod]:
         """Return the pods that need new nodes; the pod list processors, and filterOutYoungPods."""
         filtered = result.filtered
         filtered.expendable = [pod for pod in pods if is_expendable(pod, self._options)]
@@ -204,27 +194,18 @@ class Loops:
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]
         filtered.to_help = [pod for pod in left if not is_daemon(pod)]
-        return [pod for pod in filtered.to_help if self._is_old(pod, now)]
+        return [pod for pod in filtered.to_help if self._is_old(pod)]
 
-    def _is_old(self, pod: Pod, now: int) -> bool:
+    def _is_old(self, pod: Pod) -> bool:
         """Return whether a pod waits long enough."""
         delay = self._options.new_pod_scale_up_delay
         own = pod.metadata.annotations.scale_up_delay
         nanoseconds = None if own is None else parse_duration(own)
         if nanoseconds is not None:
             delay = max(delay, nanoseconds // 1000)
-        return now - created(pod) > delay
+        return self._now - created(pod) > delay
 
-    def _scale_up(
-        self,
-        board: Board,
-        pods: Sequence[Pod],
-        *,
-        n_ready: int,
-        templates: Mapping[str, Template],
-        now: int,
-        result: LoopResult,
-    ) -> bool:
+    def _scale_up(self, board: Board, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
         """Scale up for some pods, and return whether to wait for more of them first."""
         most = self._options.max_nodes_total
         if not pods:
@@ -233,75 +214,66 @@ class Loops:
             result.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
             unhelped = [Unhelped(pod, {}, {}) for pod in pods]
             result.scale_ups.append(ScaleUp("ScaleUpLimitedByMaxNodesTotal", unhelped=unhelped))
-        elif not self._options.bypassed_scheduler_names and self._are_new(pods, now):
+        elif not self._options.bypassed_scheduler_names and self._are_new(pods):
             result.scale_ups.append(ScaleUp("ScaleUpInCooldown"))
             return True
         else:
-            self._scale_up_in_turn(board, list(pods), templates, now=now, result=result)
+            self._scale_up_in_turn(board, list(pods), result)
         return False
 
-    def _are_new(self, pods: Sequence[Pod], now: int) -> bool:
+    def _are_new(self, pods: Sequence[Pod]) -> bool:
         """Return whether more pods are probably on their way."""
-        if min(map(created, pods)) + _BUFFER > now:
+        if min(map(created, pods)) + _BUFFER > self._now:
             return True
         of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]
-        return bool(of_gpus) and min(map(created, of_gpus)) + GPU_BUFFER > now
+        return bool(of_gpus) and min(map(created, of_gpus)) + GPU_BUFFER > self._now
 
-    def _scale_up_in_turn(
-        self, board: Board, pods: list[Pod], templates: Mapping[str, Template], *, now: int, result: LoopResult
-    ) -> None:
+    def _scale_up_in_turn(self, board: Board, pods: list[Pod], result: LoopResult) -> None:
         """Scale up once, or again and again for the pods that are left; runScaleUpSalvo."""
         for _ in range(len(pods)):
-            outcome = self._orchestrator(board, templates, now).scale_up(pods)
+            outcome = self._orchestrator(board, result).scale_up(pods)
             result.scale_ups.append(outcome)
             result.events += outcome.events
             if outcome.result != SUCCESSFUL:
                 return
-            self._scaled_up_at = now
+            self._scaled_up_at = self._now
             helped = {id(pod) for pod in outcome.triggered}
             pods = [pod for pod in pods if id(pod) not in helped]
             if not self._options.salvo_scale_up or not helped or not pods:
                 return
-            number = len(result.scale_ups) - 1
-            kinds = [
-                (
-                    templates[growth.group.name],
-                    [
-                        f"template-node-for-{growth.group.name}-{index}-salvo-{number}"
-                        for index in range(growth.wanted - growth.current)
-                    ],
-                )
-                for growth in outcome.growths
-            ]
+            number, kinds = len(result.scale_ups) - 1, []
+            for growth in outcome.growths:
+                name, added = growth.group.name, range(growth.wanted - growth.current)
+                names = [f"template-node-for-{name}-{index}-salvo-{number}" for index in added]
+                kinds.append((result.templates[name], names))
             board, new = board.grown(kinds)
             board.add_new([node for kind in new for node in kind])
             if not settle(board, outcome.triggered, [node.row for kind in new for node in kind]):
                 return
 
-    def _orchestrator(self, board: Board, templates: Mapping[str, Template], now: int) -> Orchestrator:
-        expanders = Expanders(templates, self._setup.priorities, self._setup.prices, len(self._nodes), now, self._infos)
+    def _orchestrator(self, board: Board, result: LoopResult) -> Orchestrator:
+        setup, n_nodes = self._setup, len(self._nodes)
+        expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos)
         return Orchestrator(
             board, self.groups, self._group_of, state=self._state, options=self._options, expanders=expanders
         )
 
-    def _scale_down(
-        self, board: Board, nodes: Sequence[Node], now: int, result: LoopResult, *, is_waiting: bool
-    ) -> None:
+    def _scale_down(self, board: Board, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
         outcome, planner, options = result.scale_down, self.planner, self._options
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
-        candidates = planner.update(board, nodes, self._owners, budgets, now=now)
+        candidates = planner.update(board, nodes, self._owners, budgets, now=self._now)
         outcome.utilization = planner.utilization
-        in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > now)
+        in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > self._now)
         if in_cooldown:
             outcome.result = "ScaleDownInCooldown"
         elif not candidates:
             outcome.result = "ScaleDownNoCandidates"
         else:
-            self._delete(board, now, outcome)
+            self._delete(board, outcome)
         outcome.unneeded = planner.unneeded
         outcome.stays = planner.stays
-        self._update_soft_taints(nodes, now, outcome)
+        self._update_soft_taints(nodes, outcome)
         self._vanish(outcome)
 
     @property
@@ -314,7 +286,7 @@ class Loops:
             self.failed_at + options.scale_down_delay_after_failure,
         )
 
-    def _delete(self, board: Board, now: int, outcome: ScaleDown) -> None:
+    def _delete(self, board: Board, outcome: ScaleDown) -> None:
         empty, full = self.planner.nodes_to_delete(board)
         present = {board.name(row) for row in board.order}
         empty, full = cropped(empty, full, self._group_of, present, self._options)
@@ -327,9 +299,9 @@ class Loops:
             outcome.deleted[removable.node.metadata.name] = pods
         outcome.removed = [*empty, *full]
         if outcome.removed:
-            self._deleted_at = now
+            self._deleted_at = self._now
 
-    def _update_soft_taints(self, nodes: Sequence[Node], now: int, outcome: ScaleDown) -> None:
+    def _update_soft_taints(self, nodes: Sequence[Node], outcome: ScaleDown) -> None:
         """Mark nodes that are not needed as such, within the budget of a loop; UpdateSoftDeletionTaints."""
         left = self._options.max_bulk_soft_taint_count
         changed: dict[str, Node] = {}
@@ -342,7 +314,7 @@ class Loops:
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue
                 left -= 1
-                changed[name] = marked(node, now) if is_unneeded else unmarked(node)
+                changed[name] = marked(node, self._now) if is_unneeded else unmarked(node)
                 (outcome.soft_tainted if is_unneeded else outcome.soft_untainted).append(name)
         self._nodes = [
             replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node

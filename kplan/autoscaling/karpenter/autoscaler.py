@@ -93,7 +93,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         """Return the prices of the nodes that it has made, as the catalogue has them."""
         return self._prices(self._prepared(cluster))
 
-    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
+    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:  # noqa: ARG002 - of the seam
         """Return all that is done; Karpenter does not work in loops of a fixed time."""
         prepared = self._prepared(cluster)
         provisioned = provision(prepared)
@@ -109,10 +109,11 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             self._removal(prepared, command, "" if acting is None else acting.reason, namer) for command in commands
         )
         removed = frozenset(node for removal in removes for node in removal.nodes)
-        detail: dict[str, Any] = {}
-        if full:
-            detail["provisioning"] = provisioning_answer(prepared, provisioned)
-            detail["disruption"] = answer_of(conditions, outcomes)
+
+        def detail() -> dict[str, Any]:
+            provisioning = provisioning_answer(prepared, provisioned)
+            return {"provisioning": provisioning, "disruption": answer_of(conditions, outcomes)}
+
         prices = self._prices(prepared)
         replacements = [replacement for removal in removes for replacement in removal.replacements]
         gone = sum(prices.get(node, 0.0) for removal in removes for node in removal.nodes)
@@ -241,14 +242,14 @@ def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
     InputError
         With all problems of the catalogue.
     """
-    options = read_options(settings.options)
-    types = settings.instance_types
-    if types is None:
-        source = "the nodes and node claims of the cluster"
-        entries = learned_catalogue(snapshot)
-        return KarpenterAutoscaler(entries=entries, options=options, source=source, has_prices=False)
-    source = str(types) if isinstance(types, str | Path) else "a list"
-    return KarpenterAutoscaler(entries=content_of(settings), options=options, source=source, has_prices=True)
+    options, types = read_options(settings.options), settings.instance_types
+    source = "the nodes and node claims of the cluster" if types is None else "a list"
+    return KarpenterAutoscaler(
+        entries=learned_catalogue(snapshot) if types is None else content_of(settings),
+        options=options,
+        source=str(types) if isinstance(types, str | Path) else source,
+        has_prices=types is not None,
+    )
 
 
 def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:
@@ -282,7 +283,7 @@ class KarpenterWatch:
         """Look for pods that need nodes, and for nodes that are to go."""
         there = [name for name in leaving if name in cluster.snapshot.node_by_name]
         karpenter = self._karpenter.marking(there, self._used_names)
-        advice = karpenter.look(cluster, full=False, loops=(0.0,)) if removes else karpenter.provision(cluster)
+        advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)
         new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
         self._used_names.update(node.node.metadata.name for node in new)
         unneeded = frozenset(name for removal in advice.removes for name in removal.nodes)

@@ -52,11 +52,11 @@ def decided_now(base: Base, loops: Sequence[float] | None, showing: Showing, *, 
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
         raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
     prepared = PreparedCluster(base.objects, base.session, base.now)
-    advice = autoscaler.look(prepared, full=full, loops=loops)
+    advice = autoscaler.look(prepared, loops=loops)
     return replace(
         _report(base, autoscaler, advice, showing),
         cluster=_map(base, advice) if showing.with_map else UNSET,
-        detail=dict(advice.detail) if full else UNSET,
+        detail=dict(advice.detail()) if full else UNSET,
     )
 
 

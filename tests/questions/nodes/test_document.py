@@ -1,8 +1,7 @@
 """The question for an autoscaler: its advice becomes a report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,13 +33,18 @@ class Generous:
         )
         return Advice(adds=adds)
 
-    def look(self, cluster: PreparedCluster, *, full: bool, loops: Sequence[float]) -> Advice:
-        detail: Mapping[str, Any] = {"now": cluster.now, "loops": list(loops)} if full else {}
+    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
         removes = (Removal(nodes=("n1",), reason="Empty", saves=0.25),)
         stays = (Stay(node="n2", reason="BlockedByPod", pod="default/a"),)
         unhelped = {"default/x": {"general": ("too big",)}}
         added = self.provision(cluster).adds
-        return Advice(adds=added, removes=removes, stays=stays, unhelped=unhelped, detail=detail)
+        return Advice(
+            adds=added,
+            removes=removes,
+            stays=stays,
+            unhelped=unhelped,
+            detail=lambda: {"now": cluster.now, "loops": list(loops)},
+        )
 
 
 def make_generous(_settings: settings.Settings, _snapshot: Snapshot) -> Generous:
