@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import SplitResult
@@ -144,7 +144,12 @@ _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 def type_name(value: Value) -> str:
     """Return the name of a value's CEL type."""
-    return next((name for python_type, name in _TYPE_NAMES if isinstance(value, python_type)), "null_type")
+    return _name_of(type(value))  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _name_of(kind: type) -> str:
+    return next((name for python_type, name in _TYPE_NAMES if issubclass(kind, python_type)), "null_type")
 
 
 def no_such_overload(function: str, *values: Value) -> CelError:
@@ -161,8 +166,9 @@ def typed(function: str, compute: Callable[..., Value], accepted: Sequence[Colle
     """
 
     def call(*values: Value) -> Value:
-        if any(names and type_name(value) not in names for value, names in zip(values, accepted, strict=False)):
-            raise no_such_overload(function, *values)
+        for value, names in zip(values, accepted, strict=False):
+            if names and type_name(value) not in names:
+                raise no_such_overload(function, *values)
         return compute(*values)
 
     return call
