@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,6 +26,9 @@ _FIRST_CAPACITY = 64
 
 MAX_FOLLOWED = 2000
 """After more changes than this, counting all pods again is cheaper than applying the changes."""
+
+MAX_FOLLOWING = 128
+"""How many counts per topology domain are cached: up to eight bytes a node each."""
 
 MAX_MATCH_COUNTS = 256
 """How many counts are cached: eight bytes a node each."""
@@ -72,6 +75,8 @@ class Cluster:
         self._requested: dict[str, Int64Array] = {}
         self._least_free: dict[str, int] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
+        #: what is counted in this cluster and follows its log, by what it is
+        self.following: Recent[Any] = Recent(MAX_FOLLOWING)
         self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
 
     @classmethod

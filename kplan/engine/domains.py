@@ -5,8 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.engine.cluster import MAX_FOLLOWED, Cluster
+from kplan.engine.cluster import Cluster
 from kplan.engine.pod_matching import PodMatch
+
+MAX_FOLLOWED = 32
+"""After more changes than this, counting again is cheaper than applying the changes."""
+
+
+def domain_counts(
+    cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray | None = None
+) -> DomainCounts:
+    """Return counts, with the parameters of `DomainCounts`; pods that want the same share them if all nodes count."""
+    if counted is not None:
+        return DomainCounts(cluster, match, slots, n_slots, counted)
+    # The counts hold `slots`, so that no other array has its id as long as they are cached.
+    counts: DomainCounts = cluster.following.get(
+        (match, id(slots)), lambda: DomainCounts(cluster, match, slots, n_slots)
+    )
+    return counts
 
 
 class DomainCounts:

@@ -49,6 +49,18 @@ def by_hand(cluster, counted_nodes):
     return [counts["a"], counts["b"], counts[None]]
 
 
+def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
+    cluster = make_cluster()
+    slots = np.arange(5)
+    shared = domains.domain_counts(cluster, MATCH, slots, 5)
+    cluster.bind(cluster.add_pod(make_pod("x")), 3)
+
+    assert domains.domain_counts(cluster, MATCH, slots, 5) is shared
+    assert shared.counts.tolist() == [0, 0, 0, 1, 0]
+    assert domains.domain_counts(cluster, MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
+    assert domains.domain_counts(cluster, MATCH, np.zeros(5, np.intp), 1).counts.tolist() == [1]
+
+
 @pytest.mark.parametrize("most_followed", [0, 2, 1000])
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())

@@ -14,7 +14,7 @@ import numpy as np
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
-from kplan.engine.domains import DomainCounts
+from kplan.engine.domains import domain_counts
 from kplan.engine.pod_matching import PodMatch
 from kplan.framework.listers import Listers
 from kplan.rules.affinity import AffinityTerm
@@ -60,7 +60,7 @@ class TermCounts:
         self.topology_key = topology_key
         self.column = cluster.nodes.label(topology_key)
         counted = None if self.column.is_everywhere else self.column.present
-        self._domains = DomainCounts(cluster, match, self.column.slots, len(self.column.values) + 1, counted)
+        self._domains = domain_counts(cluster, match, self.column.slots, len(self.column.values) + 1, counted)
 
     @property
     def counts(self) -> Int64Array:
