@@ -197,13 +197,13 @@ class PodMaker:
         if model is None:
             self._note(_unknown_revision(owner, wanted.revision))
             if isinstance(owner, StatefulSetState):
-                made = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
+                admitted = self._admitted_pod(owner, wanted, whole)  # its claims may come and go
             else:
                 like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
-                made = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
-            self._note(made.warnings)
-            model = made.info, made.refusal
-            if not made.refusal or not isinstance(owner, StatefulSetState):
+                admitted = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
+            self._note(admitted.warnings)
+            model = admitted.info, made.refusal
+            if not admitted.refusal or not isinstance(owner, StatefulSetState):
                 self._models[key] = model  # words about a pod of a stateful set have its own name
         return model
 

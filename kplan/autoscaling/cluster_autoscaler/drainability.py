@@ -174,8 +174,8 @@ class Drainability:
         return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
 
     def _system(self, pod: Pod) -> Verdict:
-        is_kept = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM
-        if not is_kept or self._budgets.allowances(pod):
+        is_of_system = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM
+        if not is_of_system or self._budgets.allowances(pod):
             return None
         timeout = self._options.blocking_system_pod_distruption_timeout
         if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self._now:

@@ -90,11 +90,11 @@ class Widening:
         at_most : count every node as the largest that it may become, as Karpenter does until it is made
         """
         if at_most:
-            made = [node.template.columns.most_capacity(node.types) for node in planned]
+            capacities = [node.template.columns.most_capacity(node.types) for node in planned]
         else:
-            made = [amounts_of(node.status.capacity) for node in self._made(planned)]
+            capacities = [amounts_of(node.status.capacity) for node in self._made(planned)]
         used = self._prepared.state.used_by(pool.metadata.name)
-        needed = total_of((used, *({**capacity, NODES: ONE} for capacity in made)))
+        needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
         limits = amounts_of(pool.spec.limits)
         higher = tuple(
             (name, str(pool.spec.limits[name]), text_of(name, needed[name]))
