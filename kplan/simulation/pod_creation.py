@@ -202,7 +202,7 @@ class PodMaker:
                 like = (owner.ref, wanted.revision, wanted.node, id(owner.template_of(wanted.revision)), whole is None)
                 admitted = self._admitted.get(like, lambda: self._admitted_pod(owner, wanted, whole))
             self._note(admitted.warnings)
-            model = admitted.info, made.refusal
+            model = admitted.info, admitted.refusal
             if not admitted.refusal or not isinstance(owner, StatefulSetState):
                 self._models[key] = model  # words about a pod of a stateful set have its own name
         return model
