@@ -27,7 +27,7 @@ from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse
 from kplan.api.wellknown import GATED_CONDITION
-from kplan.documents.pods import FilledField
+from kplan.facts import Document
 
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
 """Template metadata that controllers copy into their pods."""
@@ -49,6 +49,20 @@ _TERM_PATHS = tuple(
     for kind in ("podAffinity", "podAntiAffinity")
     for terms in (_REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
 )
+
+
+class FilledField(Document, frozen=True):
+    """A field whose value the manifest does not state.
+
+    Attributes
+    ----------
+    value : its value now; null for a field that was removed
+    source : what filled it in, such as LimitRange limited/limits
+    """
+
+    field: str
+    value: Any
+    source: str
 
 
 class Stage(msgspec.Struct, frozen=True):

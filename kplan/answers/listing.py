@@ -9,9 +9,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
-from kplan.documents.base import Condition, InputWarning, Verdict
-from kplan.documents.placement import Outcome, PodPlacement, Summary, Unlisted
+from kplan.documents.base import Condition, Verdict
+from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.plan import Action, PodChange
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 
 _Group = tuple[str, Outcome | None, str]
 """Workload, outcome and message of pods; the outcome is None if it is unknown."""

@@ -11,8 +11,8 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.tolerations import Taint
-from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
+from kplan.facts import InputWarning
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 

@@ -15,11 +15,11 @@ from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
 from kplan.capacity.groups import place_group
 from kplan.capacity.replicas import Fit, Template
-from kplan.documents.placement import Outcome
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.cycle_state import CycleState
+from kplan.framework.outcome import Outcome
 from kplan.framework.outcomes import PluginError
 from kplan.framework.replicas import local_filters, place_replicas
 from kplan.framework.runtime import Framework

@@ -11,11 +11,12 @@ from kplan.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.api.scheduling import PodGroup
 from kplan.capacity.replicas import Fit, StoppedGroup, Template
 from kplan.diagnosis.replicas import ALONE
-from kplan.documents.placement import Origin, Outcome
+from kplan.documents.placement import Origin
 from kplan.documents.pod_groups import GroupPlan
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.group_cycle import GroupResult, GroupTry, reserve_again, schedule_group, try_group
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.framework.status import Status
 from kplan.rules.pod_info import PodInfo

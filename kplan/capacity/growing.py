@@ -15,9 +15,9 @@ from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.cluster.growing_plan import join_nodes
 from kplan.cluster.growth import Growth, as_waiting
-from kplan.documents.base import InputWarning
-from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.subjects.incoming import with_objects

@@ -21,12 +21,12 @@ from kplan.capacity.counting import fill
 from kplan.capacity.replicas import Fit, Template
 from kplan.cluster.base import Base
 from kplan.documents.capacity import Loss, Survival
-from kplan.documents.placement import Outcome
 from kplan.effects.watching import begin
 from kplan.engine.node_table import NodeTable
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.listers import Listers
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.loop import Simulation

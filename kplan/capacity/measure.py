@@ -28,7 +28,7 @@ from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.cluster.growth import Growth, growth_of, node_changes
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.capacity import (
     Addition,
     CapacityReport,
@@ -41,10 +41,11 @@ from kplan.documents.capacity import (
     ZoneFit,
 )
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.placement import Outcome
 from kplan.documents.pod_groups import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot

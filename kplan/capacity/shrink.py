@@ -27,11 +27,11 @@ from kplan.documents.base import Condition
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent
 from kplan.documents.nodes import NodePrices
-from kplan.documents.placement import Outcome
 from kplan.documents.plan import Usage
 from kplan.effects.watching import begin
 from kplan.engine.arrays import RowArray
 from kplan.framework.cycle import schedule_pod
+from kplan.framework.outcome import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod

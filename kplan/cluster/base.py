@@ -18,10 +18,11 @@ from kplan.cluster.release import Ties, as_decided, moment_of, server_warnings, 
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release
-from kplan.documents.base import Context, InputWarning, SchedulerRef, SnapshotRef
+from kplan.documents.base import Context, SchedulerRef, SnapshotRef
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions

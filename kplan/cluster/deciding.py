@@ -10,7 +10,7 @@ from kplan.answers.plan import Plan
 from kplan.cluster.base import Base
 from kplan.diagnosis.diagnosis import Diagnosing
 from kplan.diagnosis.explanation import Explanation, Shown, explain
-from kplan.documents.placement import Outcome
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.subjects.sequence import QuestionPods, Replay, Run
 

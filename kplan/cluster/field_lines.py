@@ -10,11 +10,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.references import object_name
-from kplan.documents.base import InputWarning, Report
+from kplan.documents.base import Report
 from kplan.documents.capacity import CapacityReport, HeadroomReport
 from kplan.documents.diff import DiffReport
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import PlanReport
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, steps_of
 from kplan.workloads.autoscalers import CODE as AUTOSCALED

@@ -19,12 +19,13 @@ from kplan.cluster.base import Base
 from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, as_waiting, growth_of, node_changes
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.documents.base import Context, InputWarning
-from kplan.documents.placement import Outcome
+from kplan.documents.base import Context
 from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot

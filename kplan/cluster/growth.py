@@ -19,8 +19,8 @@ from kplan.api.tolerations import NO_SCHEDULE, Taint
 from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster, Removal
 from kplan.cluster.base import Base
-from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
+from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot

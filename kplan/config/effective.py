@@ -7,6 +7,7 @@ keys of extenders are left out, as the output may end up in logs.
 from __future__ import annotations
 
 import typing
+from typing import Any
 
 from kplan.config.args import PluginArgs
 from kplan.config.defaults import default_configuration
@@ -15,7 +16,21 @@ from kplan.config.model import PluginRef, Profile, SchedulerConfiguration, plain
 from kplan.config.problems import child, index
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
-from kplan.documents.config import Difference
+from kplan.facts import Document
+
+
+class Difference(Document, frozen=True):
+    """A field of the configuration whose value is not the default.
+
+    Attributes
+    ----------
+    default : null for a value that is absent
+    effective : null for a value that is absent
+    """
+
+    path: str
+    default: Any
+    effective: Any
 
 
 def to_document(config: SchedulerConfiguration) -> dict[str, object]:

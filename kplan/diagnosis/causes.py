@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kplan.documents.details import Detail
+from kplan.engine.details import Detail
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.documents.details import Detail
 from kplan.documents.placement import Failure, NodeScore, ReasonCount, Rejection
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.details import Detail
 from kplan.engine.verdicts import Reason, Verdicts
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus

@@ -9,8 +9,8 @@ from kplan.api.core import Container, Pod
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.diagnosis.sizing import largest_requester
-from kplan.documents import details as d
 from kplan.documents import remedy as r
+from kplan.engine import details as d
 from kplan.framework.listers import Listers
 from kplan.reading.positions import Step, path_of
 from kplan.rules.resources import PODS

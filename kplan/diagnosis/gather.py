@@ -26,7 +26,8 @@ from kplan.diagnosis.intended import (
     toleration_text,
     untolerated,
 )
-from kplan.documents.details import (
+from kplan.engine.arrays import RowArray
+from kplan.engine.details import (
     AffinityLabelMissing,
     AntiAffinity,
     Detail,
@@ -36,14 +37,13 @@ from kplan.documents.details import (
     UnmetAffinity,
     UntoleratedTaint,
 )
-from kplan.documents.placement import Outcome
-from kplan.engine.arrays import RowArray
 from kplan.engine.node_matching import first_untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text

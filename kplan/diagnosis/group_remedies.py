@@ -20,7 +20,7 @@ from kplan.diagnosis.sizing import in_units, is_within_limit_ranges, largest_req
 from kplan.diagnosis.surroundings import cordoned_rows, higher_classes, obstructing
 from kplan.diagnosis.trials import Trials, budgets_of
 from kplan.documents import remedy as r
-from kplan.documents.details import InsufficientResource
+from kplan.engine.details import InsufficientResource
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key
 from kplan.framework.session import Session

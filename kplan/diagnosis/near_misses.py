@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kplan.documents.details import Detail
 from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.details import Detail
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.diagnosis import FilterOutcome
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kplan.api.readable import listing, readable
 from kplan.diagnosis import causes as c
-from kplan.documents import details as d
+from kplan.engine import details as d
 from kplan.rules.resources import PODS
 from kplan.rules.volume_claims import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 

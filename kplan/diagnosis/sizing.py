@@ -19,7 +19,7 @@ from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.replicas import Replicas
 from kplan.diagnosis.trials import Trials
 from kplan.documents import remedy as r
-from kplan.documents.details import Detail, InsufficientResource
+from kplan.engine.details import Detail, InsufficientResource
 from kplan.framework.session import Session
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 

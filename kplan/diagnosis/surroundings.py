@@ -18,7 +18,7 @@ from kplan.diagnosis.near_misses import NearMisses
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.diagnosis.trials import Trials
 from kplan.documents import remedy as r
-from kplan.documents.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
+from kplan.engine.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.documents import remedy as r
-from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.cycle import CycleResult, schedule_member, schedule_pod
 from kplan.framework.listers import Listers
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT

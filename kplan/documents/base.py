@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-Percent = Annotated[float, msgspec.Meta(ge=0)]
+from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind, Positive
 
 Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]
 FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
-
-Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
-"""Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
 
 Condition = Literal[
     "unschedulable",
@@ -33,77 +28,6 @@ Condition = Literal[
     "none",
 ]
 """What `--fail-on` lists."""
-
-
-class Document(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of all structs: immutable, camelCase in JSON; fields that are not known are passed over."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form as plain values, all fresh."""
-        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return fields
-
-
-class InputWarning(Document, frozen=True):
-    """Something that does not stop the answer but may change it.
-
-    Attributes
-    ----------
-    code : a stable word for this sort of warning
-    object : what it is about, such as Node/n1
-    file, line : where a manifest has the object, or the field; absent for what comes from no manifest
-    """
-
-    code: str
-    object: str
-    message: str
-    file: str | UnsetType = UNSET
-    line: Positive | UnsetType = UNSET
-
-
-class MissingKind(Document, frozen=True):
-    """A kind of object that could not be read.
-
-    Attributes
-    ----------
-    blinds : plugins that decide without these objects
-    namespaces : those that the reason names; absent where it names none
-    """
-
-    resource: str
-    reason: str
-    blinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] | UnsetType = UNSET
-
-
-ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "resize", "settle"]
-CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
-
-
-class RequestSum(Document, frozen=True, kw_only=True):
-    """How much of a resource pods request together, before a change and after it; quantities in Kubernetes form."""
-
-    before: str
-    after: str
-
-
-class ClusterChange(Document, frozen=True, kw_only=True):
-    """A change to the cluster, made on paper before the question is answered.
-
-    Attributes
-    ----------
-    change : what was done: with, without, add-nodes, cordon, uncordon, scale, resize, or settle
-    what : the argument of the flag; a file for with, empty for settle
-    count : how many objects were added, replaced, removed or changed, dependent ones included
-    objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
-    requests : of resize: resource -> the requests of the pods that have a recommendation, of those that had a node
-    """
-
-    change: ChangeWord
-    what: str
-    count: Count = 0
-    objects: tuple[str, ...] = ()
-    requests: dict[str, RequestSum] | UnsetType = UNSET
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):

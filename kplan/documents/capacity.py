@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.base import Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Usage
 from kplan.documents.pod_groups import GroupPlan
+from kplan.facts import Count, Document, Positive
 
 Price = Annotated[float, Meta(ge=0)]
 

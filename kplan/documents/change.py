@@ -7,9 +7,9 @@ import enum
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import WorkloadRef, object_name
-from kplan.documents.base import Count, Document, Positive
 from kplan.documents.placement import Origin
 from kplan.documents.remedy import Remedy
+from kplan.facts import Count, Document, Positive
 
 
 class StepEvent(enum.StrEnum):

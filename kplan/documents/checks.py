@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document, Report
+from kplan.documents.base import Report
 from kplan.documents.remedy import Remedy
+from kplan.facts import Count, Document
 
 CheckState = Literal["passed", "failed", "unasked"]
 Subject = Literal["node", "zone", "pool", "group", "workload", "budget", "pod", "answer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Document, Positive
+from kplan.facts import Document, Positive
 
 
 class NodeLoad(Document, frozen=True, kw_only=True):

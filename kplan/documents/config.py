@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kplan.documents.base import Document, Head, InputWarning
-
-
-class Difference(Document, frozen=True):
-    """A field of the configuration whose value is not the default.
-
-    Attributes
-    ----------
-    default : null for a value that is absent
-    effective : null for a value that is absent
-    """
-
-    path: str
-    default: Any
-    effective: Any
+from kplan.config.effective import Difference
+from kplan.documents.base import Head
+from kplan.facts import Document, InputWarning
 
 
 class GateState(Document, frozen=True, kw_only=True):

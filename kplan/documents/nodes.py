@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document
+from kplan.facts import Count, Document
 
 AutoscalerName = Literal["karpenter", "cluster-autoscaler"]
 

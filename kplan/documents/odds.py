@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.base import Report
 from kplan.documents.timeline import Seconds
+from kplan.facts import Count, Document, Positive
 
 
 class Share(Document, frozen=True, kw_only=True):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import PodKey, object_name
-from kplan.documents.base import Code, Count, Document, Positive, Report
+from kplan.documents.base import Report
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.details import Detail
 from kplan.documents.nodes import NewNodeRef, NodeChanges, RightSizing
 from kplan.documents.pod_groups import GroupPlan, TopologyDomain
-from kplan.documents.preemption import Preemption
 from kplan.documents.remedy import Remedy
+from kplan.engine.details import Code, Detail
+from kplan.facts import Count, Document, Positive
+from kplan.framework.outcome import Outcome
+from kplan.framework.post_filter import Preemption
 
 
 class Luck(Document, frozen=True, kw_only=True):
@@ -35,15 +36,6 @@ class Luck(Document, frozen=True, kw_only=True):
     fails: Count
     pending: dict[str, Count]
     evicted: dict[str, Count]
-
-
-class Outcome(enum.StrEnum):
-    """How a decision about a pod ends."""
-
-    SCHEDULED = "Scheduled"
-    UNSCHEDULABLE = "Unschedulable"
-    GATED = "Gated"
-    ERROR = "Error"
 
 
 class Origin(Document, frozen=True):

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.references import PodKey, WorkloadRef
-from kplan.documents.base import Count, Document, Percent, Positive, Report
+from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import NodeChanges, RightSizing
@@ -16,6 +16,7 @@ from kplan.documents.placement import Luck, PodPlacement, Summary, Unlisted
 from kplan.documents.pod_groups import GroupPlan
 from kplan.documents.queue import QueueEntry
 from kplan.documents.timeline import Timeline
+from kplan.facts import Count, Document, Percent, Positive
 
 
 class Action(enum.StrEnum):

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document
 from kplan.documents.remedy import Remedy
+from kplan.facts import Count, Document
 
 GroupState = Literal["Scheduled", "Partial", "Waits", "Preempts", "Gated", "Error"]
 

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from kplan.documents.base import Count, Document, Head, InputWarning, now
+from kplan.admission.stored import FilledField
+from kplan.documents.base import Head, now
+from kplan.facts import Count, Document, InputWarning
 
 
 class PodSource(Document, frozen=True, kw_only=True):
@@ -24,20 +26,6 @@ class PodSource(Document, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-
-
-class FilledField(Document, frozen=True):
-    """A field whose value the manifest does not state.
-
-    Attributes
-    ----------
-    value : its value now; null for a field that was removed
-    source : what filled it in, such as LimitRange limited/limits
-    """
-
-    field: str
-    value: Any
-    source: str
 
 
 class PodsMade(Document, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.base import Report
+from kplan.facts import Count, Document, Positive
 
 
 class QueuePlace(enum.StrEnum):

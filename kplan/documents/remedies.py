@@ -6,9 +6,10 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.base import Report
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.remedy import Remedy
+from kplan.facts import Count, Document, Positive
 
 Kind = Literal[
     "uncordon", "moves", "budgets", "pools", "nodes", "scale", "requests", "selectors", "tolerations", "rules", "names"

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
 
-from kplan.documents.base import Count, Document, Positive
+from kplan.facts import Count, Document, Positive
 
 RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
 """What a `NameChange` may be about, besides kinds of objects."""

@@ -6,8 +6,10 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import ClusterChange, Count, Digest, Document, Head, InputWarning, MissingKind
+from kplan.documents.base import Digest, Head
 from kplan.documents.timeline import LearnedDurations
+from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind
+from kplan.snapshot.inspect import NodeOverview, PodOverview
 
 
 class InspectedSnapshot(Document, frozen=True, kw_only=True):
@@ -27,42 +29,6 @@ class InspectedSnapshot(Document, frozen=True, kw_only=True):
     digest: Digest
     missing: tuple[MissingKind, ...]
     changes: tuple[ClusterChange, ...] | UnsetType = UNSET
-
-
-class NodeOverview(Document, frozen=True, kw_only=True):
-    """How many nodes there are, by state, zone and version.
-
-    Attributes
-    ----------
-    zones : zone -> nodes; the empty name for nodes without one
-    kubelet_versions : version -> nodes
-    """
-
-    total: Count
-    ready: Count
-    unschedulable: Count
-    tainted: Count
-    control_plane: Count
-    zones: dict[str, Count]
-    kubelet_versions: dict[str, Count]
-
-
-class PodOverview(Document, frozen=True, kw_only=True):
-    """How many pods there are in each state; a pod counts in the first state that it has.
-
-    Attributes
-    ----------
-    schedulers : scheduler name -> pods
-    """
-
-    total: Count
-    terminated: Count
-    terminating: Count
-    running: Count
-    gated: Count
-    nominated: Count
-    pending: Count
-    schedulers: dict[str, Count]
 
 
 class ResourceTotal(Document, frozen=True, kw_only=True):

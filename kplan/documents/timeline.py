@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.base import Count, Document
+from kplan.facts import Count, Document
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 

@@ -18,14 +18,16 @@ from kplan.cluster.showing import Showing
 from kplan.diagnosis.diagnosis import Diagnosis
 from kplan.diagnosis.explanation import explain
 from kplan.diagnosis.replicas import owned_replicas
-from kplan.documents.base import Condition, InputWarning
+from kplan.documents.base import Condition
 from kplan.documents.change import Obstacle, PodAtRest, RefusedNode, Step, WorkloadChange
-from kplan.documents.placement import Luck, Origin, Outcome, PodPlacement
+from kplan.documents.placement import Luck, Origin, PodPlacement
 from kplan.effects.pod_groups import pending_placement
 from kplan.effects.provisioning import Growing, NodesInTime
 from kplan.engine.cluster import Cluster
 from kplan.errors import NotFoundError
+from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.applying import Applied
 from kplan.simulation.draining import Drain, DrainOptions

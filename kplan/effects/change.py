@@ -15,11 +15,12 @@ from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.cluster.base import Base
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Condition, InputWarning
+from kplan.documents.base import Condition
 from kplan.documents.change import Change
 from kplan.effects.carried_out import CarriedOut, Decisions, Updates
 from kplan.effects.queue_course import QueueCourse, QueueOpening, WorkedOff
 from kplan.effects.watching import add_bounds, begin, watched
+from kplan.facts import InputWarning
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck, workload_change

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kplan.cluster.base import Base
-from kplan.documents.base import InputWarning
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
 from kplan.effects.watching import begin
+from kplan.facts import InputWarning
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck

@@ -18,8 +18,9 @@ from kplan.answers.verdict import counted_warnings
 from kplan.api.meta import controller_of
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
-from kplan.documents.base import Context, InputWarning, Report, Verdict
+from kplan.documents.base import Context, Report, Verdict
 from kplan.effects.watching import begin
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
 MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"

@@ -25,9 +25,9 @@ from kplan.cluster.deciding import decide
 from kplan.cluster.growth import Growth, node_changes
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.change import Step
-from kplan.documents.placement import Luck, Outcome, Unlisted
+from kplan.documents.placement import Luck, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.effects.carried_out import being_deleted
@@ -36,6 +36,8 @@ from kplan.effects.pod_groups import group_plans, held_back, pending_in_groups
 from kplan.effects.provisioning import Growing
 from kplan.effects.queue_course import LEFT_ALONE, QueueCourse, QueueOpening, WorkedOff
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.journal import Removal
 from kplan.simulation.nodes import comes_with_node

@@ -23,10 +23,10 @@ from kplan.answers.verdict import (
 from kplan.cluster.base import Base
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState
-from kplan.documents.placement import Outcome
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
+from kplan.framework.outcome import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.nodes import comes_with_node
 

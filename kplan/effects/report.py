@@ -23,9 +23,9 @@ from kplan.cluster.showing import PLAIN, Showing
 from kplan.cluster.siblings import with_siblings
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.diagnosis.replicas import pending_replicas
-from kplan.documents.base import Counted, InputWarning, Verdict
+from kplan.documents.base import Counted, Verdict
 from kplan.documents.change import Change, Forced
-from kplan.documents.placement import Outcome, PodPlacement, PodRef
+from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.effects.carried_out import CarriedOut, Decisions
 from kplan.effects.missing import missing_replicas
@@ -34,6 +34,8 @@ from kplan.effects.queue_plan import queue_entries
 from kplan.effects.replacements import Replacement, Replacements
 from kplan.effects.unblocking import rollout_remedies, with_remedies
 from kplan.engine.cluster import Cluster
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE, DrainOptions
 from kplan.simulation.queue import in_turn

@@ -15,11 +15,11 @@ from kplan.api.core import ReplicationController
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.references import object_name
 from kplan.cluster.base import Base
-from kplan.documents.base import ClusterChange, InputWarning
 from kplan.effects.provisioning import Growing
 from kplan.effects.snapshots import has_its_pod, snapshot_of
 from kplan.effects.watching import add_bounds, begin
 from kplan.errors import UsageError
+from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.rules.volume_claims import claim_name
 from kplan.simulation.deployments import DeploymentState

@@ -16,7 +16,6 @@ from kplan.api.batch import CronJob
 from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
 from kplan.cluster.base import Base
-from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
 from kplan.effects.carried_out import Decisions
@@ -27,6 +26,7 @@ from kplan.effects.occupancy import Occupancy, timeline_of
 from kplan.effects.provisioning import NodesInTime
 from kplan.effects.watching import watched
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.reading.several import listed
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.controlled import EVER

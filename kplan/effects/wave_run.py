@@ -9,11 +9,11 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.cluster.base import Base
-from kplan.documents.placement import Outcome
 from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.simulation.waves import PodState, Waves

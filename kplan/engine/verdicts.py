@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.documents.base import Code as RejectionCode
-from kplan.documents.details import Detail
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
+from kplan.engine.details import Code as RejectionCode
+from kplan.engine.details import Detail
 
 MAX_NAMES = 5
 """How many names a detail lists at most."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kplan.api.wellknown import GATED_CONDITION
-from kplan.documents.placement import Outcome
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.verdicts import Code, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.extended import filter_by_extenders, scores_of
 from kplan.framework.interface import CycleState, PostFilterResult
+from kplan.framework.outcome import Outcome
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.runtime import Framework
 from kplan.framework.sampling import num_feasible_nodes_to_find

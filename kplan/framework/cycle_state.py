@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from kplan.documents.preemption import Preemption, Victim
 from kplan.engine.cluster import Cluster
+from kplan.framework.post_filter import Preemption, Victim
 from kplan.framework.status import Status
 from kplan.rules.pod_info import PodInfo
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.documents.placement import Outcome
 from kplan.engine.arrays import BoolArray
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_member
 from kplan.framework.diagnosis import reserve_error
 from kplan.framework.interface import GroupVictims
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.placements import Placement, best_placement, placements_of
 from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle
 from kplan.framework.session import Session

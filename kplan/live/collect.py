@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
+from kplan.facts import MissingKind
 from kplan.live.discovery import Discovery, discover, read_version
 from kplan.live.kubeconfig import load_access
 from kplan.live.lists import decode_object, page_decoder, prepare, read_list

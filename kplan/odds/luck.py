@@ -14,8 +14,9 @@ from kplan.answers.plan import Plan, is_roomy
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_SEED
 from kplan.documents.base import Condition
-from kplan.documents.placement import Luck, Outcome
+from kplan.documents.placement import Luck
 from kplan.documents.plan import Action, PodChange
+from kplan.framework.outcome import Outcome
 from kplan.odds.of_pods import in_order
 from kplan.odds.report import Command, odds_of
 from kplan.odds.runs import Drawn

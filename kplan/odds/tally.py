@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kplan.answers.verdict import Happened
-from kplan.documents.base import InputWarning
 from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 

@@ -23,8 +23,8 @@ from kplan.api.nodeselector import (
     compile_preferred_terms,
 )
 from kplan.config.args import NodeAffinityArgs
-from kplan.documents.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
 from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
+from kplan.engine.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
 from kplan.engine.node_matching import (
     match_node_selector,
     match_required_affinity,

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import Pod
-from kplan.documents.details import Detail, UndeclaredFeature
 from kplan.engine.arrays import BoolArray
+from kplan.engine.details import Detail, UndeclaredFeature
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplan.documents.details import Detail, OtherNodeName
+from kplan.engine.details import Detail, OtherNodeName
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope

@@ -11,9 +11,9 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from kplan.documents.details import Detail, TakenHostPort
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.details import Detail, TakenHostPort
 from kplan.engine.pod_table import PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
-from kplan.documents.details import Detail, InsufficientResource
 from kplan.engine.allocated_floats import AllocatedFloats
 from kplan.engine.arrays import (
     MAX_EXACT_DIVIDEND,
@@ -28,6 +27,7 @@ from kplan.engine.arrays import (
     round_half_away,
 )
 from kplan.engine.cluster import Cluster
+from kplan.engine.details import Detail, InsufficientResource
 from kplan.engine.recent import Recent
 from kplan.engine.resource_scoring import MAX_SETS, Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.utilization import utilization_table

@@ -11,7 +11,7 @@ import numpy as np
 
 from kplan.api.tolerations import COMPARISON_GATE, NO_SCHEDULE, Taint, untolerated
 from kplan.api.wellknown import UNSCHEDULABLE
-from kplan.documents.details import UntoleratedTaint
+from kplan.engine.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope

@@ -15,9 +15,9 @@ import numpy as np
 
 from kplan.api.core import Pod
 from kplan.api.volumes import Volume
-from kplan.documents.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
+from kplan.engine.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status

@@ -13,8 +13,8 @@ import numpy as np
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import Requirement
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
-from kplan.documents.details import Detail, OtherVolumeZone
 from kplan.engine.arrays import BoolArray
+from kplan.engine.details import Detail, OtherVolumeZone
 from kplan.engine.node_matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts

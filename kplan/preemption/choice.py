@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.documents.preemption import Criterion, DecidedBy
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.pod_table import PodTable
+from kplan.framework.post_filter import Criterion, DecidedBy
 from kplan.rules.pod_info import NO_START_TIME
 
 ONLY_CANDIDATE: Final = "only-candidate"

@@ -12,7 +12,10 @@ from msgspec.structs import replace
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
-from kplan.documents.preemption import (
+from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Code, Reason
+from kplan.framework.diagnosis import NodeStatus
+from kplan.framework.post_filter import (
     Candidate,
     Criteria,
     Criterion,
@@ -24,9 +27,6 @@ from kplan.documents.preemption import (
     Victim,
     WhyNot,
 )
-from kplan.engine.node_table import NodeTable
-from kplan.engine.verdicts import Code, Reason
-from kplan.framework.diagnosis import NodeStatus
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import CRITERIA, Candidates, Choice
 from kplan.preemption.dry_run import DryRun

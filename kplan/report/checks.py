@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.documents.base import InputWarning, now
+from kplan.documents.base import now
 from kplan.documents.pods import PodsMade, PodsReport
 from kplan.documents.snapshot import SnapshotCheck
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown
 from kplan.report.repository import file_in
 from kplan.report.view import Case, CaseReport

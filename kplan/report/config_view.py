@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kplan.config.defaults import default_configuration
-from kplan.config.effective import args_document, differences, to_document
+from kplan.config.effective import Difference, args_document, differences, to_document
 from kplan.config.wire import POINT_NAMES
-from kplan.documents.config import ConfigProblem, Difference, GateState, SchedulerConfigCheck, SchedulerConfigReport
+from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain

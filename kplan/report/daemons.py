@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.readable import listing
-from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.placement import PodPlacement
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Cell, Preformatted, Span, Table
 from kplan.report.decision import outcome_text
 from kplan.report.details import failure_lines

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.api.readable import listing
-from kplan.documents.placement import Current, Failure, Outcome, PodPlacement, ReasonCount, Rejection
-from kplan.documents.preemption import Preemption, WhyNot
+from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
+from kplan.framework.outcome import Outcome
+from kplan.framework.post_filter import Preemption, WhyNot
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.new_nodes import new_node_text

@@ -9,8 +9,8 @@ from typing import Any, assert_never
 from msgspec import UNSET
 
 from kplan.api.readable import listing, readable
-from kplan.documents import details as d
 from kplan.documents.placement import Failure, Rejection
+from kplan.engine import details as d
 from kplan.report.words import count
 
 _MOST_NAMES = 3

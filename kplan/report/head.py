@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from kplan.api.readable import listing, readable
-from kplan.documents.base import ClusterChange, Report
+from kplan.documents.base import Report
 from kplan.documents.placement import Luck
+from kplan.facts import ClusterChange
 from kplan.report.blocks import Block, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count, grouped

@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.readable import listing
-from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, PreemptionReport
+from kplan.documents.placement import PlacementReport, PodPlacement, PreemptionReport
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
 from kplan.report.daemons import daemon_message, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading

@@ -10,16 +10,9 @@ from msgspec import UNSET, UnsetType
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.api.readable import listing
 from kplan.config.releases import nearest
-from kplan.documents.base import InputWarning
-from kplan.documents.snapshot import (
-    InspectedSnapshot,
-    NodeOverview,
-    PodOverview,
-    ResourceTotal,
-    SnapshotCheck,
-    SnapshotOverview,
-)
+from kplan.documents.snapshot import InspectedSnapshot, ResourceTotal, SnapshotCheck, SnapshotOverview
 from kplan.documents.timeline import LearnedDurations, PodDuration
+from kplan.facts import InputWarning
 from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.head import change_text
 from kplan.report.options import DEFAULT_WIDTH
@@ -27,7 +20,7 @@ from kplan.report.text import render_plain
 from kplan.report.words import object_title, seconds_text
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.simulation.durations import EACH, Duration, learn
-from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
+from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
 
 _NANOS = 10**9

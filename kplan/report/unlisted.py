@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kplan.documents.placement import Outcome, PlacementReport, Unlisted
+from kplan.documents.placement import PlacementReport, Unlisted
 from kplan.documents.plan import PlanReport
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case

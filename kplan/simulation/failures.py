@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kplan.documents.placement import Outcome
 from kplan.engine.recent import Recent
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.interface import CycleState
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import MAX_SHAPES
 from kplan.rules.pod_info import PodInfo, is_unique

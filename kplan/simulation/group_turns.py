@@ -15,7 +15,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from kplan.documents.change import StepEvent
-from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
 from kplan.framework.group_cycle import (
@@ -29,6 +28,7 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.status import Status
 from kplan.simulation.scheduling import Scheduling

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.documents.change import Step, StepEvent
-from kplan.documents.placement import Outcome
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kplan.documents.change import StepEvent
-from kplan.documents.placement import Outcome
 from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult, preemptors
 from kplan.simulation.controlled import Controlled

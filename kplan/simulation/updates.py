@@ -24,7 +24,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.references import object_name
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.simulation.desired import RECREATE_GATE, IsOn
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 from kplan.simulation.templates import canonical, last_applied, whole_object

@@ -19,7 +19,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kplan.documents.placement import Outcome
 from kplan.documents.queue import GroupCondition
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
@@ -34,6 +33,7 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.framework.status import StatusCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.documents.base import MissingKind
+from kplan.facts import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.load import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word

@@ -15,12 +15,48 @@ from kplan.api.quantity import parse
 from kplan.api.readable import listing
 from kplan.api.references import object_name
 from kplan.api.wellknown import HOSTNAME, ZONE
-from kplan.documents.snapshot import NodeOverview, PodOverview
+from kplan.facts import Count, Document
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.model import Snapshot
 
 _STATES = ("terminated", "terminating", "running", "gated", "nominated", "pending")
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+class NodeOverview(Document, frozen=True, kw_only=True):
+    """How many nodes there are, by state, zone and version.
+
+    Attributes
+    ----------
+    zones : zone -> nodes; the empty name for nodes without one
+    kubelet_versions : version -> nodes
+    """
+
+    total: Count
+    ready: Count
+    unschedulable: Count
+    tainted: Count
+    control_plane: Count
+    zones: dict[str, Count]
+    kubelet_versions: dict[str, Count]
+
+
+class PodOverview(Document, frozen=True, kw_only=True):
+    """How many pods there are in each state; a pod counts in the first state that it has.
+
+    Attributes
+    ----------
+    schedulers : scheduler name -> pods
+    """
+
+    total: Count
+    terminated: Count
+    terminating: Count
+    running: Count
+    gated: Count
+    nominated: Count
+    pending: Count
+    schedulers: dict[str, Count]
 
 
 class Finding(msgspec.Struct, frozen=True):

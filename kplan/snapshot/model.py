@@ -24,7 +24,7 @@ from kplan.api import (
     storage,
 )
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
-from kplan.documents.base import ClusterChange, InputWarning, MissingKind
+from kplan.facts import ClusterChange, InputWarning, MissingKind
 
 FORBIDDEN = "forbidden"
 """The reason why a kind is missing that nobody may read."""

@@ -23,8 +23,8 @@ from msgspec import UNSET
 
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
-from kplan.documents.base import CHANGES, ClusterChange, MissingKind
 from kplan.errors import UsageError
+from kplan.facts import CHANGES, ClusterChange, MissingKind
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
 from kplan.visible import as_yaml, json_bytes

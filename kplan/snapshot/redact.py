@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
-from kplan.documents.base import MissingKind
+from kplan.facts import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms, Words

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 import msgspec
 from msgspec.structs import replace
 
-from kplan.documents.placement import Origin, Outcome
+from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
@@ -25,6 +25,7 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.listers import Key
+from kplan.framework.outcome import Outcome
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.framework.status import Status

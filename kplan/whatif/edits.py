@@ -24,8 +24,8 @@ from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.references import object_name
 from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
-from kplan.documents.base import ChangeWord, ClusterChange
 from kplan.errors import UsageError
+from kplan.facts import ChangeWord, ClusterChange
 from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects

@@ -22,8 +22,8 @@ from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.references import object_name
-from kplan.documents.base import RequestSum
 from kplan.errors import InputError, Problem, UsageError
+from kplan.facts import RequestSum
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import REPORTS
 from kplan.rules.pod_info import PodInfo

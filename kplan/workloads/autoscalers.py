@@ -13,7 +13,7 @@ from typing import Any
 from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
 CODE = "AutoscaledReplicas"

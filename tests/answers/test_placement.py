@@ -6,7 +6,8 @@ import pytest
 import kplan
 from kplan.cluster import deciding
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.placement import Origin, Outcome, PodRef
+from kplan.documents.placement import Origin, PodRef
+from kplan.framework.outcome import Outcome
 from tests.objects import head
 from tests.preemption.scenes import node, planner, pod
 

@@ -13,7 +13,7 @@ import scheduler_perf
 from scheduler_perf import Workload
 
 import kplan
-from kplan.documents.placement import Outcome
+from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod

@@ -5,9 +5,10 @@ import json
 import msgspec
 import pytest
 
-from kplan.documents.base import Counted, Document, Verdict, to_json
+from kplan.documents.base import Counted, Verdict, to_json
 from kplan.documents.placement import Origin, PodRef
 from kplan.documents.schemas import KINDS, REPORTS, report_struct, struct_of
+from kplan.facts import Document
 
 WEB = PodRef("shop", "web-0", "u", 0, "default-scheduler", Origin("web.yaml", 1, "Deployment", "web"))
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from kplan import load_snapshot
 from kplan.cluster.base import Base
-from kplan.documents.placement import Outcome
 from kplan.framework.cycle import schedule_pod
+from kplan.framework.outcome import Outcome
 from tests.plugins.neighbours import neighbourhoods, pods
 
 SERVICE = {

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
+from kplan.facts import MissingKind
 from kplan.live.collect import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot

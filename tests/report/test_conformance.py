@@ -8,8 +8,8 @@ import pytest
 
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
-from kplan.documents.details import OtherFacts
 from kplan.documents.placement import PlacementReport, PreemptionReport
+from kplan.engine.details import OtherFacts
 from kplan.questions.preempt.document import preemption_report
 from kplan.report.details import detail_text
 from kplan.report.options import ReportOptions

@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from kplan.api.readable import listing
-from kplan.documents.details import Detail, InsufficientResource
 from kplan.documents.placement import Failure
+from kplan.engine.details import Detail, InsufficientResource
 from kplan.report.details import detail_text, failure_lines
 
 SENTENCES = {

@@ -4,9 +4,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kplan.documents.base import MissingKind
 from kplan.documents.schemas import load_schema
 from kplan.documents.snapshot import ResourceTotal
+from kplan.facts import MissingKind
 from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot

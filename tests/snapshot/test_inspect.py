@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.documents.base import MissingKind
+from kplan.facts import MissingKind
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot

@@ -1,4 +1,4 @@
-from kplan.documents.base import MissingKind
+from kplan.facts import MissingKind
 from kplan.snapshot.model import missing_warning
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from kplan.api.kinds import KINDS
-from kplan.documents.base import MissingKind
+from kplan.facts import MissingKind
 from kplan.snapshot import load_snapshot, redact
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import encode_snapshot

@@ -18,7 +18,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import Stays
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, SUCCESSFUL
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Template
 from kplan.autoscaling.seam import Advice, Namer, NewNode, Removal, Stay
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.rules.group_names import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
 

@@ -20,7 +20,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES,
 from kplan.autoscaling.cluster_autoscaler.pods import Infos
 from kplan.autoscaling.cluster_autoscaler.pools import yaml_of
 from kplan.autoscaling.cluster_autoscaler.templates import Template
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 

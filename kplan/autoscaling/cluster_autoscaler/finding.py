@@ -33,7 +33,7 @@ from kplan.autoscaling.cluster_autoscaler.pools import (
     sizes_by_flag,
     statuses_of,
 )
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
 _DEFAULT_PODS = "110"

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from kplan.api.durations import parse_duration
-from kplan.documents.base import InputWarning
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 
 _MICROS = 1_000_000
 _MINUTE = 60 * _MICROS

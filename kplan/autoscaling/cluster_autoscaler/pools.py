@@ -14,7 +14,7 @@ import msgspec
 from kplan.api.core import Node
 from kplan.api.time import to_micros
 from kplan.api.wellknown import BETA_ZONE, ZONE
-from kplan.documents.base import InputWarning
+from kplan.facts import InputWarning
 from kplan.reading.yaml_text import YamlProblem, read_yaml
 from kplan.snapshot.model import Snapshot
 

@@ -31,8 +31,8 @@ from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, parse_options
 from kplan.autoscaling.settings import ClusterAutoscaler
-from kplan.documents.base import InputWarning
 from kplan.errors import InputError, Problem, UsageError
+from kplan.facts import InputWarning
 from kplan.reading.content import Document
 from kplan.reading.documents import read_contents
 from kplan.reading.entries import EntryReader

@@ -32,8 +32,8 @@ from kplan.autoscaling.karpenter.texts import Plain, Texts
 from kplan.autoscaling.karpenter.widening import Widening
 from kplan.autoscaling.seam import Advice, Namer, NewNode, PoolChange, PreparedCluster, Removal, Round
 from kplan.autoscaling.settings import Karpenter
-from kplan.documents.base import InputWarning
 from kplan.documents.nodes import AutoscalerName
+from kplan.facts import InputWarning
 from kplan.simulation.nodes import RemovalTimes
 from kplan.simulation.timed_drain import Patience
 from kplan.snapshot.model import Snapshot

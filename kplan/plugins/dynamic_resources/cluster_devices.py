@@ -22,9 +22,9 @@ from kplan.api.core import Node
 from kplan.api.resource import DeviceClass, ResourceClaim
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
-from kplan.documents.details import MissingDevices
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.details import MissingDevices
 from kplan.engine.node_table import NodeTable
 from kplan.engine.recent import Recent
 from kplan.framework.listers import Listers, by_name

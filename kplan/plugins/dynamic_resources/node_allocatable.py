@@ -23,9 +23,9 @@ from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import Quantity
 from kplan.api.resource import ResourceClaim
 from kplan.api.resource_slice import NodeAllocatableResourceMapping
-from kplan.documents.details import Detail, InsufficientResource
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.details import Detail, InsufficientResource
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.dynamic_resources.claims import claim_names

@@ -19,8 +19,8 @@ from kplan.api.nodeselector import compile_node_selector
 from kplan.api.resource import ResourceClaim
 from kplan.api.time import to_micros
 from kplan.config.args import DynamicResourcesArgs
-from kplan.documents.details import Detail, MissingDevices, MissingResource, UnavailableClaim
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
+from kplan.engine.details import Detail, MissingDevices, MissingResource, UnavailableClaim
 from kplan.engine.node_matching import match_node_selector
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView

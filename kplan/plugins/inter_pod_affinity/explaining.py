@@ -9,7 +9,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import UNSET
 
-from kplan.documents.details import (
+from kplan.engine.arrays import BoolArray
+from kplan.engine.details import (
     AffinityLabelMissing,
     Detail,
     ForeignAntiAffinity,
@@ -17,7 +18,6 @@ from kplan.documents.details import (
     PodTerm,
     UnmetAffinity,
 )
-from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_matching import PodColumn, PodMatch
 from kplan.engine.terms import TermKind

@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from kplan.documents.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
+from kplan.engine.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope

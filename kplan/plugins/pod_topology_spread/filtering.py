@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from kplan.documents.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.domains import DomainCounts
 from kplan.engine.pod_matching import PodMatch
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts

@@ -16,8 +16,8 @@ from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.quantity import Quantity
-from kplan.documents.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
+from kplan.engine.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
 from kplan.engine.volume_topology import reachable
 from kplan.framework.listers import Listers
 from kplan.plugins.volume_binding.assumed import NO_VOLUME, AssumedVolumes, ClassVolumes, Rejections

@@ -13,8 +13,8 @@ import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs, with_default_shape
-from kplan.documents.details import Detail
 from kplan.engine.arrays import Int64Array
+from kplan.engine.details import Detail
 from kplan.engine.utilization import utilization_table
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
-from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.placement import PodPlacement
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.options import ReportOptions

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kplan.api.readable import listing
 from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
-from kplan.documents.placement import Outcome
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.groups import group_text

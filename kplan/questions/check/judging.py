@@ -12,10 +12,11 @@ from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.checks import BudgetsReport, Finding, Subject
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.nodes_report import NodesReport
-from kplan.documents.placement import Outcome, PlacementReport
+from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.remedy import Remedy
 from kplan.errors import UsageError
+from kplan.framework.outcome import Outcome
 from kplan.questions.check.expectations import Expect
 
 Judgement = tuple[Subject, int, list[Finding]]

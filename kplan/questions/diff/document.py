@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.answers.verdict import counted_warnings
-from kplan.documents.base import Condition, Counted, InputWarning, Report, Verdict
+from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.diff import (
     CapacityDifference,
@@ -26,6 +26,7 @@ from kplan.documents.diff import (
 from kplan.documents.placement import PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.questions.diff.costs import ComparedAnswer, costs_of, map_of_both
 from kplan.questions.diff.facts import fact_differences, fits_of, rule_of
 from kplan.questions.diff.workloads import workload_differences, workloads_of

@@ -16,13 +16,14 @@ from kplan.cluster.base import PodLike
 from kplan.cluster.in_order import place_in_order
 from kplan.cluster.showing import Showing
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import InputWarning, Report
+from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
 from kplan.effects.missing import with_missing
 from kplan.effects.queue_course import WorkedOff
 from kplan.effects.queue_plan import QueuePlan, work_off
 from kplan.effects.subject import Subject
 from kplan.effects.updating import has_updates
+from kplan.facts import InputWarning
 from kplan.questions.diff.costs import ComparedAnswer, requests_of
 from kplan.questions.diff.document import diff_report
 from kplan.questions.updates import change_of

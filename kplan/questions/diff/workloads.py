@@ -10,8 +10,9 @@ from msgspec import UNSET
 
 from kplan.documents.base import Report
 from kplan.documents.diff import Cause, Difference, PodDifference, WorkloadDifference, WorkloadSide
-from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PreemptionReport
+from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
+from kplan.framework.outcome import Outcome
 
 
 class Tally(msgspec.Struct):

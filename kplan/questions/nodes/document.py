@@ -18,13 +18,14 @@ from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings, set_up
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.growth import node_changes, ref_to, unconditioned_pods
-from kplan.documents.base import Counted, InputWarning
+from kplan.documents.base import Counted
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.nodes import KeptNode, NodePrices, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
 from kplan.effects.report import change_warnings
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.questions.updates import applied_in_time
 from kplan.snapshot.objects import decode_pod
 from kplan.subjects.incoming import IncomingPod

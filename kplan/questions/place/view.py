@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.readable import listing
-from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
+from kplan.documents.placement import Current, Origin, PlacementReport, PodPlacement, PodRef
+from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.daemons import daemon_blocks, is_daemon_set, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, of_several, outcome_text

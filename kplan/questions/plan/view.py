@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from kplan.api.readable import listing
 from kplan.documents.change import Change
-from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.queue import QueuePlace, QueueReport
+from kplan.framework.outcome import Outcome
 from kplan.questions.plan.effects_view import (
     beside_text,
     change_cases,

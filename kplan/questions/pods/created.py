@@ -9,9 +9,9 @@ import msgspec
 
 from kplan.admission.admit import Admission
 from kplan.admission.podsecurity import NEWEST
-from kplan.admission.stored import changes_between, created_pod, filled_in
+from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
-from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
+from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from kplan.documents.pods import FilledField, PodsMade, PodsReport
+from kplan.admission.stored import FilledField
+from kplan.documents.pods import PodsMade, PodsReport
 from kplan.report.blocks import Block, Table, line
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain

@@ -8,7 +8,7 @@ import msgspec
 
 from kplan.api.readable import listing
 from kplan.documents.placement import PodPlacement
-from kplan.documents.preemption import Preemption
+from kplan.framework.post_filter import Preemption
 from kplan.report.blocks import Block, Cell, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.readable import listing, readable
-from kplan.documents.placement import Aftermath, Outcome, PodPlacement, PreemptionReport
-from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
+from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
+from kplan.framework.outcome import Outcome
+from kplan.framework.post_filter import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.questions.preempt.tries import tries_blocks, tries_of
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction

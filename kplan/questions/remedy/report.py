@@ -33,9 +33,10 @@ from kplan.cluster.growth import node_changes
 from kplan.cluster.showing import Showing
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.documents import remedies as d
-from kplan.documents.base import Counted, InputWarning
+from kplan.documents.base import Counted
 from kplan.effects.missing import missing_replicas
 from kplan.effects.watching import begin
+from kplan.facts import InputWarning
 from kplan.framework.session import Session
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation

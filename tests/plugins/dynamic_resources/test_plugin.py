@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kplan.api.durations import Nanoseconds
 from kplan.config.args import DynamicResourcesArgs
-from kplan.documents.details import MissingDevices
+from kplan.engine.details import MissingDevices
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import SKIP, SKIP_SHAPE, StatusCode

@@ -5,8 +5,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import InputWarning
-from kplan.documents.placement import Origin, Outcome, PodRef
+from kplan.documents.placement import Origin, PodRef
+from kplan.facts import InputWarning
+from kplan.framework.outcome import Outcome
 from kplan.questions.place.view import representatives, workload_groups
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render

@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.documents.base import Count, Document
+from kplan.facts import Count, Document
+
+Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
+"""Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
 
 
 class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):

@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.documents.base import Code, Count, Document, Positive
+from kplan.engine.details import Code
+from kplan.facts import Count, Document, Positive
 
 Criterion = Literal[
     "pdb-violations", "lowest-highest-victim-priority", "lowest-priority-sum", "fewest-victims", "latest-start-time"
