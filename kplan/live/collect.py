@@ -24,7 +24,7 @@ from kplan.live.transport import Getter, Transport
 from kplan.live.waiting import side_by_side
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import FORBIDDEN, Snapshot
+from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, READ_IN, Snapshot
 
 #: Number of lists that are read in parallel.
 N_LISTS = 6
@@ -213,7 +213,7 @@ class _Collector:
             else:
                 objects += listed
                 notes += own_notes
-        reason = f"{FORBIDDEN} in {', '.join(refused)}" if refused else ""
+        reason = FORBIDDEN_IN.format(", ".join(refused)) if refused else ""
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason, tuple(refused))
 
     def _read_named(self, resource: Resource, version: str) -> _Collected:
@@ -263,7 +263,7 @@ def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingK
     ]
     if options.namespaces:
         pods = next(entry.resource for entry in collected if entry.resource.kind.attribute == "pods")
-        reason = f"read in {', '.join(options.namespaces)} only"
+        reason = READ_IN.format(", ".join(options.namespaces))
         missing.insert(0, MissingKind(pods.kind.resource, reason, pods.blinds, tuple(options.namespaces)))
     return missing
 

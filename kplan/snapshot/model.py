@@ -29,6 +29,9 @@ from kplan.facts import ClusterChange, InputWarning, MissingKind
 FORBIDDEN = "forbidden"
 """The reason why a kind is missing that nobody may read."""
 
+FORBIDDEN_IN, READ_IN = "forbidden in {}", "read in {} only"
+"""The reasons why a kind is missing in part, around the names of the namespaces."""
+
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 

@@ -26,7 +26,7 @@ from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
 from kplan.facts import MissingKind
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import FORBIDDEN, Snapshot
+from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, READ_IN, Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact_rules import (
     FIELD_RULES,
@@ -118,12 +118,12 @@ def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudony
 
 def _without_namespaces(kind: MissingKind) -> MissingKind:
     """Return a kind that is missing, without the names of namespaces."""
-    reason = kind.reason
-    if kind.namespaces:
-        reason = reason.replace(", ".join(kind.namespaces), "some namespaces")
-    elif reason != FORBIDDEN:
-        reason = "in part"
-    return replace(kind, reason=reason, namespaces=UNSET)
+    names = ", ".join(kind.namespaces or ())
+    # A file may give any other reason, with any names in it.
+    known = {FORBIDDEN: FORBIDDEN} | {
+        text.format(names): text.format("some namespaces") for text in (FORBIDDEN_IN, READ_IN)
+    }
+    return replace(kind, reason=known.get(kind.reason, "in part"), namespaces=UNSET)
 
 
 @functools.cache

@@ -224,6 +224,21 @@ def test_where_it_came_from_and_what_others_said_is_left_out() -> None:
     assert [warning.code for warning in snapshot.warnings][:1] == ["InconsistentList"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "names", "shown"),
+    [
+        ("forbidden in in", ("in",), "forbidden in some namespaces"),
+        ("read in a, only only", ("a", "only"), "read in some namespaces only"),
+        ("forbidden in payroll", ("shop",), "in part"),
+        ("forbidden in payroll", (), "in part"),
+    ],
+)
+def test_reasons_name_no_namespace_whatever_a_file_says(reason: str, names: tuple[str, ...], shown: str) -> None:
+    plain = Snapshot(source="x", missing=(MissingKind("jobs", reason, (), names),))
+
+    assert [kind.reason for kind in redact_snapshot(plain).missing] == [shown]
+
+
 def test_each_time_the_pseudonyms_are_others() -> None:
     demo = load_snapshot("demo")
 
