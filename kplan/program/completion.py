@@ -14,6 +14,11 @@ from typing import Any
 import msgspec
 import typer
 
+from kplan.answers.verdict import CONDITIONS
+from kplan.documents.schemas import SCHEMA_KINDS
+from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS
+from kplan.questions.schemas import QUESTION_KINDS
+
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
 _NAMES_OF_OPTIONS = {
     "--context": "contexts",
@@ -25,8 +30,10 @@ _NAMES_OF_OPTIONS = {
     "--uncordon": "nodes",
     "--exclude-nodes": "nodes",
 }
-_CHOICES_OF_OPTIONS = {"--by": ("zone", "pool")}
+_CHOICES_OF_OPTIONS = {"--by": ("zone", "pool"), "--fail-on": CONDITIONS}
 """Values that are offered besides others that are possible."""
+_CHOICES_OF_COMMANDS = {("diff", "--fail-on"): DIFF_CONDITIONS}
+_WORDS_OF_METAVARS = {"KIND": (*SCHEMA_KINDS, *QUESTION_KINDS)}
 _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
 
@@ -62,7 +69,7 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
     """Return the options and subcommands of a command; `path` are its words after ``kplan``."""
     children = getattr(command, "commands", {})
     context = typer.Context(command)
-    options = [_option(param, context) for param in command.params if _is_option(param)]
+    options = [_option(param, context, path) for param in command.params if _is_option(param)]
     arguments = [param for param in command.params if not _is_option(param)]
     options.append(OptionWords(("-h", "--help"), "Show this message and exit"))
     if not children:
@@ -73,12 +80,16 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
         tuple(options),
         tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
         tuple(dict.fromkeys(name for argument in arguments for name in _names(argument))),
-        tuple(word for argument in arguments for word in _choices(argument, context)),
+        tuple(word for argument in arguments for word in _words(argument, context)),
     )
 
 
 def _is_option(parameter: Any) -> bool:
     return any(name.startswith("-") for name in parameter.opts)
+
+
+def _words(argument: Any, context: Any) -> tuple[str, ...]:
+    return _WORDS_OF_METAVARS.get(argument.metavar) or _choices(argument, context)
 
 
 def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
@@ -91,11 +102,9 @@ def _names(parameter: Any) -> Iterator[str]:
     yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
 
 
-def _option(parameter: Any, context: Any) -> OptionWords:
-    choices = next(
-        (_CHOICES_OF_OPTIONS[name] for name in parameter.opts if name in _CHOICES_OF_OPTIONS),
-        _choices(parameter, context),
-    )
+def _option(parameter: Any, context: Any, path: tuple[str, ...]) -> OptionWords:
+    offered = (_CHOICES_OF_COMMANDS.get((*path, name)) or _CHOICES_OF_OPTIONS.get(name) for name in parameter.opts)
+    choices = next(filter(None, offered), _choices(parameter, context))
     takes_value = not parameter.is_flag
     return OptionWords(
         (*parameter.opts, *parameter.secondary_opts),
@@ -176,7 +185,7 @@ _kplan() {{
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case " {words} " in *" $word "*) path="$path $word" ;; esac
     done
-    case "$previous" in
+    case "$path $previous" in
 {values}
     esac
     case "$path" in
@@ -210,20 +219,29 @@ def _bash_arguments(command: CommandWords) -> str:
 
 
 def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
-    """Yield the completion of each option's values; options of the same name have the same values."""
-    replies: dict[str, str] = {}
+    """Yield the completion of each option's values, first where a command has others than the commands before it."""
+    common: dict[str, str] = {}
+    lines, own = [], []
     for command in commands:
         for option in command.options:
             if not option.takes_value:
                 continue
-            reply = f"_kplan_words {' '.join(option.choices)}; " if option.choices else ""
-            if option.objects:
-                reply = f"_kplan_names {' '.join(option.objects)}; "
-            if option.takes_file:
-                reply = "_kplan_files; "
-            key = f"{'|'.join(option.names)}) {reply}return ;;"
-            replies.setdefault(f"{command.path[:1] if option.choices else ''}{key}", key)
-    yield from (f"        {line}" for line in dict.fromkeys(replies.values()))
+            path, reply = " ".join(("kplan", *command.path)), _bash_reply(option)
+            if all(common.setdefault(name, reply) == reply for name in option.names):
+                patterns = [f'*" {name}"' for name in sorted(option.names)]
+                lines.append(f"{'|'.join(patterns)}) {reply}return ;;")
+            else:
+                patterns = [f'"{path} {name}"' for name in option.names]
+                own.append(f"{'|'.join(patterns)}) {reply}return ;;")
+    yield from (f"        {line}" for line in dict.fromkeys((*own, *lines)))
+
+
+def _bash_reply(option: OptionWords) -> str:
+    if option.takes_file:
+        return "_kplan_files; "
+    if option.objects:
+        return f"_kplan_names {' '.join(option.objects)}; "
+    return f"_kplan_words {' '.join(option.choices)}; " if option.choices else ""
 
 
 def _zsh(root: CommandWords) -> str:

@@ -70,3 +70,8 @@ def test_bash_completes_commands_options_and_choices() -> None:
     assert _complete("kplan", "place", "--fail") == ["--fail-on"]
     assert {"table", "sarif"} <= set(_complete("kplan", "place", "-o", ""))
     assert _complete("kplan", "snapshot", "show", "-o", "y") == ["yaml"]
+    assert _complete("kplan", "plan", "--fail-on", "uns") == ["unschedulable"]
+    assert _complete("kplan", "schema", "Drain") == ["DrainsReport", "DrainQuestion"]
+    assert _complete("kplan", "diff", "--fail-on", "") == ["regression", "warning", "none"]
+    assert _complete("kplan", "config", "show", "-o", "") == ["table", "json", "yaml"]
+    assert _complete("kplan", "config", "check", "--output", "=", "j") == ["json", "junit"]

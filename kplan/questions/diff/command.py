@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.questions.diff.costs import ComparedAnswer
 
-_CONDITIONS = ("regression", "warning", "none")
+CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 
@@ -114,7 +114,7 @@ def diff(
 
 def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
     words = [word.strip() for word in (output.fail_on or "none").split(",") if word.strip()]
-    unknown = [word for word in words if word not in _CONDITIONS]
+    unknown = [word for word in words if word not in CONDITIONS]
     if unknown or not words or ("none" in words and len(words) > 1):
         message = f"--fail-on {output.fail_on}: a difference fails on regression, warning or none"
         raise UsageError(message, hint="for example --fail-on regression")
