@@ -101,9 +101,10 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
 
 def _read(source: str, *, quiet: bool) -> Snapshot:
+    from kplan.reading.documents import name_of
     from kplan.snapshot.load import load_snapshot
 
-    with noted_when_interrupted(f"reading {source}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
+    with noted_when_interrupted(f"reading {name_of(source)}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
         return load_snapshot(source, progress=reading)
 
 

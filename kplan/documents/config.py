@@ -49,10 +49,12 @@ class ConfigProblem(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     path : JSON path; empty where none is known
+    line : line of the file; null where none is known
     hint : what to do about it; empty for none
     """
 
     path: str
+    line: int | None
     message: str
     hint: str
 

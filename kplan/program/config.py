@@ -102,6 +102,7 @@ def check(
     from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
     from kplan.errors import ConfigError, Problem, UsageError
+    from kplan.reading.documents import name_of
     from kplan.report.config_view import check_report, render_check
 
     check_template(output)
@@ -116,16 +117,17 @@ def check(
         _print_warnings(config)
     except ConfigError as error:
         problems = error.problems
+    name = name_of(source)
     if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
         from kplan.report.checks import configuration_cases
         from kplan.report.registry import render_for_programs
 
         warnings = config.warnings if config is not None else ()
-        write_out(render_for_programs(configuration_cases(source, problems, warnings, repository()), output))
+        write_out(render_for_programs(configuration_cases(name, problems, warnings, repository()), output))
     elif output is CheckFormat.TABLE:
-        write_out(render_check(visible(source), shown(config), shown(problems), text_width()))
+        write_out(render_check(visible(name), shown(config), shown(problems), text_width()))
     else:
-        write_out(as_data(check_report(source, config, problems).to_dict(), output))
+        write_out(as_data(check_report(name, config, problems).to_dict(), output))
     if config is None:
         raise typer.Exit(2)
 

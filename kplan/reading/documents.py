@@ -37,7 +37,7 @@ def read_document(
         return None
     if len(documents) == 1:
         return documents[0]
-    name = _name_of(source)
+    name = name_of(source)
     message = f"holds {len(documents)} documents, expected one" if documents else "holds comments only"
     problems.append(Problem(message, path=name, hint=f"expected {expected}"))
     return None
@@ -66,7 +66,8 @@ def read_contents(
         yield document, content
 
 
-def _name_of(source: str | Path) -> str:
+def name_of(source: str | Path) -> str:
+    """Return the name of a source in messages."""
     return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 

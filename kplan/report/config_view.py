@@ -50,7 +50,8 @@ def check_report(
         source=source,
         valid=config is not None,
         problems=tuple(
-            ConfigProblem(path=problem.json_path, message=problem.message, hint=problem.hint) for problem in problems
+            ConfigProblem(path=problem.json_path, line=problem.line, message=problem.message, hint=problem.hint)
+            for problem in problems
         ),
         warnings=config.warnings if config is not None else (),
     )
@@ -59,7 +60,7 @@ def check_report(
 def render_check(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem], width: int = DEFAULT_WIDTH
 ) -> str:
-    """Return the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
+    """Return the verdict of `kplan config check` as text: `ok`, or every problem with its line, path and hint."""
     if config is not None:
         profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
         verdict = f"ok ({count(len(config.profiles), 'profile')}: {profiles})"
@@ -67,8 +68,9 @@ def render_check(
         verdict = count(len(problems), "problem")
     blocks: list[Block] = []
     for problem in problems:
-        place = f"{problem.json_path}: " if problem.json_path else ""
-        blocks.append(line(f"{place}{problem.message}", is_item=True))
+        number = "" if problem.line is None else f"line {problem.line}"
+        text = ": ".join(part for part in (number, problem.json_path, problem.message) if part)
+        blocks.append(line(text, is_item=True))
         blocks += [line(f"hint: {problem.hint}", indent=2)] if problem.hint else []
     # The first line stays whole, so that searches find it.
     return f"{source}: {verdict}\n{render_plain(blocks, width) if blocks else ''}"

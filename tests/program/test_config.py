@@ -131,16 +131,16 @@ def test_check_says_ok(good: str) -> None:
     assert result.stderr.startswith("warning: ")
 
 
-def test_check_names_every_problem_with_its_path_and_a_hint(bad: str) -> None:
+def test_check_names_every_problem_with_its_line_its_path_and_a_hint(bad: str) -> None:
     result = CliRunner().invoke(app, ["check", bad])
 
     assert result.exit_code == 2
     assert result.stdout == (
         f"{bad}: 2 problems\n"
-        "  - parallelism: Invalid value: 0: should be an integer value greater than zero\n"
+        "  - line 3: parallelism: Invalid value: 0: should be an integer value greater than zero\n"
         "    hint: write 1 or more; the default is 16\n"
-        "  - profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 500:\n"
-        "    not in valid range [0, 100]\n"
+        "  - line 6: profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 500: not in valid\n"
+        "    range [0, 100]\n"
         "    hint: write a number from 0 to 100; the default is 1\n"
     )
 
@@ -157,6 +157,7 @@ def test_check_json_carries_the_same_verdict(good: str, bad: str) -> None:
         "parallelism",
         "profiles[0].pluginConfig[0].args.hardPodAffinityWeight",
     ]
+    assert [problem["line"] for problem in document["problems"]] == [3, 6]
     assert json.loads(accepted.stdout) | {"warnings": []} == {
         "apiVersion": "kplan/v1",
         "kind": "SchedulerConfigCheck",
@@ -174,6 +175,13 @@ def test_check_of_a_missing_file_is_a_problem_of_that_file(tmp_path: Path) -> No
 
     assert result.exit_code == 2
     assert "  - no such file or directory\n" in result.stdout
+
+
+def test_check_of_text_that_is_no_yaml_names_its_line() -> None:
+    result = CliRunner().invoke(app, ["check", "-"], input="profiles:\n- a\n b: {\n")
+
+    assert result.exit_code == 2
+    assert result.stdout.startswith("standard input: 1 problem\n  - line 3: not valid YAML: ")
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["show", "a.yaml", "--scheduler-config", "b.yaml"]])
