@@ -16,8 +16,8 @@ from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError
 
 PluginLike = TypeVar("PluginLike")
-_FURTHER_METHODS = ("__init__", "sort_key", "normalize_score", "unreserve", "reads", "constant_score", "score_details")
-_METHODS = (*EXTENSION_POINTS, *_FURTHER_METHODS)
+_SCORES = ("normalize_score", "final_score", "constant_score", "score_details")
+_METHODS = (*EXTENSION_POINTS, "__init__", "sort_key", "unreserve", "reads", *_SCORES)
 
 
 def guarded(plugin: PluginLike) -> PluginLike:

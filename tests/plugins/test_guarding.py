@@ -99,6 +99,20 @@ def test_scores_that_are_normalized_at_once_count_instead_of_the_others() -> Non
     assert asked(np.array([100, 2, 1]), Final).node == "c"
 
 
+def test_scores_that_are_normalized_at_once_are_checked_as_others_are() -> None:
+    class Final(Scoring):
+        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+            return scores
+
+        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
+            return self.answer()
+
+    with pytest.raises(KplanError, match="plugin Scoring failed in final_score: ZeroDivisionError: "):
+        asked(lambda: 1 // 0, Final)
+    with pytest.raises(KplanError, match="final_score returned list, expected an array of integers"):
+        asked(lambda: [1, 2, 3], Final)
+
+
 def test_a_plugin_that_cannot_be_created_is_named() -> None:
     class Broken(Scoring):
         def __init__(self, args: Any, handle: Handle) -> None:
