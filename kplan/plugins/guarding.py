@@ -13,7 +13,9 @@ import numpy as np
 
 from kplan.config.wire import EXTENSION_POINTS
 from kplan.engine.verdicts import Verdicts
+from kplan.engine.view import NodeView
 from kplan.errors import KplanError
+from kplan.framework.interface import CycleState
 
 PluginLike = TypeVar("PluginLike")
 _SCORES = ("normalize_score", "final_score", "constant_score", "score_details")
@@ -29,7 +31,18 @@ def guarded(plugin: PluginLike) -> PluginLike:
         return plugin
     name = getattr(plugin, "name", plugin.__name__)
     methods = {method: _guard(name, method, getattr(plugin, method)) for method in _METHODS if hasattr(plugin, method)}
+    if _depth(plugin, "final_score") > min(_depth(plugin, "score"), _depth(plugin, "normalize_score")) >= 0:
+        methods["final_score"] = _score_in_two_steps  # the inherited one knows nothing of the plugin's own scores
     return cast("PluginLike", type(plugin.__name__, (plugin,), {**methods, "is_out_of_tree": True}))
+
+
+def _depth(plugin: type, method: str) -> int:
+    """Return how far above a class the one is that defines a method; -1 where none does."""
+    return next((depth for depth, base in enumerate(plugin.__mro__) if method in vars(base)), -1)
+
+
+def _score_in_two_steps(plugin: Any, cycle: CycleState, nodes: NodeView) -> Any:
+    return plugin.normalize_score(cycle, plugin.score(cycle, nodes))
 
 
 def _guard(plugin: str, method: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -99,6 +99,21 @@ def test_scores_that_are_normalized_at_once_count_instead_of_the_others() -> Non
     assert asked(np.array([100, 2, 1]), Final).node == "c"
 
 
+def test_a_plugin_that_inherits_from_one_with_final_scores_is_asked_for_its_own() -> None:
+    class Final(Scoring):
+        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+            return scores
+
+        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
+            return np.array([1, 2, 100])
+
+    class Reversed(Final):
+        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+            return 100 - scores
+
+    assert asked(np.array([100, 2, 50]), Reversed).node == "b"
+
+
 def test_scores_that_are_normalized_at_once_are_checked_as_others_are() -> None:
     class Final(Scoring):
         def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
