@@ -97,7 +97,7 @@ def _whereabouts_sentence(current: Sequence[Current]) -> str:
     numbers = (
         (stay, "would go to the same node again"),
         (elsewhere, "would go to another node today"),
-        (out, "would no longer fit on their nodes"),
+        (out, "would no longer fit on its node" if out == 1 else "would no longer fit on their nodes"),
     )
     return f"{count(len(current), 'pod')}: {', '.join(f'{number} {words}' for number, words in numbers if number)}"
 

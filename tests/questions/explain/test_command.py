@@ -157,3 +157,11 @@ def test_a_question_about_too_many_pods_is_refused_too(monkeypatch: pytest.Monke
 
     with pytest.raises(kplan.UsageError, match="more than the 1 that can be explained on 13 nodes"):
         Explain(names=("Deployment/shop/storefront",)).answer(kplan.Planner(kplan.load_snapshot("demo")))
+
+
+def test_one_pod_that_would_no_longer_fit_has_one_node() -> None:
+    text = invoke("explain", "job/batch/archive", "-s", "demo").stdout
+
+    assert "1 would go to another node today, 1 would no longer fit on its node\n" in text.replace(
+        "\n  would", " would"
+    )
