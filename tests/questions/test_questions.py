@@ -267,3 +267,11 @@ def test_a_file_that_holds_no_question_is_refused(tmp_path: Path) -> None:
 def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
     answer = planner.ask(Place(pods=(POD,))).to_dict()
     assert [placement["outcome"] for placement in answer["placements"]] == ["Scheduled"]
+
+
+def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -> None:
+    question = Drain(nodes=("general-a-1",), how="roling")  # type: ignore[arg-type] # as a program without types says it
+
+    with pytest.raises(kplan.UsageError, match="how: 'roling' is not a way to empty nodes") as refusal:
+        question.answer(kplan.Planner(kplan.load_snapshot("demo")))
+    assert refusal.value.hint == "did you mean rolling?"

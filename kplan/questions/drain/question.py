@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 import msgspec
 
+from kplan.api.alike import choice_hint
 from kplan.api.wellknown import ZONE
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
@@ -55,7 +56,9 @@ class Drain(Question, frozen=True):
     profile: Profile | None = None
 
     def check(self) -> None:
-        """Raise ParameterError for parameters that do not go together."""
+        """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together."""
+        if self.how not in (ways := get_args(How)):
+            raise UsageError(f"how: {self.how!r} is not a way to empty nodes", hint=choice_hint(str(self.how), ways))
         if self.timeline is not None and self.how == "one-by-one":
             hint = "with a clock, kubectl drain's own order decides; leave one of them out"
             raise ParameterError("{timeline} and {one_by_one} do not go together", hint=hint)
