@@ -132,15 +132,16 @@ def test_check_says_ok(good: str) -> None:
 
 
 def test_check_names_every_problem_with_its_line_its_path_and_a_hint(bad: str) -> None:
-    result = CliRunner().invoke(app, ["check", bad])
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["check", bad])
 
     assert result.exit_code == 2
     assert result.stdout == (
         f"{bad}: 2 problems\n"
-        "  - line 3: parallelism: Invalid value: 0: should be an integer value greater than zero\n"
+        "  - line 3: parallelism: Invalid value: 0: should be an integer value greater\n"
+        "    than zero\n"
         "    hint: write 1 or more; the default is 16\n"
-        "  - line 6: profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 500: not in valid\n"
-        "    range [0, 100]\n"
+        "  - line 6: profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid\n"
+        "    value: 500: not in valid range [0, 100]\n"
         "    hint: write a number from 0 to 100; the default is 1\n"
     )
 
