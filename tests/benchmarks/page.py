@@ -52,8 +52,8 @@ pod, and pods are placed one after another. Times are the process's own, so that
 less; a busy machine still slows it down."""
 
 PLACING = """5,000 nodes with 20,000 running pods, 1,000 new pods. Pods that differ have requests, labels and selectors
-of their own each. The figures of kube-scheduler v1.36.2 are those of its own code in one process, without an API server,
-for the pods that differ, by the clock on the same idle machine, of which it uses both cores."""
+of their own each. The figures of kube-scheduler v1.36.2 are those of its own code in one process, without an API
+server, for the pods that differ, by the clock on the same idle machine, of which it uses both cores."""
 
 CHANGING = """5,000 nodes with 20,000 running pods that have answered a question before: the cluster is changed on
 paper, and asked where a pod would go."""
