@@ -56,16 +56,9 @@ def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArra
     return places
 
 
-def first_on_heap(positions: RowArray) -> int:
-    """Return which of the largest elements of a list is at the root once the list is made a heap.
-
-    Parameters
-    ----------
-    positions : where in the list the largest elements are
-
-    Returns
-    -------
-    An index into `positions`.
+@lru_cache(maxsize=64)
+def _ranks(n_bits: int) -> Int64Array:
+    """Return the rank in preorder of each position below two to the power of `n_bits`, whatever the heap's size.
 
     Notes
     -----
@@ -75,13 +68,6 @@ def first_on_heap(positions: RowArray) -> int:
     after the leading one, are the way down to it (0 left, 1 right); sorted as words, with a prefix before its longer
     words, they are in preorder.
     """
-    highest = int(positions.max())
-    return int(_ranks(highest.bit_length())[positions].argmin())
-
-
-@lru_cache(maxsize=64)
-def _ranks(n_bits: int) -> Int64Array:
-    """Return the rank in preorder of each position below two to the power of `n_bits`, whatever the heap's size."""
     numbers = np.arange(1, (1 << n_bits) + 1)
     digits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     ranks = np.empty(len(numbers), np.int64)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.ties import first_on_heap, first_up, heap_places
+from kplan.framework.ties import first_up, heap_places
 
 
 def go_heap_top(scores: list[int]) -> int:
@@ -24,6 +24,13 @@ def go_heap_top(scores: list[int]) -> int:
     for i in range(len(heap) // 2 - 1, -1, -1):
         down(i)
     return heap[0][0]
+
+
+def first_on_heap(positions: np.ndarray[tuple[int], np.dtype[np.intp]]) -> int:
+    """Return the index of the position that comes up first, of nodes that stand on the heap as in their table."""
+    rows = np.arange(positions.max() + 1)
+    first = first_up(positions, np.ones(len(rows), np.bool_), rows, rows)
+    return int(np.flatnonzero(positions == first)[0])
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=70))
