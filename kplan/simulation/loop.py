@@ -55,7 +55,6 @@ class Simulation(Scheduling):
         self.max_rounds = EVER  #: it ends after so many rounds
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
-        self.on_misfit = self._tell_provisioner
         self.groups = GroupTurns(self)  #: pods that are scheduled in groups
 
     def fork(self, session: Session, snapshot: Snapshot, listers: Listers) -> Simulation:
@@ -232,7 +231,7 @@ class Simulation(Scheduling):
             plugin.budgets = former.budgets
         self._preemptors = fresh
 
-    def _tell_provisioner(self) -> None:
-        """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
+    def _note_misfit(self) -> None:
+        """Tell the autoscaler of the nodes; without a clock it looks when all is at rest."""
         if self.provisioner is not None and self.durations is not None:
             self.provisioner.note_pending(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from kplan.documents.change import StepEvent
@@ -34,14 +34,12 @@ class Scheduling(Controlled):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_decision: Decided | None = None  #: called with every decision of the scheduler
-        self.on_misfit: Callable[[], None] | None = None  #: called when a pod fits nowhere
         self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
         self._preemptors = preemptors(session)
         self._failures = Failures()
 
-    def _tell_misfit(self) -> None:
-        if self.on_misfit is not None:
-            self.on_misfit()
+    def _note_misfit(self) -> None:
+        """Note that a pod fits nowhere; whoever may add nodes hears of it here."""
 
     def _decide(self, row: int) -> CycleResult:
         self.recount_budgets()
@@ -61,7 +59,7 @@ class Scheduling(Controlled):
         if result.outcome is Outcome.ERROR:
             return  # a real scheduler tries again, with the same result
         self._queue.add_rejected(row, rejectors_of(result))
-        self._tell_misfit()
+        self._note_misfit()
         post_filter = result.post_filter
         if post_filter is None:
             return
@@ -79,7 +77,7 @@ class Scheduling(Controlled):
     def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
         """Note the decision about a pod of a group that is not placed."""
         self.messages[row], self.outcomes[row] = message, outcome
-        self._tell_misfit()
+        self._note_misfit()
 
     def take_out(self, row: int) -> bool:
         """Take a pod out of the queue, wherever it waits; tell whether it was there."""

@@ -10,6 +10,7 @@ distinctAttributeConstraint; pkg/scheduler/framework/plugins/dynamicresources/ex
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -111,7 +112,7 @@ def _amounts(capacity: CapacityRequirements | None) -> Mapping[str, int] | None:
     return {name: nano(amount) for name, amount in capacity.requests.items()}
 
 
-class Constraint:
+class Constraint(ABC):
     """A condition over the devices picked so far: all have an attribute, with values that go together.
 
     Parameters
@@ -144,16 +145,17 @@ class Constraint:
     def _applies(self, request: RequestSpec) -> bool:
         return not self._requests or request.base_name in self._requests or request.full_name in self._requests
 
+    @abstractmethod
     def _take(self, request: RequestSpec, value: _Value | None) -> bool:
         """Note the value of a further device; False where it does not go with those of the others."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _give_back(self, request: RequestSpec) -> None:
         """Forget the value of the last device of a request."""
 
+    @abstractmethod
     def state(self, names: Collection[str]) -> Hashable:
         """Return all that decides about further devices, for requests of these names among others."""
-        raise NotImplementedError
 
 
 def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
@@ -185,6 +187,9 @@ class _MatchAttribute(Constraint):
             return False
         self._value = value
         return True
+
+    def _give_back(self, request: RequestSpec) -> None:
+        """Do nothing: the value counts only as long as a device is left."""
 
     def state(self, names: Collection[str]) -> Hashable:
         return self._n_devices, self._value if self._n_devices else None
