@@ -84,7 +84,11 @@ class ManifestFlags:
         default=ValidateMode.STRICT,
     )
     replicas: int | None = flag(
-        "--replicas N", "Number of replicas, in place of the one in the manifest.", default=None, min=0
+        "--replicas N",
+        "Number of replicas, in place of the one in the manifest.",
+        default=None,
+        min=0,
+        max=2**31 - 1,  # as the API server stores it
     )
 
     as_deployment: list[str] | None = repeated(

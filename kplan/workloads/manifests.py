@@ -24,7 +24,7 @@ from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
-from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem
+from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
 from kplan.reading.items import Item
 from kplan.snapshot.checks import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete_pod
@@ -50,6 +50,9 @@ Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
 _DEFAULT_ACCOUNT = "default"
 """The account that every namespace gets."""
+
+_MOST_STORED = 2**31 - 1
+"""``spec.replicas`` is an int32."""
 
 
 def load_manifests(
@@ -78,8 +81,11 @@ def load_manifests(
     keeps_groups : `replicas` is not for pods that belong to pod groups: these have their own number
     as_deployments : kinds that kplan does not know, whose pod templates are taken for those of Deployments
 
-    Raises ManifestError with everything that is wrong, each with file, document, line and JSON path.
+    Raises ManifestError with everything that is wrong, each with file, document, line and JSON path, and UsageError for
+    a number of replicas that no API server stores.
     """
+    if replicas is not None and not 0 <= replicas <= _MOST_STORED:
+        raise UsageError(f"{replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
     reading = Sources(stdin)
     kinds = frozenset(kind.lower() for kind in as_deployments)
     own = namespace or DEFAULT_NAMESPACE

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import kplan
+from kplan.questions.place.question import Place
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written
@@ -158,3 +159,11 @@ def test_capacity_of_a_daemon_set_that_no_node_takes_ends(tmp_path: Path) -> Non
     path.write_text(yaml.safe_dump(daemon_set))
 
     assert "the manifests create no pod in this cluster" in refused("capacity", path)
+
+
+@pytest.mark.parametrize("n", [-1, MOST + 1])
+def test_a_number_of_replicas_that_no_api_server_stores_is_refused(n: int, tmp_path: Path) -> None:
+    path = written(tmp_path / "w.json", json.dumps(workload("Deployment", 3)))
+    assert "replicas" in refused("place", path, "--snapshot", "demo", "--replicas", str(n))
+    with pytest.raises(kplan.KplanError, match=f"{n} replicas"):
+        kplan.Planner(kplan.load_snapshot("demo")).ask(Place(manifests=(str(path),), replicas=n))
