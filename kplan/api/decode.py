@@ -24,6 +24,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 MAX_PROBLEMS = 20
 
 _MOST_SHOWN_BITS = 128
+_MOST = 2**63 - 1
 
 
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
@@ -182,7 +183,7 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
         item = value.get(field.encode_name)
         if item is not None:
             cleaned[field.encode_name] = _clean(item, field.type, f"{path}.{field.encode_name}", problems)
-        elif field.required and field.encode_name in value and _alternatives(field.type).allows_none:
+        elif field.encode_name in value and _alternatives(field.type).allows_none:
             cleaned[field.encode_name] = None
         elif field.required:
             problems.recorded.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
@@ -209,10 +210,14 @@ def _is_scalar(value: Any, kind: inspect.Type) -> bool:
         return value in _choices(kind)
     if isinstance(kind, inspect.IntType):
         is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        return is_whole and (kind.ge is None or kind.ge <= value) and (kind.le is None or value <= kind.le)
-    return (isinstance(kind, inspect.StrType) and isinstance(value, str)) or (
-        isinstance(kind, inspect.FloatType) and isinstance(value, int | float)
-    )
+        return is_whole and _is_within(value, kind)
+    if isinstance(kind, inspect.FloatType):
+        return isinstance(value, int | float) and _is_within(value, kind)
+    return isinstance(kind, inspect.StrType) and isinstance(value, str)
+
+
+def _is_within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    return (kind.ge is None or kind.ge <= value) and (kind.le is None or value <= kind.le)
 
 
 def _choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[Any, ...]:
@@ -239,18 +244,26 @@ _NAMES: dict[type[inspect.Type], str] = {
     inspect.IntType: "an integer",
     inspect.FloatType: "a number",
     inspect.BoolType: "true or false",
+    inspect.CustomType: "a function",  # the only type of parameters of the Python API that no document has
 }
 
 
 def _name(kind: inspect.Type, value: Any) -> str:
-    if isinstance(kind, inspect.IntType) and kind.le is not None and isinstance(value, int | float):
-        return f"an integer from {kind.ge} to {kind.le}"
-    if isinstance(kind, inspect.IntType) and kind.ge is not None and isinstance(value, int | float):
-        return f"an integer from {kind.ge} up"
+    if isinstance(kind, inspect.IntType | inspect.FloatType) and isinstance(value, int | float):
+        return _NAMES[type(kind)] + _bounds(kind, value)
     if isinstance(kind, inspect.LiteralType | inspect.EnumType):
         choices = _choices(kind)
         return ("one of " if len(choices) > 1 else "") + ", ".join(map(describe, choices))
     return _NAMES.get(type(kind), "another value")
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType, value: float) -> str:
+    """Return the bounds of a number in words; those of 64 bits go without saying where a value is within them."""
+    if kind.ge is None or (kind.ge < -_MOST and abs(value) <= _MOST):
+        return ""
+    is_open = kind.le is None or (kind.le >= _MOST and value <= kind.le)
+    least, most = (bound if bound is None else int(bound) for bound in (kind.ge, kind.le))
+    return f" from {least} up" if is_open else f" from {least} to {most}"
 
 
 def describe(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -71,10 +71,9 @@ _MAKERS: Mapping[type, str] = {
 def read(settings: Settings) -> Settings:
     """Return settings with the content of the file that they name, which is not read again then.
 
-    Raises InputError with all problems of the file.
+    Raises InputError with all problems of the file, UsageError for what is no autoscaler.
     """
-    module, _, function = _READERS[type(settings)].partition(":")
-    return msgspec.structs.replace(settings, content=getattr(import_module(module), function)(settings))
+    return msgspec.structs.replace(settings, content=_function(_READERS, settings)(settings))
 
 
 def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:
@@ -87,9 +86,18 @@ def set_up(settings: Settings, snapshot: Snapshot) -> Autoscaler:
     InputError
         With all problems of the file that the settings name.
     """
-    module, _, function = _MAKERS[type(settings)].partition(":")
-    autoscaler: Autoscaler = getattr(import_module(module), function)(settings, snapshot)
+    autoscaler: Autoscaler = _function(_MAKERS, settings)(settings, snapshot)
     return autoscaler
+
+
+def _function(functions: Mapping[type, str], settings: Settings) -> Callable[..., Any]:
+    """Return the function for some settings; raises UsageError for what is none."""
+    named = functions.get(type(settings))
+    if named is None:
+        raise UsageError(f"{settings!r} is no autoscaler", hint="give kplan.Karpenter(…) or kplan.ClusterAutoscaler(…)")
+    module, _, function = named.partition(":")
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
+    return loaded
 
 
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]

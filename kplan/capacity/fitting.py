@@ -17,6 +17,7 @@ from kplan.capacity.templates import most_replicas, number_of_templates, templat
 from kplan.cluster.base import Base
 from kplan.errors import ParameterError, UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
+from kplan.reading.several import listed
 from kplan.workloads.contents import Manifests
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Source
@@ -39,20 +40,23 @@ def capacity_of(
     progress: Callable[[int], None] | None = None,
 ) -> Capacity:
     """Count how many replicas of pods fit; see `kplan.Planner.capacity`."""
-    ready = [template for template in templates if isinstance(template, Template)]
-    sources = [template for template in templates if not isinstance(template, Template)]
+    several = listed(templates)
+    if not several:
+        raise UsageError("nothing to count", hint="name manifests")
+    ready = [template for template in several if isinstance(template, Template)]
+    sources = [template for template in several if not isinstance(template, Template)]
     if sources:
         manifests = single_replicas(base, sources, namespace, keeps_groups=True)
         base, ready = with_templates(base, manifests, mix=mix, wanted=wanted, limit=limit)
-    listed: Sequence[PricedShape] = ()
+    priced: Sequence[PricedShape] = ()
     if shapes is not None:
         if wanted is None or preempt or lose is not None or zones:
             hint = "say how many are wanted, and leave out preempt, lose and zones"
             raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
-        listed = read_shapes(shapes, base.objects.node_by_name)
-    _refuse_groups(ready, losses=lose is not None or zones, shapes=bool(listed))
+        priced = read_shapes(shapes, base.objects.node_by_name)
+    _refuse_groups(ready, losses=lose is not None or zones, shapes=bool(priced))
     if lose is None and not zones:
-        return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
+        return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=priced, progress=progress)
     if preempt:
         raise UsageError("preempt and lose do not go together", hint="leave one of them out")
     return measure_outlasting(base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress)

@@ -14,6 +14,7 @@ from kplan.admission.disabled_fields import Field, disabled_fields, drop, withou
 from kplan.api.core import Pod
 from kplan.api.time import from_micros
 from kplan.cluster.columns import cluster_of
+from kplan.cluster.parameters import PlannerSettings
 from kplan.cluster.release import Ties, as_decided, moment_of, server_warnings, tie_rule
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.config.model import SchedulerConfiguration
@@ -27,6 +28,7 @@ from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
+from kplan.reading.arguments import checked_by
 from kplan.reading.several import listed
 from kplan.rules.pod_info import PodInfo, distinct_resources
 from kplan.snapshot.model import Snapshot, missing_warning
@@ -74,6 +76,7 @@ class Base:
     now : the moment of the question, RFC 3339; None for the time of the snapshot, or the present if that is unknown
     """
 
+    @checked_by(PlannerSettings, "Planner")
     def __init__(
         self,
         snapshot: Snapshot | str | Path,
@@ -92,14 +95,10 @@ class Base:
         autoscaler: Settings | None = None,
         now: str | None = None,
     ) -> None:
-        if sampling not in ("all", "as-configured"):
-            raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
-        if start_index < 0:
-            raise UsageError(f"start_index {start_index} is below 0", hint="give the number of a node, from 0")
         self.on_progress: Progress | None = None  #: called while an answer is computed
         self.gives_digest = True  #: answers name the digest of the snapshot, which takes a while; tables do not show it
         self.snapshot = snapshot = as_snapshot(snapshot)
-        self.plugins = tuple(plugins)
+        self.plugins = tuple(listed(plugins))
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
         self.is_release_explicit = kubernetes not in (None, AUTO) or (config is not None and config.is_release_explicit)
         self.ties: Ties = tie_rule(ties, seed)
@@ -109,7 +108,7 @@ class Base:
             (seed or 0) if self.ties == "even" else None,
             follows_heap=self.ties == "scheduler" and self.release.rules.ties == HEAP,
         )
-        self.extenders = tuple(extenders)
+        self.extenders = tuple(listed(extenders))
         self._additions = tuple(additions)
         #: the cluster as the scheduler reads it: with the additions, without the fields that gates hide
         self.objects = without_disabled_fields(

@@ -21,3 +21,6 @@ MOST_EXPLAINED: Final = 4_000
 
 MOST_VERDICTS: Final = 1_000_000
 """Pods times nodes that are explained at once: every explanation holds the verdicts on all nodes."""
+
+MOST_RUNS: Final = 1_000_000
+"""Runs with random draws at most: more make the shares no more precise, and take days."""

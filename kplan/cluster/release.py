@@ -62,8 +62,11 @@ def as_decided(
     ConfigError
         When that release would refuse the configuration.
     UsageError
-        When there is no such release, or a feature gate cannot be set.
+        When there is no such release, or a feature gate cannot be set, or `config` is no configuration.
     """
+    if not isinstance(config, SchedulerConfiguration | None):
+        hint = "load it: kplan.load_scheduler_config(path)"
+        raise UsageError(f"{config!r} is no scheduler configuration", hint=hint)
     gates = {**({} if config is None else config.release.switched), **(feature_gates or {})}
     release = chosen_release(kubernetes, gates)
     if release is None and config is not None and config.is_release_explicit:

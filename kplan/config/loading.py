@@ -24,7 +24,7 @@ from kplan.config.profiles import Warn, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
-from kplan.errors import ConfigError, Problem
+from kplan.errors import ConfigError, Problem, UsageError
 from kplan.reading.documents import read_documents
 from kplan.reading.limits import SETTINGS
 from kplan.snapshot.model import Warning as InputWarning
@@ -110,6 +110,8 @@ def read_configuration(
         return default_configuration(release)
     if isinstance(source, dict):
         return _load(source, "object", Problems("", release=release), others=0)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"{source!r} is no configuration", hint="give a path, a dict, or None for the defaults")
     document = read_file(os.fspath(source))
     document.problems.release = release
     return _load(document.value, document.problems.file, document.problems, document.others)

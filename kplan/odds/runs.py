@@ -6,7 +6,7 @@ import heapq
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kplan.api.wellknown import ZONE
 from kplan.cluster.asking import AskAll, Count
 from kplan.cluster.base import Base
+from kplan.cluster.limits import MOST_RUNS
 from kplan.errors import UsageError
 from kplan.odds.tally import DrawnPod, Ending, Tally
 from kplan.subjects.sequence import QuestionPods
@@ -162,9 +163,6 @@ def _mixed(numbers: Runs) -> Runs:
     return numbers ^ (numbers >> _LAST)
 
 
-MAX_RUNS: Final = 1_000_000
-"""More runs make the shares no more precise, and take days."""
-
 _ALONE = 1.0
 """Seconds for which branches are carried out in this process before the remaining ones are shared out to workers."""
 
@@ -226,8 +224,8 @@ def draw(
     ask_all : runs what takes long in parallel; None carries out all runs here. The answer is the same
     progress : called with the number of runs that are done, and the number of all
     """
-    if not 1 <= runs <= MAX_RUNS:
-        raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")
+    if not 1 <= runs <= MOST_RUNS:
+        raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MOST_RUNS:,} runs")
     notify = progress or _in_silence
     prepared = question(base, is_single=runs == 1)
     tally = Tally.of(prepared.pods)

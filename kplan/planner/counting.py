@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kplan.cluster.asking import Count, answers
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
+from kplan.planner.parameters import checked
 from kplan.reading.several import listed
 from kplan.simulation.draining import DrainOptions
 
@@ -40,6 +41,7 @@ def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     if ask_all is None:
         return None
 
+    @checked
     def ask(base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
         if base is not planner:
             return answers(base, questions, None, progress=progress)
@@ -52,6 +54,7 @@ def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
 class CountingQuestions(Base):
     """Counts how often each outcome occurs, how many replicas fit, and which nodes are needed."""
 
+    @checked
     def odds(
         self,
         pods: Iterable[PodLike],
@@ -84,6 +87,7 @@ class CountingQuestions(Base):
         question = Place(settle_preemption=settle_preemption)
         return self._odds(question, listed(pods), runs, seed, ask_all)
 
+    @checked
     def odds_of_queue(
         self,
         pods: Iterable[PodLike] | None = None,
@@ -107,6 +111,7 @@ class CountingQuestions(Base):
         question = Plan(only_these=only_these, recreate=recreate, max_rounds=max_rounds)
         return self._odds(question, listed(pods or ()), runs, seed, ask_all)
 
+    @checked
     def odds_of_roll_out(
         self,
         manifests: Iterable[Manifest],
@@ -132,6 +137,7 @@ class CountingQuestions(Base):
         question = partial(rolled_out, workloads=tuple(written.workloads), rollout=rollout)
         return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=for_any_base(self, ask_all))
 
+    @checked
     def odds_of_drain(
         self,
         nodes: Sequence[str],
@@ -155,6 +161,7 @@ class CountingQuestions(Base):
         question = Drain(nodes=tuple(listed(nodes)), how=how, options=options or DrainOptions())
         return self._odds(question, (), runs, seed, ask_all)
 
+    @checked
     def capacity(
         self,
         templates: Sequence[Template | Source],
@@ -207,6 +214,7 @@ class CountingQuestions(Base):
             progress=progress,
         )
 
+    @checked
     def headroom(
         self,
         manifests: Sequence[Source] | None = None,
@@ -242,6 +250,7 @@ class CountingQuestions(Base):
         base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
         return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=for_any_base(self, ask_all))
 
+    @checked
     def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
         """Return nodes that can be drained one after another so that every pod is placed and every budget holds.
 
@@ -256,6 +265,7 @@ class CountingQuestions(Base):
         question = Shrink(options=options or DrainOptions())
         return question.answer_about(question.subject(self))
 
+    @checked
     def nodes(self, *, full: bool = False, loops: Sequence[float] | None = (0,)) -> NodesReport:
         """Return which nodes the planner's autoscaler adds for the pending pods, removes and keeps.
 

@@ -17,6 +17,7 @@ from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.errors import UsageError
 from kplan.planner.counting import BoundAskAll, CountingQuestions, for_any_base
+from kplan.planner.parameters import checked
 from kplan.reading.several import listed
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Planner(CountingQuestions):
     No answer depends on earlier questions.
     """
 
+    @checked
     def ask(
         self, question: Question, *, fail_on: Sequence[Condition] | None = None, ask_all: BoundAskAll | None = None
     ) -> Head:
@@ -58,8 +60,9 @@ class Planner(CountingQuestions):
             When the question does not fit the cluster, or its manifests are invalid.
         """
         from kplan.questions.base import Showing
+        from kplan.questions.reading import checked as checked_question
 
-        return question.answer(self, Showing(fail_on=fail_on, ask_all=for_any_base(self, ask_all)))
+        return checked_question(question).answer(self, Showing(fail_on=fail_on, ask_all=for_any_base(self, ask_all)))
 
     def place(self, pod: PodLike) -> Placement:
         """Return the placement of one pod, without any change to the planner.
@@ -77,6 +80,7 @@ class Planner(CountingQuestions):
         """
         return place_in_order(self, [pod]).placements[0]
 
+    @checked
     def pods(
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
     ) -> list[StoredPod]:
@@ -106,6 +110,7 @@ class Planner(CountingQuestions):
         )
         return list(stored_pods(loaded, self.objects, minor=minor).pods)
 
+    @checked
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the given order on a private copy of the cluster; errors as for `place`.
 
@@ -121,6 +126,7 @@ class Planner(CountingQuestions):
 
         return with_luck_in_order(self, plan, several, settle_preemption=settle_preemption)
 
+    @checked
     def plan_queue(
         self,
         pods: Iterable[PodLike] | None = None,
@@ -142,9 +148,10 @@ class Planner(CountingQuestions):
         from kplan.effects.queue_plan import work_off
         from kplan.odds.luck import with_luck_in_queue
 
-        queue = WorkedOff(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
+        queue = WorkedOff(None if pods is None else tuple(listed(pods)), with_pending, recreate, max_rounds)
         return with_luck_in_queue(self, work_off(self, queue), queue)
 
+    @checked
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveRun:
         """Run the scheduling queue to rest, with pods that arrive in waves, alone or in pod groups.
 
@@ -162,6 +169,7 @@ class Planner(CountingQuestions):
 
         return run_waves(self, waves)
 
+    @checked
     def roll_out(
         self,
         manifests: Iterable[Manifest],
@@ -189,6 +197,7 @@ class Planner(CountingQuestions):
 
         return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
 
+    @checked
     def timeline(
         self,
         changes: Sequence[Mapping[str, Any]],
@@ -227,6 +236,7 @@ class Planner(CountingQuestions):
 
         return timeline(self, changes, start=start, stop=stop, run=run, until=until, namespace=namespace)
 
+    @checked
     def drain(
         self,
         nodes: Sequence[str],
@@ -264,6 +274,7 @@ class Planner(CountingQuestions):
         change = drain(self, names, how, options=options)
         return with_luck(change, partial(drained, nodes=names, how=how, options=options))
 
+    @checked
     def drain_in_turn(
         self,
         nodes: Sequence[str] | None = None,
@@ -298,6 +309,7 @@ class Planner(CountingQuestions):
         question = InTurn(question=drain, by=by or "node")
         return question.answer_about(question.subject(self))
 
+    @checked
     def changed(
         self,
         *,

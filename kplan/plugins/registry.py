@@ -91,6 +91,8 @@ def out_of_tree(plugins: Iterable[PluginClass]) -> dict[str, frozenset[str]]:
     """
     points_of: dict[str, frozenset[str]] = {}
     for plugin in plugins:
+        if not isinstance(getattr(plugin, "name", None), str):
+            raise UsageError(f"{plugin!r} is no plugin", hint="give a class with a name: see docs/plugins.md")
         points = frozenset(point for point, method in POINT_METHODS.items() if hasattr(plugin, method))
         if plugin.name in PLUGINS or plugin.name in points_of:
             raise UsageError(f"a plugin named {plugin.name} already exists", hint="give it a name of its own")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from kplan.catalogue import QUESTIONS
+from kplan.cluster.parameters import Number
 from kplan.cluster.showing import PLAIN, Showing
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class AboutPods(Question, frozen=True):
     pods: tuple[PodName, ...] = ()
     manifests: tuple[Manifest, ...] = ()
     namespace: str = ""
-    replicas: int | None = None
+    replicas: Number | None = None
     run_cron_jobs: bool = False
 
     def subject(self, base: Base) -> Subject:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from msgspec import inspect
 
 from kplan.api import decode
 from kplan.api.alike import choice_hint
 from kplan.catalogue import QUESTIONS
-from kplan.errors import InputError, Problem
+from kplan.errors import InputError, Problem, UsageError
 from kplan.questions.base import Question, question_type
+from kplan.reading.arguments import plain
+from kplan.reading.arguments import refuse as refuse_arguments
 from kplan.reading.documents import read_contents
+
+Q = TypeVar("Q", bound=Question)
 
 API_VERSION = "kplan/v1"
 MAX_QUESTIONS = 1_000
@@ -65,14 +70,34 @@ def question_of(content: Any) -> tuple[Question | None, list[Problem]]:
     return converted(content, question_type(content["kind"]))
 
 
+def checked(question: Q) -> Q:
+    """Return a question that was built in Python as its document would be read; raises UsageError with all problems."""
+    if not isinstance(question, Question):
+        hint = 'build one, such as kplan.questions.Drain(nodes=("node-1",))'
+        raise UsageError(f"{decode.shortened(repr(question))} is not a question", hint=hint)
+    kind = type(question)
+    try:
+        document = plain(question)
+    except RecursionError:
+        raise UsageError(f"{kind.__name__}: nested too deeply", hint="give objects as dicts") from None
+    read, problems = converted(document, kind)
+    refuse_arguments(kind.__name__, problems, f"see help(kplan.questions.{kind.__name__})")
+    return cast("Q", read)
+
+
 def converted(content: dict[str, Any], struct: type[Question]) -> tuple[Question | None, list[Problem]]:
     """Return a document as the struct of its question, or None and what is wrong with it."""
-    problems = list(_unknown_fields(content, inspect.type_info(struct), "$"))
+    problems = list(_unknown_fields(content, _type_info(struct), "$"))
     try:
         question = decode.convert(content, struct)
     except decode.DecodeError as error:
         return None, [*problems, *error.problems]
     return (None if problems else question), problems
+
+
+@lru_cache
+def _type_info(struct: type[Question]) -> inspect.Type:
+    return inspect.type_info(struct)
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:
@@ -93,8 +118,7 @@ def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Pro
     if isinstance(kind, inspect.UnionType):
         tag = content.get("kind") if isinstance(content, dict) else None
         structs = [part for part in kind.types if isinstance(part, inspect.StructType)]
-        matching = [part for part in structs if part.tag == tag] or structs[:1]
-        for part in matching:
+        for part in [part for part in structs if part.tag == tag] or structs[:1]:
             yield from _unknown_fields(content, part, path)
         return
     if isinstance(kind, inspect.VarTupleType) and isinstance(content, list):
@@ -103,6 +127,8 @@ def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Pro
         return
     if not isinstance(kind, inspect.StructType) or not isinstance(content, dict):
         return
+    if kind.tag_field in content and content[kind.tag_field] != kind.tag:
+        return  # another question: that it does not belong here is said elsewhere
     fields: Mapping[str, inspect.Field] = {field.encode_name: field for field in kind.fields}
     known = {*fields, *((kind.tag_field,) if kind.tag_field else ())}
     for name, value in content.items():

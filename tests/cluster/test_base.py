@@ -92,5 +92,5 @@ def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: s
 
 
 def test_a_search_starts_at_a_node() -> None:
-    with pytest.raises(kplan.UsageError, match="start_index -1 is below 0"):
+    with pytest.raises(kplan.UsageError, match="start_index: expected an integer from 0 up, got -1"):
         kplan.Planner(kplan.load_snapshot("demo"), start_index=-1)

@@ -47,7 +47,7 @@ def test_a_pod_that_cannot_be_placed_is_told_with_a_hint(key, error, message, hi
 def test_sampling_is_all_or_as_configured():
     with pytest.raises(UsageError) as raised:
         planner(WORLD, sampling="some")
-    assert raised.value.hint == 'use "all" or "as-configured"'
+    assert raised.value.message == 'Planner: sampling: expected one of "all", "as-configured", got "some"'
 
 
 def test_a_plan_takes_room_pod_by_pod_and_placing_takes_none():

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
+import numpy as np
 import pytest
 
 import kplan
@@ -21,6 +23,7 @@ from kplan.questions import (
     Headroom,
     InTurn,
     ManyRuns,
+    Nodes,
     Place,
     Plan,
     Pods,
@@ -33,7 +36,7 @@ from kplan.questions import (
     WhatIf,
 )
 from kplan.questions.base import Question, question_type
-from kplan.questions.reading import question_of, read_questions
+from kplan.questions.reading import checked, question_of, read_questions
 from kplan.questions.schemas import QUESTION_KINDS, schema_text
 from kplan.simulation.draining import DrainOptions
 from tests.cli.commands import invoke
@@ -247,6 +250,14 @@ def test_two_ways_to_empty_nodes_are_refused(planner: kplan.Planner) -> None:
                 "$.runs: expected an integer",
             ],
         ),
+        (
+            {"apiVersion": "kplan/v1", "kind": "InTurnQuestion", "question": {"kind": "PlaceQuestion", "pods": []}},
+            ["$.question.kind: expected one of DrainQuestion"],
+        ),
+        (
+            {"apiVersion": "kplan/v1", "kind": "PlaceQuestion", "manifests": ["web.yaml"], "replicas": -3},
+            ["$.replicas: expected an integer from 0 up, got -3"],
+        ),
     ],
 )
 def test_all_problems_of_a_document_are_told(document: Any, problems: list[str]) -> None:
@@ -275,3 +286,53 @@ def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -
     with pytest.raises(kplan.UsageError, match="how: 'roling' is not a way to empty nodes") as refusal:
         question.answer(kplan.Planner(kplan.load_snapshot("demo")))
     assert refusal.value.hint == "did you mean rolling?"
+
+
+@pytest.mark.parametrize(
+    ("question", "problems"),
+    [
+        (Drain(nodes="n"), ['Drain: nodes: expected a list, got "n"']),  # type: ignore[arg-type] # as are all of these
+        (
+            Place(manifests=("web.yaml",), replicas=-3, run_cron_jobs=1),  # type: ignore[arg-type]
+            [
+                "Place: replicas: expected an integer from 0 up, got -3",
+                "Place: run_cron_jobs: expected true or false, got 1",
+            ],
+        ),
+        (InTurn(question=Drain(nodes=(3,))), ["InTurn: question.nodes[0]: expected a string, got 3"]),  # type: ignore[arg-type]
+        (InTurn(question=Place()), ["InTurn: question.kind: expected one of DrainQuestion"]),  # type: ignore[arg-type]
+        (
+            Drain(nodes=("general-a-1",), options=DrainOptions(grace_period=-3)),
+            ["Drain: options.grace_period: expected an integer from 0 to 31622400, got -3"],
+        ),
+    ],
+)
+def test_a_question_built_in_python_is_read_as_its_document_would_be(
+    planner: kplan.Planner, question: Question, problems: list[str]
+) -> None:
+    with pytest.raises(kplan.UsageError) as refusal:
+        planner.ask(question)
+    assert refusal.value.message.splitlines() == problems
+    assert refusal.value.hint == f"see help(kplan.questions.{type(question).__name__})"
+
+
+def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(planner: kplan.Planner, tmp_path: Path) -> None:
+    (tmp_path / "web.json").write_bytes(msgspec.json.encode(POD))
+    drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]  # type: ignore[arg-type]
+    places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]  # type: ignore[arg-type,list-item]
+
+    first, *others = (msgspec.to_builtins(planner.ask(drain).steps) for drain in drains)
+    assert all(steps == first for steps in others)
+    assert len({planner.ask(place).placements[0].node for place in places}) == 1
+
+
+def test_none_stays_where_a_question_means_something_by_it() -> None:
+    question = checked(Nodes(loops=None, namespace=None, full=None))  # type: ignore[arg-type]
+    assert question == Nodes(loops=None)
+
+
+def test_a_question_that_holds_itself_is_refused(planner: kplan.Planner) -> None:
+    endless: dict[str, Any] = {}
+    endless["spec"] = endless
+    with pytest.raises(kplan.UsageError, match="Place: nested too deeply"):
+        planner.ask(Place(pods=(endless,)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from kplan.cluster.parameters import Number, Positive
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Manifest, Question, Showing
 from kplan.simulation.draining import DrainOptions
@@ -49,8 +50,8 @@ class Counting(AboutWorkloads, frozen=True):
     mix : the number of replicas in a row of each workload; one of each if empty
     """
 
-    replicas: int | None = None
-    mix: tuple[int, ...] = ()
+    replicas: Number | None = None
+    mix: tuple[Positive, ...] = ()
 
     def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
         """Return the CapacityReport; `limit` and `how` as for `capacity_of`."""
@@ -92,9 +93,9 @@ class Capacity(Counting, frozen=True):
     of : what is lost
     """
 
-    limit: int | None = None
+    limit: Positive | None = None
     preempt: bool = False
-    lose: int = 0
+    lose: Number = 0
     of: Literal["nodes", "zones"] = "nodes"
 
     def check(self) -> None:
@@ -123,7 +124,7 @@ class Shapes(Counting, frozen=True, kw_only=True):
     shapes : a file that lists shapes of nodes with prices
     """
 
-    replicas: int
+    replicas: Number
     shapes: str
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> CapacityReport:
@@ -147,8 +148,8 @@ class Headroom(AboutWorkloads, frozen=True):
     selector : workloads of the cluster whose pods have these labels, as in ``kubectl -l``
     """
 
-    replicas: int | None = None
-    limit: int | None = None
+    replicas: Number | None = None
+    limit: Positive | None = None
     selector: str = ""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:

@@ -11,6 +11,7 @@ import msgspec
 
 from kplan.api.alike import choice_hint
 from kplan.api.wellknown import ZONE
+from kplan.cluster.parameters import Number
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import PLAIN, Question, Showing
@@ -52,7 +53,7 @@ class Drain(Question, frozen=True):
     timeline: Clock | None = None
     timeout: Seconds | None = None
     surge: Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None = None
-    max_unavailable: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_unavailable: Number | None = None
     profile: Profile | None = None
 
     def check(self) -> None:

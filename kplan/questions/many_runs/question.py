@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED
+from kplan.cluster.parameters import Runs, Seed
 from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place
@@ -32,8 +33,8 @@ class ManyRuns(Question, frozen=True):
     """
 
     question: Drawable
-    runs: int = DEFAULT_RUNS
-    seed: int = DEFAULT_SEED
+    runs: Runs = DEFAULT_RUNS
+    seed: Seed = DEFAULT_SEED
 
     def subject(self, base: Base) -> Subject:
         """Return what the question is about that is asked many times."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kplan.effects.clock import Clock
+from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError
 from kplan.questions.base import PLAIN, AboutPods, Showing
 
@@ -29,7 +29,7 @@ class Nodes(AboutPods, frozen=True):
 
     settles: bool = False
     full: bool = False
-    loops: tuple[float, ...] | None = (0.0,)
+    loops: tuple[Seconds, ...] | None = (0.0,)
     timeline: Clock | None = None
 
     def check(self) -> None:

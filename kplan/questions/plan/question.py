@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
+from kplan.cluster.parameters import Positive
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError
 from kplan.questions.base import PLAIN, AboutPods, Manifest, PodName, Question, RolloutMode, Showing
@@ -41,7 +42,7 @@ class Plan(AboutPods, frozen=True):
     rollout: RolloutMode = "auto"
     only_these: bool = False
     recreate: bool = True
-    max_rounds: int = DEFAULT_MAX_ROUNDS
+    max_rounds: Positive = DEFAULT_MAX_ROUNDS
     timeline: Clock | None = None
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.cluster.parameters import Number
 from kplan.errors import UsageError
 from kplan.questions.base import PLAIN, Manifest, Question, Showing
 
@@ -24,7 +25,7 @@ class Pods(Question, frozen=True):
 
     manifests: tuple[Manifest, ...]
     namespace: str = ""
-    replicas: int | None = None
+    replicas: Number | None = None
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> PodsReport:
         """Return the PodsReport."""

@@ -89,7 +89,7 @@ def test_without_an_autoscaler_there_is_nobody_to_ask() -> None:
 
 @pytest.mark.parametrize("loops", [[], [-1], [10, 0], [float("nan")], [float("inf")]])
 def test_loops_are_times_in_ascending_order(planner: kplan.Planner, loops: list[float]) -> None:
-    with pytest.raises(kplan.UsageError, match="ascending order"):
+    with pytest.raises(kplan.UsageError, match=r"ascending order|loops\[0\]: expected a number from 0"):
         planner.nodes(loops=loops)
 
 

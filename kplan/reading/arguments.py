@@ -1,0 +1,115 @@
+"""Arguments that programs pass, read as the types that they are to have.
+
+Numbers, texts and arrays of numpy and pandas stand for those of Python, paths for their text, and None for what is not
+given, unless it is a value of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import NoneType, UnionType
+from typing import Any, ParamSpec, TypeVar, get_args, get_origin
+
+import msgspec
+
+from kplan.api import decode
+from kplan.errors import Problem, UsageError
+from kplan.reading.several import listed
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_WITHIN_BRACKETS = re.compile(r"(\[.*?\])")
+_CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as builtins, as far as there are some for it; structs become their documents."""
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        fields = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        document = {name: plain(item) for name, field in fields if (item := getattr(value, field)) is not msgspec.UNSET}
+        return document if config.tag_field is None else {config.tag_field: config.tag, **document}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    to_list = getattr(value, "tolist", None)  # arrays, and their scalars
+    return value if to_list is None or isinstance(value, type) else to_list()
+
+
+def refuse(whose: str, problems: list[Problem], hint: str) -> None:
+    """Raise UsageError for arguments with problems, which are told with the names that they have in Python.
+
+    Parameters
+    ----------
+    whose : the question or method
+    """
+    if problems:
+        texts = [str(replace(problem, path=whose, json_path=_in_python(problem.json_path))) for problem in problems]
+        raise UsageError("\n".join(texts), hint=hint)
+
+
+def _in_python(path: str) -> str:
+    """Return a JSON path in Python's words: ``options.grace_period`` for ``$.options.gracePeriod``."""
+    parts = _WITHIN_BRACKETS.split(path.removeprefix("$").removeprefix("."))
+    return "".join(
+        part if part.startswith("[") else _CAPITAL.sub(lambda match: f"_{match[0].lower()}", part) for part in parts
+    )
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
+def checked_by(parameters: type[msgspec.Struct], whose: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that reads the arguments of a method by their types, and raises UsageError with all problems.
+
+    Parameters
+    ----------
+    parameters : the types by name; what it lacks is passed on as it is. Where several values belong, one may stand
+        alone
+    whose : the name that users call; that of the method if empty
+    """
+    kinds = {field.name: field.type for field in msgspec.structs.fields(parameters)}
+    takes_several = {name for name, kind in kinds.items() if any(get_origin(part) is tuple for part in _parts(kind))}
+    takes_none = {name for name, kind in kinds.items() if NoneType in _parts(kind)}
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(method)
+        called = whose or method.__name__
+        names = [name for name in signature.parameters if name in kinds]
+
+        @functools.wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(*args, **kwargs)
+            passed = {name: bound.arguments.pop(name) for name in names if name in bound.arguments}
+            values = {
+                name: plain(listed(value) if name in takes_several and value is not None else value)
+                for name, value in passed.items()
+                if value is not None or name in takes_none
+            }
+            missing = [
+                Problem("is missing", json_path=name)
+                for name in passed.keys() - values.keys()
+                if signature.parameters[name].default is inspect.Parameter.empty
+            ]
+            problems = []
+            try:
+                arguments = decode.convert(values, parameters)
+            except decode.DecodeError as error:
+                problems = list(error.problems)
+            refuse(called, [*missing, *problems], f"see help(kplan.{'' if whose else 'Planner.'}{called})")
+            bound.arguments.update((name, getattr(arguments, name)) for name in values)
+            return method(*bound.args, **bound.kwargs)
+
+        return call
+
+    return decorate

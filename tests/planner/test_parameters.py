@@ -1,0 +1,152 @@
+"""Whatever a program passes to the planner: it is answered, or refused by an error of kplan."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kplan
+from kplan.planner.parameters import Parameters
+from kplan.questions import Drain
+from tests.simulation.clusters import deployment, node
+
+OF_OBJECTS = {"manifests", "pod", "pods", "question", "templates"}
+"""Parameters with readers of their own."""
+
+WEB = deployment("web", 1)
+
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "ask": ((Drain(nodes=("a",)),), {}),
+    "capacity": (([WEB],), {"limit": 2}),
+    "changed": ((), {}),
+    "drain": ((["a"],), {}),
+    "drain_in_turn": ((["a"],), {}),
+    "headroom": (([WEB],), {"limit": 2}),
+    "nodes": ((), {}),
+    "odds": ((["default/waits"],), {"runs": 2}),
+    "odds_of_drain": ((["a"],), {"runs": 2}),
+    "odds_of_queue": ((), {"runs": 2}),
+    "odds_of_roll_out": (([WEB],), {"runs": 2}),
+    "place": (("default/waits",), {}),
+    "plan": ((["default/waits"],), {}),
+    "plan_queue": ((), {}),
+    "pods": (([WEB],), {}),
+    "roll_out": (([WEB],), {}),
+    "run_queue": ((), {}),
+    "shrink": ((), {}),
+    "timeline": (([{"at": 0, "apply": [WEB]}],), {}),
+}
+"""Sound arguments for each method."""
+
+HOSTILE = [
+    None,
+    -3,
+    0,
+    10**30,
+    1.5,
+    float("nan"),
+    "abc",
+    "\0",
+    True,
+    np.int64(3),
+    np.array([1.5]),
+    Path("/is/not/there"),
+    object(),
+    [],
+    [None],
+    [[3]],
+    {"a": 1},
+    b"x",
+    print,
+]
+
+WAITS = {
+    "kind": "Pod",
+    "metadata": {"name": "waits"},
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
+}
+
+
+@pytest.fixture(scope="module")
+def planner() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot([node("a"), node("b"), WAITS | {"apiVersion": "v1"}]))
+
+
+def methods() -> list[str]:
+    return [name for name in {**vars(kplan.Planner.__base__), **vars(kplan.Planner)} if not name.startswith("_")]
+
+
+def test_every_question_of_the_planner_is_tried() -> None:
+    assert sorted(methods()) == sorted(CALLS)
+
+
+@pytest.mark.parametrize("method", methods())
+def test_every_parameter_has_a_type(method: str) -> None:
+    names = set(inspect.signature(getattr(kplan.Planner, method)).parameters) - {"self"}
+
+    assert names <= {*Parameters.__struct_fields__, *OF_OBJECTS}
+
+
+@pytest.mark.parametrize("method", methods())
+def test_whatever_is_passed_is_answered_or_refused(planner: kplan.Planner, method: str) -> None:
+    ask = getattr(planner, method)
+    args, sound = CALLS[method]
+    for index, (name, parameter) in enumerate(inspect.signature(ask).parameters.items()):
+        for value in HOSTILE:
+            passed = ([*args], {**sound, name: value})
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                passed = ([*args[:index], value, *args[index + 1 :]], sound)
+            try:
+                ask(*passed[0], **passed[1])
+            except kplan.KplanError:
+                continue
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "message"),
+    [
+        ("capacity", {"templates": [WEB], "wanted": -3}, "capacity: wanted: expected an integer from 0 up, got -3"),
+        ("capacity", {"templates": []}, "nothing to count"),
+        ("odds", {"pods": [], "runs": 0}, "odds: runs: expected an integer from 1 to 1000000, got 0"),
+        ("plan_queue", {"max_rounds": 0}, "plan_queue: max_rounds: expected an integer from 1 up, got 0"),
+        ("drain", {"nodes": ["a"], "lost": "no"}, 'drain: lost: expected true or false, got "no"'),
+        ("roll_out", {"manifests": [WEB], "rollout": "allways"}, "roll_out: rollout: expected one of"),
+        ("timeline", {"changes": [], "until": -1}, "timeline: until: expected a number from 0 to 31622400, got -1"),
+        ("run_queue", {"waves": ["default/waits"]}, r'run_queue: waves\[0\]: expected a list, got "default/waits"'),
+        ("ask", {"question": "Drain"}, "'Drain' is not a question"),
+        ("ask", {"question": Drain(nodes=("a",)), "fail_on": "pendin"}, r"ask: fail_on\[0\]: expected one of"),
+    ],
+)
+def test_a_refusal_names_the_parameter_and_what_was_expected(
+    planner: kplan.Planner, method: str, parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(kplan.UsageError, match=message):
+        getattr(planner, method)(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kubernetes": 1.34}, "Planner: kubernetes: expected a string, got 1.34"),
+        (
+            {"start_index": -1, "ties": "odd"},
+            "Planner: start_index: expected an integer from 0 up, got -1",
+        ),
+        ({"seed": 2.5}, "Planner: seed: expected an integer, got 2.5"),
+        ({"config": "scheduler.yaml"}, "'scheduler.yaml' is no scheduler configuration"),
+        ({"plugins": ["MyPlugin"]}, "'MyPlugin' is no plugin"),
+    ],
+)
+def test_a_planner_refuses_settings_of_a_wrong_type(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(kplan.UsageError) as refusal:
+        kplan.Planner(kplan.load_snapshot([node("a")]), **settings)
+    assert refusal.value.message.startswith(message)
+
+
+def test_an_autoscaler_of_a_wrong_type_and_a_configuration_that_is_no_file_are_refused() -> None:
+    with pytest.raises(kplan.UsageError, match="'karpenter' is no autoscaler"):
+        kplan.Planner(kplan.load_snapshot([node("a")]), autoscaler="karpenter").nodes()  # type: ignore[arg-type] # as a program without types says it
+    with pytest.raises(kplan.UsageError, match="3 is no configuration"):
+        kplan.load_scheduler_config(3)  # type: ignore[arg-type] # as a program without types says it

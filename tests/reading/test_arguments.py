@@ -1,0 +1,83 @@
+"""Arguments that programs pass."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from kplan.errors import UsageError
+from kplan.reading.arguments import checked_by, plain
+
+
+class Spaces(msgspec.Struct, frozen=True, rename="camel"):
+    max_nodes: int = 0
+    weights: dict[str, float] = {}
+
+
+class Parameters(msgspec.Struct):
+    runs: int = 1
+    names: tuple[str, ...] = ()
+    spaces: Spaces = Spaces()
+    times: tuple[float, ...] | None = None
+
+
+@checked_by(Parameters)
+def ask(names: Any, other: Any = "other", *, runs: Any = 5, spaces: Any = None, times: Any = (0,)) -> tuple[Any, ...]:
+    return names, other, runs, spaces, times
+
+
+@pytest.mark.parametrize(
+    ("value", "builtins"),
+    [
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (Path("a/b"), "a/b"),
+        ((1, [Path("c")]), [1, ["c"]]),
+        ({"n": np.int64(3)}, {"n": 3}),
+        (Spaces(max_nodes=2), {"maxNodes": 2, "weights": {}}),
+        (None, None),
+    ],
+)
+def test_values_of_other_libraries_are_those_of_python(value: Any, builtins: Any) -> None:
+    assert plain(value) == builtins
+    assert type(plain(value)) is type(builtins)
+
+
+def test_arguments_are_read_by_their_types_and_others_passed_on() -> None:
+    something = object()
+    names, other, runs, spaces, _ = ask("a", something, runs=np.int64(3), spaces={"maxNodes": 4})
+
+    assert (names, other, runs, spaces) == (("a",), something, 3, Spaces(max_nodes=4))
+    assert ask(np.array(["a", "b"]))[0] == ("a", "b")
+
+
+def test_none_stands_for_the_default_where_there_is_one() -> None:
+    assert ask(["a"], runs=None)[2] == 5
+    with pytest.raises(UsageError, match="ask: names: is missing"):
+        ask(None)
+
+
+def test_none_stays_where_it_is_a_value_of_its_own() -> None:
+    assert [ask([], **times)[4] for times in ({}, {"times": None}, {"times": 3})] == [(0,), None, (3.0,)]
+
+
+def test_all_problems_are_told_with_the_names_of_python() -> None:
+    with pytest.raises(UsageError) as refusal:
+        ask([3], runs="many", spaces={"maxNodes": 1.5, "weights": {"aB": "x"}})
+
+    assert refusal.value.message.splitlines() == [
+        'ask: runs: expected an integer, got "many"',
+        "ask: names[0]: expected a string, got 3",
+        "ask: spaces.max_nodes: expected an integer, got 1.5",
+        "ask: spaces.weights['aB']: expected a number, got \"x\"",
+    ]
+    assert refusal.value.hint == "see help(kplan.Planner.ask)"
+
+
+def test_arguments_that_no_parameter_takes_are_an_error_of_python() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'run'"):
+        ask(["a"], run=3)
