@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from copy import copy
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -29,6 +31,30 @@ NodesShown = Iterable[str] | Shown | None
 
 Explain = Callable[[NodesShown], Explanation]
 Diagnose = Callable[[], Diagnosis]
+
+
+class _ToldInFull(msgspec.Struct, frozen=True):
+    """An explanation of all nodes, from which those of some are taken; it tells no score details."""
+
+    explanation: Explanation
+
+    def __call__(self, nodes: NodesShown) -> Explanation:
+        if nodes is None:
+            return self.explanation
+        return self.explanation.narrowed(nodes) if isinstance(nodes, Shown) else self.explanation.of_nodes(nodes)
+
+
+class _ToldPreemption(msgspec.Struct, frozen=True):
+    """What preemption came to."""
+
+    evicted: tuple[Victim, ...]
+    document: Preemption | None
+
+    def victims(self) -> tuple[Victim, ...]:
+        return self.evicted
+
+    def to_document(self, _message: str) -> Preemption | None:
+        return self.document
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,16 @@ class Placement:
     n_nodes: int | None = None
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
+        is_placed = self.outcome is Outcome.SCHEDULED
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "explain": _ToldInFull(self.explanation),
+            "diagnose": Diagnosis if is_placed else partial(copy, self._diagnosis),
+            "findings": None if self.findings is None else _ToldPreemption(self.victims, self.preemption),
+        }
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth, with_new_nodes
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
 from kplan.autoscaling.seam import NewNode
@@ -26,7 +27,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True)
-class Plan(Answer):
+class Plan(PickledAsQuestion, Answer):
     """Decisions in order.
 
     Attributes

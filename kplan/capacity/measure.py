@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType, structs
 from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.answers.placement import NodesShown, Placement, last_placement
 from kplan.answers.verdict import DEFAULT_FAIL_ON, GATED, NEW_NODES, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.api.wellknown import ZONE
@@ -55,7 +56,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Capacity(Answer):
+class Capacity(PickledAsQuestion, Answer):
     """How many replicas fit, where, what stops the next one, and what to add for more."""
 
     templates: tuple[Template, ...]

@@ -121,14 +121,17 @@ class Explanation(msgspec.Struct, frozen=True):
         shown_nodes.update(best[: shown.top])
         shown_nodes.update(() if self.chosen is None else (self.chosen,))
         shown_nodes.update(self.not_evaluated[: shown.top])
+        summary = tuple(structs.replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary)
+        return replace(self.of_nodes(shown_nodes), rejection_summary=summary)
+
+    def of_nodes(self, names: Iterable[str]) -> Explanation:
+        """Return the explanation of nodes with these names only."""
+        shown_nodes = set(names)
         return replace(
             self,
             feasible_nodes=tuple(node for node in self.feasible_nodes if node in shown_nodes),
             not_evaluated=tuple(node for node in self.not_evaluated if node in shown_nodes),
             rejections={node: rejection for node, rejection in self.rejections.items() if node in shown_nodes},
-            rejection_summary=tuple(
-                structs.replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary
-            ),
             scores={node: score for node, score in self.scores.items() if node in shown_nodes},
         )
 

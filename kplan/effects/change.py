@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.cluster.base import Base
 from kplan.cluster.showing import Showing
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ChangePlan(CarriedOut):
+class ChangePlan(PickledAsQuestion, CarriedOut):
     """A change, carried out until nothing moves."""
 
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> PlanReport:

@@ -15,6 +15,7 @@ from kplan.answers.answer import Answer
 from kplan.answers.cluster_map import cluster_map
 from kplan.answers.listing import abridged, attempts_of, not_tried, renumbered, unlisted, with_more
 from kplan.answers.new_nodes import before_growth, with_new_nodes
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.answers.utilisation import largest_fits, utilisation
@@ -60,7 +61,7 @@ MOST_TIES = 10
 
 
 @dataclass(frozen=True)
-class QueuePlan(Answer):
+class QueuePlan(PickledAsQuestion, Answer):
     """What happens when the scheduling queue is worked off, until nothing moves."""
 
     placements: tuple[Placement, ...]  #: every decision, in order

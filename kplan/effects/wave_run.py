@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.cluster.base import Base
 from kplan.documents.queue import WaveGroup, WaveOutcome, WavePod, WavePodRef, WaveReport
 from kplan.engine.cluster import NOWHERE
@@ -21,7 +22,7 @@ from kplan.simulation.waves import PodState, Waves
 _GROUP = "PodGroup:"
 
 
-class WaveRun(msgspec.Struct):
+class WaveRun(PickledAsQuestion, msgspec.Struct, dict=True):
     """A run of the scheduling queue to rest."""
 
     session: Session  #: the cluster at the end

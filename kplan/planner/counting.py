@@ -41,7 +41,6 @@ def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     if ask_all is None:
         return None
 
-    @checked
     def ask(base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
         if base is not planner:
             return answers(base, questions, None, progress=progress)

@@ -5,11 +5,14 @@ What is not here has a reader of its own: pods, manifests and templates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
+from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.cluster.parameters import Number, Positive, Runs, Seed
 from kplan.documents.base import Condition
 from kplan.effects.clock import Seconds, SecondsOf
@@ -66,5 +69,32 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     zones: bool = False
 
 
-checked = checked_by(Parameters)
-"""Reads the arguments of a method by their types, and raises UsageError with all problems."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked(method: Callable[P, R]) -> Callable[P, R]:
+    """Return a method that reads its arguments by their types, and raises UsageError with all problems.
+
+    An answer that cannot travel itself travels as its question.
+    """
+    return noting_question(checked_by(Parameters)(method))
+
+
+def noting_question(method: Callable[P, R]) -> Callable[P, R]:
+    """Return a method whose answers know by which call they came about."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        arguments = signature.bind(*args, **kwargs).arguments
+        # What can be read once only is needed again.
+        arguments |= {name: list(value) for name, value in arguments.items() if isinstance(value, Iterator)}
+        planner = arguments.pop("self")
+        answer = method(planner, **arguments)
+        if isinstance(answer, PickledAsQuestion):
+            needed = {name: value for name, value in arguments.items() if not callable(value)}
+            answer.note_question(planner, method.__name__, needed)
+        return answer
+
+    return call

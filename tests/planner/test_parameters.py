@@ -1,6 +1,7 @@
-"""Whatever a program passes to the planner: it is answered, or refused by an error of kplan."""
+"""Whatever a program passes to the planner is answered, or refused by an error of kplan; and answers travel."""
 
 import inspect
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import kplan
+from kplan.diagnosis.explanation import Shown
 from kplan.planner.parameters import Parameters
 from kplan.questions import Drain
 from tests.simulation.clusters import deployment, node
@@ -59,7 +61,6 @@ HOSTILE = [
     [[3]],
     {"a": 1},
     b"x",
-    print,
 ]
 
 WAITS = {
@@ -150,3 +151,40 @@ def test_an_autoscaler_of_a_wrong_type_and_a_configuration_that_is_no_file_are_r
         kplan.Planner(kplan.load_snapshot([node("a")]), autoscaler="karpenter").nodes()  # type: ignore[arg-type] # as a program without types says it
     with pytest.raises(kplan.UsageError, match="3 is no configuration"):
         kplan.load_scheduler_config(3)  # type: ignore[arg-type] # as a program without types says it
+
+
+def as_document(answer: Any) -> Any:
+    if isinstance(answer, list | kplan.Planner):
+        return answer if isinstance(answer, list) else answer.snapshot.nodes
+    return {**answer.to_dict(), "generatedAt": ""}
+
+
+@pytest.mark.parametrize("method", methods())
+def test_every_answer_travels_as_a_pickle(planner: kplan.Planner, method: str) -> None:
+    groups = kplan.ClusterAutoscaler(node_groups=[{"name": "g", "minSize": 0, "maxSize": 9, "nodes": ["a", "b"]}])
+    asked = kplan.Planner(planner.snapshot, autoscaler=groups) if method == "nodes" else planner
+    args, parameters = CALLS[method]
+    answer = getattr(asked, method)(*args, **parameters)
+
+    travelled = pickle.loads(pickle.dumps(answer))
+
+    assert type(travelled) is type(answer)
+    assert as_document(travelled) == as_document(answer)
+    assert pickle.dumps(travelled)
+
+
+def test_a_plan_of_pods_that_can_be_read_once_travels_with_all_of_them(planner: kplan.Planner) -> None:
+    plan = planner.plan(pod for pod in ["default/waits"])
+
+    assert [placement.pod.name for placement in pickle.loads(pickle.dumps(plan)).placements] == ["waits"]
+
+
+@pytest.mark.parametrize("pod", ["ml/fine-tune", "shop/voucher-api", "batch/nightly-export"])
+def test_a_placement_that_travelled_tells_all_that_it_told_before(pod: str) -> None:
+    placement = kplan.Planner(kplan.load_snapshot("demo")).place(pod)
+    travelled = pickle.loads(pickle.dumps(placement))
+
+    assert travelled == placement
+    assert travelled.victims == placement.victims
+    for nodes in (None, Shown(top=1), ["general-a-1", "gpu-a-1"]):
+        assert travelled.to_dict(nodes) == placement.to_dict(nodes)
