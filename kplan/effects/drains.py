@@ -11,6 +11,7 @@ from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
 from kplan.effects.watching import begin
 from kplan.facts import InputWarning
+from kplan.rules.node_claims import claims_left
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck
@@ -138,6 +139,9 @@ def base_without_nodes(base: Base, nodes: Iterable[str]) -> Base:
     """Return the planner of a cluster without some nodes, whose pods are still to be removed."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.objects.nodes if node.metadata.name not in gone)
-    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left))
+    claims = claims_left(base.objects.node_claims, map(base.objects.node_by_name.__getitem__, gone))
+    other = base.with_snapshot(dataclasses.replace(base.objects, nodes=left, node_claims=claims))
+    if base.followed is not None:
+        other.followed = base.followed  # it knows what lost nodes were like
     other.at_rest = elsewhere(base.at_rest, other.session_for(other.objects), other.objects)
     return other

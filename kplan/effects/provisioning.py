@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.karpenter import NodeClaim
@@ -16,6 +17,7 @@ from kplan.cluster.growth import Growth, as_waiting
 from kplan.documents.change import StepEvent
 from kplan.effects.snapshots import snapshot_of
 from kplan.rules.group_names import short_group_name
+from kplan.rules.node_claims import claims_left
 from kplan.simulation.loop import Simulation
 from kplan.simulation.nodes import Departure, Joining, join
 from kplan.snapshot.model import Snapshot
@@ -66,7 +68,6 @@ class NodesInTime:
         self._coming: set[str] = set()
         self._leaving: set[str] = set()
         self._unneeded: frozenset[str] = frozenset()
-        self._gone: set[str] = set()
         self._seen: object = None
         self._look_at = math.inf
         self._arrivals: dict[float, list[NewNode]] = {}  # when nodes come -> these
@@ -149,7 +150,7 @@ class NodesInTime:
 
     def _cluster(self, simulation: Simulation) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        current = _as_waiting(simulation, self._snapshot, self._gone)
+        current = _as_waiting(simulation, self._snapshot)
         self._read_pod_events(simulation)
         claims = tuple(map(self._with_pod_event, current.node_claims))
         return PreparedCluster(
@@ -247,11 +248,7 @@ class NodesInTime:
 
     def _departed(self, simulation: Simulation, name: str, *, is_gone: bool) -> None:
         self._leaving.discard(name)
-        if is_gone:
-            self._gone.add(name)
-            claims = tuple(claim for claim in self._snapshot.node_claims if claim.status.node_name != name)
-            self._snapshot = dataclasses.replace(self._snapshot, node_claims=claims)
-        elif self._watch is not None:
+        if not is_gone and self._watch is not None:
             self._watch.keep(name, self._micros(simulation))
         self._unneeded -= {name}
         self._again_at = min(self._again_at, simulation.now)
@@ -302,10 +299,15 @@ class Growing:
         return PreparedCluster(snapshot, simulation.session, now)
 
 
-def _as_waiting(simulation: Simulation, snapshot: Snapshot, gone: Collection[str] = ()) -> Snapshot:
+def _as_waiting(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
     """Return the cluster of a simulation as an autoscaler sees it now, without nodes that are gone."""
-    nodes = [node for node in simulation.session.cluster.nodes.nodes if node.metadata.name not in gone]
-    return as_waiting(snapshot_of(simulation, snapshot), nodes)
+    table, current = simulation.session.cluster.nodes, snapshot_of(simulation, snapshot)
+    if table.absent is None:
+        return as_waiting(current, table.nodes)
+    gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]
+    present = [table.nodes[row] for row in np.flatnonzero(~table.absent)]
+    current = dataclasses.replace(current, node_claims=claims_left(current.node_claims, gone))
+    return as_waiting(current, present)
 
 
 def _pending(simulation: Simulation) -> frozenset[tuple[int, str | None]]:

@@ -78,7 +78,7 @@ class Replacements:
         self._elsewhere = self._not_of_the_change()
 
     def _paired_all(self) -> Iterator[Replacement]:
-        """Yield pods that leave, paired with their replacements: by name in a stateful set, in order elsewhere."""
+        """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
         removed: dict[str, list[Step]] = {}
         born: set[str] = set()
         added: dict[str, list[ObservedPod]] = {}
@@ -202,17 +202,22 @@ class Replacements:
 
 def _paired(workload: str, removed: Sequence[Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:
     left = {pod.key: pod for pod in added}
+    meant_for = {pod.target: pod.key for pod in added if pod.target}  # pods of daemon sets
     unmatched: list[Step] = []
     for step in removed:
-        namesake = left.pop(step.pod, None)
-        if namesake is not None:
-            yield Replacement(workload, step, namesake)
+        successor = step.pod if step.pod in left else meant_for.get(step.node or "", "")
+        pod = left.pop(successor, None)
+        if pod is not None:
+            yield Replacement(workload, step, pod)
         else:
             unmatched.append(step)
+    # A pod of a daemon set takes the place of none on another node.
+    gone = [step for step in unmatched if meant_for and step.node]
+    unmatched = [step for step in unmatched if not (meant_for and step.node)]
     rest = list(left.values())
     for step, pod in zip(unmatched, rest, strict=False):
         yield Replacement(workload, step, pod)
-    for step in unmatched[len(rest) :]:
+    for step in (*gone, *unmatched[len(rest) :]):
         yield Replacement(workload, step)
     for pod in rest[len(unmatched) :]:
         yield Replacement(workload, added=pod)

@@ -26,6 +26,7 @@ from kplan.api.wellknown import UNSCHEDULABLE
 from kplan.diagnosis.node_shapes import NodeShape, added_nodes
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
+from kplan.rules.node_claims import claims_left
 from kplan.snapshot.checks import reference_warnings
 from kplan.snapshot.defaults import resolve_priority
 from kplan.snapshot.load import LoadedObjects, load_objects
@@ -258,11 +259,14 @@ def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
 
 
 def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, Any]]:
-    """Yield the objects that drivers and controllers publish for nodes."""
+    """Yield the objects that drivers and controllers publish for nodes, and Karpenter's claims of them."""
+    claims = claims_left(snapshot.node_claims, (node for node in snapshot.nodes if node.metadata.name in nodes))
+    left = set(map(id, claims))
     is_about: Mapping[str, Callable[[Any], bool]] = {
         "csi_nodes": lambda obj: obj.metadata.name in nodes,
         "volume_attachments": lambda obj: obj.spec.node_name in nodes,
         "resource_slices": lambda obj: obj.spec.node_name in nodes,
+        "node_claims": lambda obj: id(obj) not in left,
     }
     return ((kind, obj) for kind, obj in _all(snapshot) if kind.attribute in is_about and is_about[kind.attribute](obj))
 

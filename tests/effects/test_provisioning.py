@@ -119,6 +119,32 @@ def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -
     assert set(change.report().nodes.unhelped) == pending
 
 
+@pytest.mark.parametrize("timeline", [None, Clock()])
+def test_a_lost_node_takes_its_claim_along_so_that_karpenter_makes_others(timeline: Clock | None) -> None:
+    planner = planner_of()
+    zones = {node.metadata.name: node.metadata.labels["topology.kubernetes.io/zone"] for node in planner.objects.nodes}
+    lost = tuple(name for name, zone in zones.items() if zone == "eu-west-1a")
+    report = Drain(nodes=lost, how="lost", timeline=timeline).answer(planner)
+    assert {f"{pod.namespace}/{pod.name}" for pod in report.after if pod.node is None} == {"shop/train-6d-1"}
+    assert set(report.nodes.unhelped) == {"shop/train-6d-1"}
+
+
+def test_it_is_known_what_lost_nodes_were_like() -> None:
+    planner = kplan.Planner(kplan.load_snapshot(objects()), autoscaler=kplan.Karpenter(), now=NOW)
+    label = "node.kubernetes.io/instance-type"
+    types = {node.metadata.name: node.metadata.labels[label] for node in planner.objects.nodes}
+    change = planner.drain([name for name, machine in types.items() if machine != "m7i.large"], lost=True)
+    assert {new.instance_type for new in change.growth.adds} & set(types.values()) - {"m7i.large"}
+
+
+def test_a_node_left_out_takes_its_claim_along() -> None:
+    name = planner_of().objects.nodes[0].metadata.name
+    without = planner_of().changed(without=[f"node/{name}"])
+    assert {claim.status.node_name for claim in without.objects.node_claims} == {
+        node.metadata.name for node in without.objects.nodes
+    }
+
+
 def test_the_question_as_a_value_follows_the_autoscaler_of_its_base() -> None:
     report = Drain(nodes=(DRAINED,)).answer(planner_of())
     assert report.nodes.autoscaler.name == "karpenter"

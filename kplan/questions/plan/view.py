@@ -172,10 +172,11 @@ def _names_of(members: Sequence[PodChange]) -> str:
 
 
 def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
-    wanted = sum(workload_of(change) == workload_of(members[0]) for change in document.changes)
+    owner = workload_of(members[0])
+    wanted = sum(workload_of(change) == owner and change.action is not Action.EVICTED for change in document.changes)
     wanted += members[0].siblings or 0
     placed = f"{wanted - len(members)} of {count(wanted, 'node')}"
-    yield Heading((f"{workload_of(members[0])}: ", Span(placed, "bad")))
+    yield Heading((f"{owner}: ", Span(placed, "bad")))
     placements = [document.placements[member.attempt] for member in members if member.attempt is not None]
     yield from daemon_blocks(placements, options)
 
