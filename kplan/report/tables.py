@@ -30,9 +30,16 @@ _PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
 """What stays together as long as there is room: a name breaks behind its namespace rather than at one of its dashes."""
 
 
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
+
 _WORD = re.compile(r"\S+")
 _LONG_NAME = re.compile(r"\w-\w")
 """A name with a dash, at which it would break."""
+
+
+def with_units(text: str) -> str:
+    """Return a text whose numbers stay on one line with their units: ``3 min 17 s`` breaks in the middle only."""
+    return _BEFORE_UNIT.sub(NO_BREAK, text)
 
 
 def fold(text: str, width: int) -> list[str]:
@@ -42,7 +49,7 @@ def fold(text: str, width: int) -> list[str]:
     """
     lines: list[str] = []
     line = ""
-    for word in text.split():
+    for word in with_units(text).split():
         for number, piece in enumerate(pieces_of(word, width)):
             blank = " " if line and not number else ""
             stays_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
@@ -50,7 +57,7 @@ def fold(text: str, width: int) -> list[str]:
                 lines.append(line)
                 line, blank = "", ""
             line += blank + piece
-    return [line.replace(NO_BREAK, " ") for line in (*lines, line)]
+    return [line.replace(NO_BREAK, " ").strip() for line in (*lines, line)]
 
 
 def pieces_of(word: str, width: int) -> list[str]:
@@ -136,7 +143,7 @@ def natural_width(table: Table) -> int:
 
 def _widths(table: Table, width: int) -> list[int]:
     """Return a width for each column, so that all fit into `width` as far as the words allow."""
-    rows = [[" ".join(plain(cell).split()) for cell in row] for row in (table.header, *table.rows)]
+    rows = [[" ".join(with_units(plain(cell)).split()) for cell in row] for row in (table.header, *table.rows)]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]

@@ -7,9 +7,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
+from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
-from kplan.report.tables import pieces_of, table_lines
+from kplan.report.tables import pieces_of, table_lines, with_units
 
 MIN_WIDTH = 60
 _DETAIL_WIDTH = 120
@@ -132,12 +132,12 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
 
 def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, Style]]:
     """Yield words and blanks; a word that several pieces make up has the style of the first."""
-    text = "".join(span.text for span in spans)
+    text = with_units("".join(span.text for span in spans))
     starts = list(itertools.accumulate((len(span.text) for span in spans), initial=0))
     for word in re.finditer(r"\s+|\S+", text):
         style = spans[bisect.bisect_right(starts, word.start()) - 1].style
         parts = pieces_of(word.group(), width) if len(word.group()) > width else [word.group()]
-        yield from ((part, style) for part in parts)
+        yield from ((part.replace(NO_BREAK, " "), style) for part in parts)
 
 
 def _without_trailing_blanks(spans: TextLine) -> TextLine:

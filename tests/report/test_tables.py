@@ -12,7 +12,7 @@ from kplan.report.text import render_plain, render_terminal
 
 NODE = "gke-prod-eu-west1-standard-pool-8-1a2b3c4d-xyz9.int"
 WIDTHS = st.integers(40, 120)
-PROSE = st.text("ab -./9", max_size=60)
+PROSE = st.text("as -./9", max_size=60)
 
 
 def plain_table(table: Table, width: int) -> list[str]:
@@ -28,6 +28,10 @@ def plain_table(table: Table, width: int) -> list[str]:
         ("NodeResourcesBalancedAllocation", 14, ["NodeResources", "Balanced", "Allocation"]),
         ("short gke-prod-eu", 11, ["short", "gke-prod-eu"]),
         ("unbreakable", 4, ["unbr", "eaka", "ble"]),
+        ("in 3 min 17 s", 10, ["in 3 min", "17 s"]),
+        ("98.5 %, 20 %", 4, ["98.5", "%,", "20 %"]),
+        ("12 s", 2, ["12", "s"]),
+        ("2 shops", 4, ["2", "shop", "s"]),
         ("", 4, [""]),
     ],
 )
