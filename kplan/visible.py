@@ -36,7 +36,6 @@ _MARK_IN_JSON = re.compile(rb"##\[|##vso|##team", re.IGNORECASE)
 #: Plain ASCII. What is left of a text without it shows at once that a long one holds nothing else: a pattern would look
 #: at every character, a hundred times as slowly.
 _PRINTABLE = bytes(range(0x20, 0x7F))
-_LINES = _PRINTABLE + b"\n"
 
 
 def visible(text: str) -> str:
@@ -127,9 +126,9 @@ def json_bytes(data: bytes) -> bytes:
 def escape_json(text: str) -> str:
     """Return JSON with what does not show, or could be a command, written as escapes; it says the same.
 
-    Only the strings of JSON hold anything to escape.
+    Only the strings of JSON hold anything to escape, and JSON has the control characters below a blank as escapes.
     """
-    if not text.isascii() or text.encode().translate(None, _LINES):
+    if not text.isascii() or "\x7f" in text:
         text = re.sub(_UNUSUAL, _escape_run, text)
     return _COMMAND_IN_JSON.sub(r"\\u0023#", text) if "##" in text else text
 

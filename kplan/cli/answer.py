@@ -283,7 +283,7 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
 
     Pods of `manifests` are shown with their lines. Raises KplanError when a report cannot be written.
     """
-    from kplan.report.registry import HUMAN_FORMATS, render
+    from kplan.report.registry import HUMAN_FORMATS, Rendering
     from kplan.writing import write_file
 
     if manifests is not None:
@@ -297,12 +297,13 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
         _tell_warnings(document)
+    rendering = Rendering(document)
     for name, path in _reports(output):
-        text = render(document, name, _options(output, name, verbosity, is_file=True))
+        text = rendering.text(name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
     if "github" in (written, *(name for name, _ in _reports(output))):
-        add_to_step_summary(render(document, "markdown", _options(output, "markdown", verbosity, is_file=True)))
-    write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
+        add_to_step_summary(rendering.text("markdown", _options(output, "markdown", verbosity, is_file=True)))
+    write_out(rendering.text(written, _options(output, written, verbosity, is_file=False)))
     if document.verdict.exit_code:
         raise typer.Exit(document.verdict.exit_code)
 

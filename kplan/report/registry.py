@@ -7,9 +7,11 @@ the cases of that view is one function, and an entry in `_WRITERS`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.catalogue import VIEWS
@@ -42,31 +44,45 @@ def view_of(kind: str) -> View[Any]:
 
 
 def render(document: Report, output: str, options: ReportOptions) -> str:
-    """Return a document in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
-    if output == "json":
-        return escape_json(to_json(document)) + "\n"
-    if output == "yaml":
-        return as_yaml(document.to_dict())
-    if output.startswith(JSONPATH):
-        from kplan.report.jsonpath import render_jsonpath
+    """Return a document in one format, as `Rendering.text` does."""
+    return Rendering(document).text(output, options)
 
-        return render_jsonpath(output.removeprefix(JSONPATH), shown(document).to_dict())
-    view = view_of(document.kind)
-    options = replace(
-        options,
-        ties=document.scheduler.ties or "",
-        is_page=output == "html",
-        is_comment=output == "markdown",
-        has_details=output == "junit",
-    )
-    if options.is_page:
-        options = replace(options, top=None)
-    as_it_is, document = document, shown(document)
-    if output == "name":
-        return "".join(f"{name}\n" for name in view.names(document))
-    if output in _WRITERS:
-        return _for_programs(document, output, view, options)
-    return _for_people(document, as_it_is, output, view, options)
+
+class Rendering(msgspec.Struct, frozen=True, dict=True):
+    """A document that is written in several formats; what these share is made once."""
+
+    document: Report
+
+    @cached_property
+    def _visible(self) -> Report:
+        return shown(self.document)
+
+    def text(self, output: str, options: ReportOptions) -> str:
+        """Return it in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
+        if output == "json":
+            return escape_json(to_json(self.document)) + "\n"
+        if output == "yaml":
+            return as_yaml(self.document.to_dict())
+        document = self._visible
+        if output.startswith(JSONPATH):
+            from kplan.report.jsonpath import render_jsonpath
+
+            return render_jsonpath(output.removeprefix(JSONPATH), document.to_dict())
+        view = view_of(document.kind)
+        options = replace(
+            options,
+            ties=document.scheduler.ties or "",
+            is_page=output == "html",
+            is_comment=output == "markdown",
+            has_details=output == "junit",
+        )
+        if options.is_page:
+            options = replace(options, top=None)
+        if output == "name":
+            return "".join(f"{name}\n" for name in view.names(document))
+        if output in _WRITERS:
+            return _for_programs(document, output, view, options)
+        return _for_people(document, self.document, output, view, options)
 
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:

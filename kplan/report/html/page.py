@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from kplan.report.html.timeline import timeline_figures
 from kplan.report.rules import rule_of
 from kplan.report.view import Case, Moment, View, alike
 from kplan.report.words import count, name_ranges
-from kplan.visible import as_json
+from kplan.visible import escape_json
 
 MAX_EMBEDDED = 400_000
 """A page with a longer document, in characters, leaves its JSON out."""
@@ -138,7 +139,9 @@ def _facts(document: Report, command: str) -> str:
 def _embedded(document: Report) -> str:
     if _map_of(document) is not None:
         document = replace(document, cluster=UNSET)
-    text = as_json(document.to_dict())
+    text = msgspec.json.encode(document).decode()
+    if len(text) <= MAX_EMBEDDED:  # and what is too long without line breaks need not get them
+        text = escape_json(msgspec.json.format(text))
     if len(text) > MAX_EMBEDDED:
         return '<p class="note">The whole document is too large to repeat here; -o json prints it.</p>'
     return f'<details><summary>The whole document as JSON</summary><pre id="document">{escape(text)}</pre></details>'
