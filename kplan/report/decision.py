@@ -181,8 +181,8 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
 
 def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the plugins that score two nodes differently, the greatest difference first."""
-    deltas = [(plugin, score - theirs.get(plugin, 0)) for plugin, score in mine.items()]
-    return sorted(((plugin, delta) for plugin, delta in deltas if delta), key=lambda item: (-abs(item[1]), item[0]))
+    deltas = [(plugin, delta) for plugin, score in mine.items() if (delta := score - theirs.get(plugin, 0))]
+    return sorted(deltas, key=lambda item: (-abs(item[1]), item[0])) if len(deltas) > 1 else deltas
 
 
 def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], options: ReportOptions) -> Table:

@@ -206,9 +206,9 @@ class _Inside:
         head = "".join(
             f'<th scope="col"{side}>{escape(text)}</th>' for text, side in zip(table.header, sides, strict=True)
         )
-        most = [self._most([row[column] for row in table.rows]) for column in range(len(table.header))]
         labels = [f' data-label="{escape(text)}"' if text else "" for text in table.header]
-        rows = "\n".join(f"<tr>{''.join(map(self._cell, row, sides, most, labels))}</tr>" for row in table.rows)
+        columns = map(self._column, zip(*table.rows, strict=True), sides, labels)
+        rows = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
         note = f'<p class="note">{escape(plain(table.note))}</p>' if table.note else ""
         body = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
         if len(table.rows) > _MANY:
@@ -216,17 +216,22 @@ class _Inside:
             return f'<details><summary>{summary}</summary><div class="scroll">{body}</div></details>{note}'
         return f'<div class="scroll">{body}</div>{note}'
 
+    def _column(self, cells: Sequence[Cell], side: str, label: str) -> list[str]:
+        """Return the cells of a column; numbers get bars where the page draws them."""
+        texts = list(map(self._styled, cells))
+        most = self._most(cells)
+        if not most:
+            return [f"<td{side}{label}>{text}</td>" for text in texts]
+        start = f'<td{label} class="right amount" style="--part:'
+        parts = [f"{100 * int(plain(cell)) / most:.4g}" for cell in cells]
+        return [f'{start}{part}%">{text}</td>' for part, text in zip(parts, texts, strict=True)]
+
     def _most(self, cells: Sequence[Cell]) -> int:
         """Return the largest number of a column whose cells get bars; 0 for a column without bars."""
-        texts = [plain(cell) for cell in cells]
-        has_bars = self._has_bars and len(texts) > 1 and all(text.isdecimal() for text in texts)
-        return max(map(int, texts)) if has_bars else 0
-
-    def _cell(self, cell: Cell, side: str, most: int, label: str) -> str:
-        text = self._styled(cell)
-        if not most:
-            return f"<td{side}{label}>{text}</td>"
-        return f'<td{label} class="right amount" style="--part:{100 * int(plain(cell)) / most:.4g}%">{text}</td>'
+        if not self._has_bars or len(cells) < 2:
+            return 0
+        texts = list(map(plain, cells))
+        return max(map(int, texts)) if all(text.isdecimal() for text in texts) else 0
 
     def _inline(self, cells: Iterable[Cell]) -> str:
         return "".join(self._styled(cell) for cell in cells)
@@ -248,10 +253,10 @@ def scores_by_plugin(placements: Sequence[PodPlacement]) -> str:
     drawn: list[str] = []
     tables: set[str] = set()
     for placement in placements:
-        if not placement.scores:
-            continue
-        table = _table(placement)
-        if table not in tables and len(drawn) < MOST_PLACEMENTS:
+        if len(drawn) == MOST_PLACEMENTS:
+            break
+        table = _table(placement) if placement.scores else ""
+        if table and table not in tables:
             tables.add(table)
             drawn.append(f"<details><summary>{escape(placement.pod.key)}</summary>{table}</details>")
     return f"<h2>Scores by plugin</h2>{''.join(drawn)}" if drawn else ""
