@@ -124,9 +124,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 def _replace(target: Path, content: bytes, mode: int) -> None:
     existing = _status_of(target)
-    import secrets
-
-    temporary = target.with_name(f".kplan-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".kplan-{os.urandom(8).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:

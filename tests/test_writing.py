@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import secrets
 import stat
 import subprocess
 import threading
@@ -70,9 +69,9 @@ def test_another_name_of_a_file_keeps_what_it_holds(tmp_path: Path) -> None:
 def test_whatever_stands_under_the_temporary_name_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    monkeypatch.setattr(os, "urandom", lambda size: b"\7" * size)
     (tmp_path / "victim").write_text("precious")
-    (tmp_path / ".kplan-guessed.tmp").symlink_to(tmp_path / "victim")
+    (tmp_path / f".kplan-{'07' * 8}.tmp").symlink_to(tmp_path / "victim")
 
     with pytest.raises(UsageError, match="file exists"):
         write_file(tmp_path / "report", b"x")

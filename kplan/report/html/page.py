@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 import msgspec
@@ -65,7 +65,7 @@ def render_html(
     cases : for the verdict at its top
     command : that makes it; empty where it is not known
     """
-    style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    style, script = ((get_data("kplan.report.html", name) or b"").decode() for name in ("page.css", "page.js"))
     cluster = _map_of(document)
     inner = _Inside(cluster, document, has_bars=view.has_bars)
     title, marks = view.title(document), view.marks(document)
