@@ -1,4 +1,4 @@
-"""When Python's garbage collector runs in the program: neither while it loads nor at its end.
+"""When Python's garbage collector runs in the program: not while it loads.
 
 Modules and the objects of a cluster stay as long as the process. A collection that goes through them finds nothing.
 """
@@ -22,11 +22,6 @@ def finish_loading() -> None:
     if gc.get_threshold()[0] == _WHILE_LOADING:
         gc.freeze()
         _set_threshold(_AFTERWARDS)
-
-
-def end() -> None:
-    """Keep everything out of the collections with which Python ends: the system frees its memory at once."""
-    gc.freeze()
 
 
 def _set_threshold(allocations: int) -> None:

@@ -11,6 +11,7 @@ from kplan.cli import signals
 signals.end_at_once()
 
 from kplan.cli import collector  # noqa: E402 - an interrupt while anything is imported shows no traceback
+from kplan.program import ending  # noqa: E402 - likewise
 from kplan.program.streams import open_streams  # noqa: E402 - likewise
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
@@ -35,7 +36,8 @@ def complete_for_kubectl() -> None:
 
 
 def run(name: str = "kplan") -> None:
-    """Run kplan as a program of this name."""
+    """Run kplan as a program of this name, with whose exit code the process ends."""
+    ending.prepare()
     collector.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     open_streams()
@@ -47,10 +49,12 @@ def run(name: str = "kplan") -> None:
 
     try:
         app(prog_name=name)
+    except SystemExit as end:
+        ending.end_with(end.code)
+        raise
     except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
         say_traceback(error)
         sys.exit(FAILED)
     finally:
         signals.end_at_once()
         signals.finish()
-        collector.end()

@@ -1,0 +1,32 @@
+"""The end of the process: at once, as the system frees all memory together.
+
+Python takes every module and object apart before it ends, which takes a twentieth of the time of a large answer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+_codes: list[int] = []
+
+
+def prepare() -> None:
+    """Let the process end at once when all others have run that are registered for its end.
+
+    They run in reverse order, so nobody may have registered before.
+    """
+    atexit.register(_end_at_once)
+
+
+def end_with(code: object) -> None:
+    """Note the exit code with which the process is about to end; without one it ends as every program of Python."""
+    _codes.append(code if isinstance(code, int) else 0)
+
+
+def _end_at_once() -> None:
+    if _codes:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_codes[-1])
