@@ -18,7 +18,9 @@ from kplan.errors import Problem
 from kplan.reading.content import Document
 from kplan.reading.limits import MAX_OBJECT, Limits, Progress
 
-_PIECE = 1 << 20
+_PIECE = 1 << 18
+"""So few objects of Python come of it that the processor's cache holds them while they are checked and completed."""
+
 _MOST_TRIES = 8
 #: A list's beginning: what precedes its items, white space, and the first item up to its first key.
 _START = re.compile(
@@ -44,7 +46,7 @@ class Piece(Document):
 
 
 def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
-    """Yield the items of a list in a file, about a megabyte at a time; they are valid until the next ones are read.
+    """Yield the items of a list in a file, about a quarter of a megabyte at a time; they are valid until the next ones are read.
 
     None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has
     to be read as a whole.
@@ -69,7 +71,7 @@ def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) 
         raise NotInPieces("no list of objects that are all written alike")
     before = head[: start.start(1)]
     # One buffer for all: memory that is used for the first time costs as much as reading.
-    text = bytearray(MAX_OBJECT + _PIECE)
+    text = bytearray(4 * _PIECE)
     room = memoryview(text)
     end = _fill(room, b"[" + head[start.start(2) :])
     n_read = len(head)
@@ -82,6 +84,9 @@ def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) 
             items, end_of_items = whole
             yield items
             end = _fill(room, b"[" + text[end_of_items:end])
+        if end + _PIECE > len(text):  # an item is larger than a piece
+            text = text.ljust(2 * len(text), b"\0")
+            room = memoryview(text)
         if progress:
             progress(f"{name} (bytes)", n_read, size)
     yield _last_items(before, bytes(room[1:end]))
