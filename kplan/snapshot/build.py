@@ -86,7 +86,8 @@ class SnapshotBuilder:
         self.unchecked = 0  #: objects that were not added, as there are problems enough
         self.warnings: list[Warning] = []
         self._quantities = QuantityCheck(refuses_odd=refuses_odd)
-        self._objects: dict[str, dict[tuple[str, str], Any]] = {kind.attribute: {} for kind in KINDS}
+        #: attribute of a kind -> NAMESPACE/NAME -> object
+        self._objects: dict[str, dict[str, Any]] = {kind.attribute: {} for kind in KINDS}
 
     def has_enough_problems(self) -> bool:
         """Tell whether a further object need not be checked, and count it then."""
@@ -131,10 +132,11 @@ class SnapshotBuilder:
         same_kind = self._objects[kind.attribute]
         for index, written in enumerate(objects):
             obj = complete(written, kind) if completes else written
-            key = (obj.metadata.namespace, obj.metadata.name)
-            earlier = same_kind.setdefault(key, obj)
+            metadata = obj.metadata
+            earlier = same_kind.setdefault(f"{metadata.namespace}/{metadata.name}", obj)
             if earlier is not obj:
-                self._note_duplicate(earlier, obj, object_name(kind.name, *key), place_of(index))
+                name = object_name(kind.name, metadata.namespace, metadata.name)
+                self._note_duplicate(earlier, obj, name, place_of(index))
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return the collected objects, kind by kind, without contents that do not affect scheduling.
@@ -152,13 +154,17 @@ class SnapshotBuilder:
         """
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
-        objects: dict[str, Any] = {name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items()}
+        pods = self._objects["pods"]
+        objects: dict[str, Any] = {
+            name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items() if by_key is not pods
+        }
         objects["pods"] = tuple(
             pod if pod.metadata.uid else self._with_priority(pod, objects["priority_classes"])
-            for pod in objects["pods"]
+            for pod in map(lean, pods.values())
         )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
-        snapshot = with_changes(about, **objects, versions=_versions(self._objects["pods"]))
+        snapshot = with_changes(about, **objects, versions=_versions(pods))
+        snapshot.__dict__["pod_by_key"] = dict(zip(pods, objects["pods"], strict=True))  # what it would derive itself
         unread = map(missing_warning, about.missing)
         all_warnings = (*about.warnings, *self.warnings, *unread, *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", all_warnings)
@@ -202,11 +208,11 @@ class SnapshotBuilder:
         return replace(node, status=replace(node.status, allocatable=node.status.capacity))
 
 
-def _versions(pods: Mapping[tuple[str, str], core.Pod]) -> dict[str, int]:
+def _versions(pods: Mapping[str, core.Pod]) -> dict[str, int]:
     """Return the resource versions of pods, which grow with every change, where they are numbers."""
     return {
-        f"{namespace}/{name}": int(version)
-        for (namespace, name), pod in pods.items()
+        key: int(version)
+        for key, pod in pods.items()
         if (version := pod.metadata.resource_version)
         and version.isascii()
         and version.isdecimal()

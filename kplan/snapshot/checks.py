@@ -70,8 +70,8 @@ class QuantityCheck:
             if volume.empty_dir or volume.ephemeral:
                 return False
         for container in spec.containers:
-            resources = container.resources
-            if not is_known(resources.requests.values()) or not is_known(resources.limits.values()):
+            requests, limits = container.resources.requests, container.resources.limits
+            if (requests and not is_known(requests.values())) or (limits and not is_known(limits.values())):
                 return False
         for reported in status.container_statuses:
             actual = reported.resources
@@ -122,6 +122,9 @@ def have_times(objects: Sequence[msgspec.Struct]) -> bool:
     """Tell whether all times of objects of one kind parse; quicker than `time_problems` of each."""
     texts: set[str | None] = set()
     for way, field in _TIMES.get(type(objects[0]), _METADATA):
+        if len(way) == 1:  # the metadata or the status, which no object lacks
+            texts.update(map(attrgetter(f"{way[0]}.{field}"), objects))
+            continue
         holders: list[Any] = list(filter(None, map(attrgetter(".".join(way)), objects)))
         items = chain.from_iterable(holders) if holders and type(holders[0]) is tuple else holders
         texts.update(map(attrgetter(field), items))

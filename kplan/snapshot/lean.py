@@ -153,6 +153,8 @@ def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> boo
 
 def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
     """Return Ready and the conditions that are not False; None where there are no others."""
+    if not conditions:
+        return None
     reduced = tuple(
         replace(condition, reason="")
         if condition.reason and condition.status == "True" and condition.type == "Ready"
