@@ -30,7 +30,7 @@ from kplan.framework.session import Session, SessionOptions
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.reading.arguments import checked_by
 from kplan.reading.several import listed
-from kplan.rules.pod_info import PodInfo, distinct_resources
+from kplan.rules.pod_info import DistinctResources, PodInfo
 from kplan.snapshot.model import Snapshot, missing_warning
 from kplan.snapshot.objects import as_snapshot, decode_pod
 from kplan.subjects.incoming import IncomingPod, with_objects
@@ -308,7 +308,7 @@ class Base:
                     refused[row] = pod.refused
                 if pod.more:
                     more[row] = pod.more
-        distinct_resources(added)  # equal pods share them from now on
+        DistinctResources().share(added)  # equal pods share them from now on
         return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
 
     def pending(self) -> QuestionPods:

@@ -17,7 +17,7 @@ from kplan.snapshot.model import Snapshot
 
 _TERMINATED = ("Succeeded", "Failed")
 
-_BY_NAME = attrgetter("namespace", "name")
+_BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
 """Among equal victims the order on the node decides, and the order in a file must not."""
 
 _MAX_NEW = 1000
@@ -36,7 +36,7 @@ def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
         rows, infos = _reused(snapshot.pods, origin.pods.infos)
         if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
             return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
-    infos = [PodInfo(pod) for pod in snapshot.pods if pod.status.phase not in _TERMINATED]
+    infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in _TERMINATED]
     infos.sort(key=_BY_NAME)
     return Cluster.build(NodeTable(snapshot.nodes), infos)
 

@@ -165,13 +165,15 @@ class PodTable:
         first, end = len(self.infos), len(self.infos) + len(infos)
         while end > len(self._priorities):
             self._grow()
+        # Fields are read off the objects, as a property takes longer, and all pods of a cluster come through here.
+        metadata, specs = [info.pod.metadata for info in infos], [info.pod.spec for info in infos]
         codes, code_of_labels = self._namespace_code_of, self._label_sets.code
-        self._namespace_codes[first:end] = [codes.setdefault(info.namespace, len(codes)) for info in infos]
-        self._label_codes[first:end] = [code_of_labels(info.labels) for info in infos]
-        self._priorities[first:end] = [info.priority for info in infos]
-        self._terminating[first:end] = [info.is_terminating for info in infos]
+        self._namespace_codes[first:end] = [codes.setdefault(meta.namespace, len(codes)) for meta in metadata]
+        self._label_codes[first:end] = [code_of_labels(meta.labels) for meta in metadata]
+        self._priorities[first:end] = [spec.priority or 0 for spec in specs]
+        self._terminating[first:end] = [meta.deletion_timestamp is not None for meta in metadata]
         self._has_terminating |= bool(self._terminating[first:end].any())
-        self._with_affinity[first:end] = [info.pod.spec.affinity is not None for info in infos]
+        self._with_affinity[first:end] = [spec.affinity is not None for spec in specs]
         self._with_ports[first:end] = [has_ports(info.pod) for info in infos]
         self._without_term_code += (np.flatnonzero(self._with_affinity[first:end]) + first).tolist()
         self.infos += infos

@@ -61,22 +61,52 @@ class _DerivedOnce(Generic[T]):
         return value
 
 
-class PodInfo:
+class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
     """A pod and what plugins derive from it.
 
-    Plugins get the same results for pods with equal `shape`.
+    Plugins get the same results for pods with equal `shape`. A cluster makes one for every pod, but derives much of few.
     """
 
-    def __init__(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        self.pod = pod
-        self.namespace = namespace = metadata.namespace
-        self.name = name = metadata.name
-        self.key = f"{namespace}/{name}"
-        self.uid = metadata.uid
-        self.labels = metadata.labels
-        self.priority = pod.spec.priority or 0
-        self.is_terminating = metadata.deletion_timestamp is not None
+    pod: Pod
+    own_key: str = ""  #: `key`, once it is put together
+    shared_resources: PodResources | None = None  #: `resources`, once they or those of an equal pod are worked out
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.pod.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.pod.metadata.name
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        if not self.own_key:
+            self.own_key = self.pod.metadata.key
+        return self.own_key
+
+    @property
+    def uid(self) -> str:
+        """The pod's UID; empty before an API server has stored it."""
+        return self.pod.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.pod.metadata.labels
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority, 0 where it has none."""
+        return self.pod.spec.priority or 0
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the pod is being deleted."""
+        return self.pod.metadata.deletion_timestamp is not None
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
@@ -110,10 +140,12 @@ class PodInfo:
         owner = controller_of(self.pod.metadata)
         return None if owner is None else (owner.api_version, owner.kind, owner.name)
 
-    @_DerivedOnce
+    @property
     def resources(self) -> PodResources:
         """The resources that the pod takes from its node."""
-        return pod_resources(self.pod)
+        if self.shared_resources is None:
+            self.shared_resources = pod_resources(self.pod)
+        return self.shared_resources
 
     @_DerivedOnce
     def requests(self) -> Requests:
@@ -170,28 +202,28 @@ class PodInfo:
         return self._terms_or_error[1]
 
 
-def distinct_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], list[int]]:
-    """Compute the resources of many pods, once for pods with equal requests.
+class DistinctResources:
+    """The resources of many pods, computed once for pods with equal requests."""
 
-    Returns
-    -------
-    distinct : resources of pods
-    codes : the index into `distinct` for each pod
-    """
-    distinct: list[PodResources] = []
-    code_of: dict[Hashable, int] = {}
-    codes: list[int] = []
-    for info in infos:
-        key = resources_key(info.pod)
-        code = None if key is None else code_of.get(key)
-        if code is None:
-            code = len(distinct)
-            distinct.append(pod_resources(info.pod))
-            if key is not None:
-                code_of[key] = code
-        info.resources = distinct[code]
-        codes.append(code)
-    return distinct, codes
+    def __init__(self) -> None:
+        self.distinct: list[PodResources] = []
+        self._code_of: dict[Hashable, int] = {}
+
+    def share(self, infos: Iterable[PodInfo]) -> list[int]:
+        """Let further pods share their resources, and return the index into `distinct` for each of them."""
+        distinct, code_of = self.distinct, self._code_of
+        codes: list[int] = []
+        for info in infos:
+            key = resources_key(info.pod)
+            code = None if key is None else code_of.get(key)
+            if code is None:
+                code = len(distinct)
+                distinct.append(pod_resources(info.pod))
+                if key is not None:
+                    code_of[key] = code
+            info.shared_resources = distinct[code]
+            codes.append(code)
+        return codes
 
 
 def is_unique(pod: Pod) -> bool:

@@ -202,7 +202,7 @@ def _is_resize_infeasible(pod: Pod) -> bool:
     return False
 
 
-class PodResources(msgspec.Struct, frozen=True):
+class PodResources(msgspec.Struct, frozen=True, gc=False):
     """The resources that a pod takes from its node."""
 
     requests: Requests  #: counted resources, in the scheduler's units

@@ -34,7 +34,7 @@ POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
-_SHARED = ("shape", "controller", "resources", "host_ports", "_terms_or_error")
+_SHARED = ("shape", "controller", "host_ports", "_terms_or_error")
 """Cached properties of `PodInfo` that are equal for all pods of a template."""
 
 
@@ -302,6 +302,7 @@ def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
 
 def share(model: PodInfo, info: PodInfo) -> None:
     """Copy the cached properties of a pod to another pod of the same template."""
+    info.shared_resources = model.resources
     for name in _SHARED:
         getattr(model, name)
         info.__dict__[name] = model.__dict__[name]

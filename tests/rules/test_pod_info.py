@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.rules.pod_info import PodInfo, distinct_resources
+from kplan.rules.pod_info import DistinctResources, PodInfo
 from kplan.rules.resources import (
     DEFAULT_REQUESTS,
     pod_requests,
@@ -161,10 +161,11 @@ def pods(draw):
 def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     infos = [PodInfo(pod) for pod in listed]
 
-    distinct, codes = distinct_resources(infos)
+    resources = DistinctResources()
+    codes = [*resources.share(infos[:2]), *resources.share(infos[2:])]
 
     expected = [pod_resources(pod) for pod in listed]
-    assert [distinct[code] for code in codes] == expected
+    assert [resources.distinct[code] for code in codes] == expected
     assert [info.resources for info in infos] == expected
 
 

@@ -136,7 +136,7 @@ class Board:
         free, row = unbound(pod), self._row_of_pod.get(id(pod))
         if free is not pod and row is not None:
             infos, free_row = self.cluster.pods.infos, self.pod_row(free)
-            infos[free_row].__dict__.setdefault("resources", infos[row].resources)
+            infos[free_row].shared_resources = infos[row].resources
         return free
 
     # What is tried can be taken back.

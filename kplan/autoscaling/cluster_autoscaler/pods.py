@@ -175,7 +175,7 @@ class Infos:
     def share(self, pods: Iterable[Pod], info: PodInfo) -> None:
         """Take the requests of one pod for all that are like it."""
         for pod in pods:
-            self.of(pod).__dict__.setdefault("resources", info.resources)
+            self.of(pod).shared_resources = info.resources
 
 
 def equivalence_groups(pods: Iterable[Pod]) -> list[list[Pod]]:
