@@ -46,7 +46,7 @@ class Piece(Document):
 
 
 def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
-    """Yield the items of a list in a file, about a quarter of a megabyte at a time; they are valid until the next ones are read.
+    """Yield the items of a list in a file, some at a time; they are valid until the next ones are read.
 
     None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has
     to be read as a whole.

@@ -64,7 +64,7 @@ class _DerivedOnce(Generic[T]):
 class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
     """A pod and what plugins derive from it.
 
-    Plugins get the same results for pods with equal `shape`. A cluster makes one for every pod, but derives much of few.
+    Plugins get the same results for pods with equal `shape`. Of most pods of a cluster nothing is derived.
     """
 
     pod: Pod
