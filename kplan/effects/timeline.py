@@ -15,6 +15,7 @@ import msgspec
 from kplan.api.batch import CronJob
 from kplan.api.decode import convert
 from kplan.api.meta import IntOrString
+from kplan.api.references import object_name
 from kplan.cluster.base import Base
 from kplan.documents.change import Change, WorkloadState
 from kplan.documents.timeline import Timeline
@@ -237,14 +238,21 @@ class _Course:
     def run_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
         simulation, snapshot, base = self.simulation, self._snapshot, self._base
-        applied = [
-            convert(dict(workload.content), CronJob)
+        written = [
+            workload.content
             for step in self._steps
             for workload in (step.workloads if isinstance(step, Apply) else ())
             if workload.type is CronJob
         ]
+        applied = [convert(dict(content), CronJob) for content in written]
+        templates = {
+            object_name("CronJob", obj.metadata.namespace, obj.metadata.name): whole
+            for obj, content in zip(applied, written, strict=True)
+            if (whole := _pod_template(content))
+        }
         cron_jobs = with_objects(snapshot, applied).cron_jobs
-        CronJobs(simulation, cron_jobs, snapshot.jobs, base.as_stored, simulation.now + seconds)
+        until = simulation.now + seconds
+        CronJobs(simulation, cron_jobs, snapshot.jobs, base.as_stored, until=until, templates=templates)
         self._runs_cron_jobs = True
 
     def run(self, until: float | None) -> TimelinePlan:
@@ -284,6 +292,14 @@ class _Course:
             decisions.watch(self.simulation, applied)
         if not update.refused:
             self._snapshot = _with_update(self._snapshot, update)
+
+
+def _pod_template(content: Any) -> Mapping[str, Any]:
+    """Return the template of the pods of a cron job, as it is written; empty where it has none."""
+    for part in ("spec", "jobTemplate", "spec", "template"):
+        content = content.get(part) or {}
+    template: Mapping[str, Any] = content
+    return template
 
 
 def _drained(at: float, change: Mapping[str, Any]) -> Drained:

@@ -5,8 +5,9 @@ Upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -47,6 +48,7 @@ class CronJobs:
     ----------
     as_stored : completes a job as the API server does
     until : time after which no run is started
+    templates : CronJob/NAMESPACE/NAME -> the template of its pods with all fields, where these are known
     """
 
     def __init__(
@@ -55,9 +57,12 @@ class CronJobs:
         cron_jobs: Iterable[CronJob],
         jobs: Iterable[Job],
         as_stored: Callable[[Job], Job],
+        *,
         until: float,
+        templates: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._simulation = simulation
+        self._templates = templates
         self._as_stored = as_stored
         self._until = until
         self._cron_of: dict[str, _Cron] = {}
@@ -135,6 +140,9 @@ class CronJobs:
             owner_references=(ref.as_controller,),
         )
         job = self._as_stored(labelled_job(Job(metadata=metadata, spec=template.spec)))
+        whole, known = self._templates.get(ref.key), simulation.workloads.templates
+        if whole is not None and known.whole(job.spec.template) is None:
+            known.note_whole(job.spec.template, whole)
         state = simulation.workloads.add_job(job)
         state.parent, state.has_clock = ref, True
         cron.active[state.ref.key] = state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -45,7 +45,42 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
         owner = simulation.workloads.find(key)
         if owner is not None:
             changes[key] = _describe(simulation, key, owner, Change.NONE)
-    return tuple(changes.values())
+    return (*changes.values(), *_refused_runs(simulation))
+
+
+def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
+    """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
+    jobs: dict[str, str] = {}  # cron job -> why its last job was refused
+    has_refusal = False
+    for step in simulation.steps:
+        if step.workload.startswith("CronJob/"):
+            is_refused = step.event is StepEvent.REFUSED
+            has_refusal = has_refusal or is_refused
+            if is_refused and not step.pod:
+                jobs[step.workload] = step.because
+            elif step.event is StepEvent.CREATED:
+                jobs.pop(step.workload, None)
+    if not has_refusal:
+        return
+    runs: dict[str, list[Owner]] = {}
+    for run in simulation.workloads.all():
+        if isinstance(run, JobState) and run.refusal and run.workload.kind == "CronJob":
+            runs.setdefault(run.workload.key, []).append(run)
+    for key in sorted({*jobs, *runs}):
+        ref, own = WorkloadRef.parse(key), runs.get(key, [])
+        pods = [pod for run in own for pod in run.pods.values()]
+        yield WorkloadChange(
+            kind=ref.kind,
+            namespace=ref.namespace,
+            name=ref.name,
+            change=Change.NONE,
+            desired=sum(run.desired for run in own),
+            updated=len(pods),
+            ready=sum(pod.is_ready for pod in pods),
+            pending=sum(not pod.node for pod in pods),
+            state=WorkloadState.STUCK,
+            because=own[-1].refusal if own else jobs[key],
+        )
 
 
 def workload_change(simulation: Simulation, applied: Applied) -> WorkloadChange:

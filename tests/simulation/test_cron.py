@@ -3,10 +3,13 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 import kplan
-from kplan.documents.change import StepEvent
+from kplan.documents.change import StepEvent, WorkloadState
 from kplan.effects.clock import Clock
 from kplan.effects.timeline import TimelinePlan, carry_out_in_time
+from kplan.questions.plan.question import Plan
 from tests.objects import head
 from tests.simulation.clusters import node
 
@@ -48,3 +51,41 @@ def test_runs_overlap_wait_or_take_the_place_of_one_another_as_the_policy_says()
     assert counts["Allow"][0] == 6
     assert counts["Forbid"][0] in (3, 4)
     assert counts["Replace"][1:] == (0, 5)
+
+
+def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
+    """Return the report of a cron job of which four pods run every hour, and which is applied now."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": limits}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a", "resources": resources}]}}
+    cron = head("CronJob", name="tick", namespace="default") | {
+        "spec": {
+            "schedule": "0 * * * *",
+            "jobTemplate": {"spec": {"parallelism": 4, "completions": 4, "template": template}},
+        }
+    }
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), *objects]), now="2026-01-15T12:30:00Z")
+    clock = Clock(run={"CronJob/default/tick": 60}, runs_for=2 * 3600)
+    return Plan(manifests=(cron,), timeline=clock).answer(planner)
+
+
+def test_runs_of_applied_cron_jobs_are_validated_with_the_limits_that_they_get() -> None:
+    default = head("LimitRange", name="small", namespace="default") | {
+        "spec": {"limits": [{"type": "Container", "default": {"memory": "512Mi"}}]}
+    }
+    report = _report_of_a_day(default)
+    [tick] = report.workloads
+    assert (tick.key, tick.state, tick.desired, tick.ready) == ("CronJob/default/tick", WorkloadState.STUCK, 8, 0)
+    assert "must be less than or equal to memory limit of 512Mi" in tick.because
+    assert report.verdict.because == ("CronJob/default/tick: Refused",)
+    assert not _report_of_a_day(default, memory="1Gi").verdict.failed
+
+
+@pytest.mark.parametrize(("resource", "desired"), [("count/jobs.batch", 0), ("pods", 8)])
+def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None:
+    quota = head("ResourceQuota", name="none", namespace="default") | {
+        "spec": {"hard": {resource: "0"}},
+        "status": {"hard": {resource: "0"}, "used": {resource: "0"}},
+    }
+    [tick] = _report_of_a_day(quota, memory="1Gi").workloads
+    assert (tick.state, tick.desired) == (WorkloadState.STUCK, desired)
+    assert "exceeded quota: none" in tick.because
