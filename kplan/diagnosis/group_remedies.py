@@ -56,7 +56,7 @@ def group_remedies(session: Session, key: Key, pending: Sequence[int], most: int
     offers.sort(
         key=lambda remedy: (
             remedy.helps is not UNSET and remedy.helps.pods < remedy.helps.of,
-            SIZES.get(type(remedy), 6),
+            SIZES[type(remedy)],
         )
     )
     return tuple(dict.fromkeys(offers))[:MOST]

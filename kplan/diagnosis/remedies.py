@@ -38,6 +38,7 @@ _SIMILAR = 0.6
 SIZES: dict[type[r.RemedyBase], float] = {
     r.RemoveGates: 0,
     r.CorrectName: 0,
+    r.SearchNamespace: 0,
     r.CreateObject: 0,
     r.Uncordon: 1,
     r.RepairNode: 1.5,
@@ -144,8 +145,6 @@ def _number_helped(remedy: r.Remedy) -> int:
 def _size(trials: Trials, remedy: r.Remedy) -> float:
     """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
-        case r.SearchNamespace():
-            return 0
         case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
             return 6
         case r.CreateObject() | r.RelaxRule(with_nodes=r.NodeAddition()):

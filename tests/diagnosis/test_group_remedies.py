@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from kplan.api.core import Pod
 from kplan.diagnosis import group_trials
+from kplan.diagnosis.remedies import SIZES
 from kplan.documents import remedy as r
 from kplan.documents.pod_groups import GroupPlan
 from kplan.rules.pod_info import PodInfo
@@ -168,3 +169,25 @@ def test_a_group_that_does_not_exist_is_named_or_created() -> None:
 
 def test_a_group_that_runs_has_no_remedies() -> None:
     assert waiting(node("a", cpu="4"), group("gang", 2), member("x"), member("y")).remedies == ()
+
+
+def test_a_gang_that_looks_for_pods_in_the_wrong_namespace_is_first_told_the_right_one() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "redis"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    redis = running("redis", "1", "a")
+    redis["metadata"] |= {"namespace": "data", "labels": {"app": "redis"}}
+    pods = [member(name, "1") for name in ("x", "y")]
+    for one in pods:
+        one["spec"]["affinity"] = affinity
+
+    first, *others = remedies(node("a", cpu="4"), group("gang", 2), redis, *pods).items()
+
+    assert first[0] == "search-namespace"
+    assert first[1].helps == r.Helped(2, 2)
+    assert "relax" in dict(others)
+
+
+def test_every_change_has_a_size() -> None:
+    of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget, r.AllowUnavailable}
+
+    assert {*SIZES} == {*r.RemedyBase.__subclasses__()} - of_rollouts_and_drains
