@@ -27,6 +27,12 @@ def readable(quantity: str) -> str:
     return f"{value}{_UNITS[power]}"
 
 
+def enumerated(names: Sequence[str]) -> str:
+    """Return all names as in a sentence: ``a, b and c``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
     """Return names joined by commas: the first few, and how many are left out.
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from kplan.api.readable import enumerated
 from kplan.cli.help import MORE
 from kplan.cli.options import flag, options, repeated, switch
 from kplan.errors import UsageError
@@ -51,11 +52,16 @@ class TimelineFlags:
     )
 
     def check(self) -> None:
-        """Raise UsageError for an option that means nothing without --timeline."""
-        for parameter in ("start", "stop", "run", "node_start", "until", "min_ready"):
-            if getattr(self, parameter) and not self.has_clock:
-                name = f"--{parameter.replace('_', '-')}"
-                raise UsageError(f"{name} needs --timeline", hint=f"add --timeline, or leave {name} out")
+        """Raise UsageError for options that mean nothing without --timeline."""
+        names = enumerated([f"--{name.replace('_', '-')}" for name in self.idle()] or [""])
+        if names:
+            verb = "need" if len(self.idle()) > 1 else "needs"
+            raise UsageError(f"{names} {verb} --timeline", hint=f"add --timeline, or leave {names} out")
+
+    def idle(self) -> list[str]:
+        """Return the parameters that are set and mean nothing, because there is no clock."""
+        names = ("start", "stop", "run", "node_start", "until", "min_ready")
+        return [] if self.has_clock else [name for name in names if getattr(self, name)]
 
     @property
     def has_clock(self) -> bool:

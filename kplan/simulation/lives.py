@@ -7,7 +7,7 @@ an event of its own. A pod that is told to go keeps its room, its name and, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -44,7 +44,7 @@ class Lives(ClusterState):
     """A cluster in motion in which pods take time, if it has durations."""
 
     durations: Durations | None = None  #: how long pods take; None for a simulation without a clock
-    ready_at_start: Mapping[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
+    ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
 
     def __init__(
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
@@ -163,8 +163,16 @@ class Lives(ClusterState):
         pod = self.pods.get(row)
         return pod is not None and pod.node in self._lost_nodes
 
+    def expect(self, nodes: Collection[str], at: float) -> None:
+        """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
+        for row, pod in tuple(self.pods.items()):
+            if pod.node in nodes and self.ready_at_start.pop(pod.key, None) is not None:
+                self.mark_unready(row)
+                start = self.durations_of(pod, self.owner(row)).start.seconds
+                self.timers.post(at + start, partial(self.become_ready, row))
+
     def mark_unready(self, row: int) -> None:
-        """Show everybody that a pod is not ready, as its node does not answer."""
+        """Show everybody that a pod is not ready, as its node does not answer, or is not there yet."""
         pod = self.pods[row]
         if pod.is_ready and not pod.is_terminating:
             self._update(replace(pod, ready_since=None, is_fresh=False))

@@ -61,6 +61,7 @@ class NodeUpgrade:
         simulation, upgrade = self._simulation, self._upgrade
         simulation.cordon(upgrade.surge)
         ready_at = simulation.now + (upgrade.node_start if upgrade.surge else 0.0)
+        simulation.expect(upgrade.surge, ready_at)
         for name in upgrade.surge:
             simulation.log_node(StepEvent.REQUESTED, name, "a further node while others are upgraded")
             simulation.timers.post(ready_at, partial(self._join, name))

@@ -51,6 +51,8 @@ def test_too_few_ready_pods_fail_where_that_is_asked_for() -> None:
     ("args", "words"),
     [
         (("plan", "--until", "1h"), "--until needs --timeline"),
+        (("plan", "--until", "1h", "--start", "5s"), "--start and --until need --timeline"),
+        (("drain", "--profile", "gke", "--until", "1h"), "--profile and --until need --timeline"),
         (("plan", "--timeline", "--start", "soon"), "--start: not a duration: 'soon'"),
         (("plan", "--timeline", "--start", "pod?app=web=3s"), "is no single workload"),
         (("plan", "--timeline", "--until", "400d"), "longer than a year"),
@@ -58,9 +60,9 @@ def test_too_few_ready_pods_fail_where_that_is_asked_for() -> None:
         (("plan", "--timeline", "--queue", "--runs", "5"), "--queue and --runs do not go together"),
         (("place", "--timeline", "-A"), "--timeline needs manifests"),
         (("drain", "general-a-1", "--surge", "1"), "--surge needs --timeline"),
-        (("drain", "general-a-1", "--timeline", "--surge", "1"), "--surge needs --rolling or --replace"),
+        (("drain", "general-a-1", "--timeline", "--surge", "1"), "--surge needs --replace"),
         (("drain", "general-a-1", "--timeline", "--rolling", "--surge", "1"), "--surge needs --replace"),
-        (("drain", "general-a-1", "--timeline", "--lost", "--surge", "1"), "--surge needs --rolling or --replace"),
+        (("drain", "general-a-1", "--timeline", "--lost", "--surge", "1"), "--surge does not go with --lost"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_clear_words(args: tuple[str, ...], words: str) -> None:

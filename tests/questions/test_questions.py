@@ -189,7 +189,22 @@ def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Q
 @pytest.mark.parametrize(
     ("question", "command", "words"),
     [
-        (Drain(("n",), surge=1), ["--surge", "1"], "{surge} needs {timeline}"),
+        (Drain(("n",), surge=1), ["--surge", "1"], "{surge} needs {timeline} and {replace}"),
+        (
+            Drain(("n",), how="replace", profile="gke", surge=1, timeout=5),
+            ["--profile", "gke", "--surge", "1", "--timeout", "5s"],
+            "{timeout}, {surge} and {profile} need {timeline}",
+        ),
+        (
+            Drain(("n",), how="lost", surge=1, max_unavailable=2, timeout=5),
+            ["--lost", "--surge", "1", "--max-unavailable", "2", "--timeout", "5s"],
+            "{surge} and {max_unavailable} do not go with {lost}; {timeout} needs {timeline}",
+        ),
+        (
+            InTurn(question=Drain(("n",), how="replace", profile="gke")),
+            ["--each", "--profile", "gke"],
+            "{each} does not go with {profile}",
+        ),
         (
             Drain(("n",), timeline=Clock(), max_unavailable=1),
             ["--timeline", "--max-unavailable", "1"],
@@ -220,7 +235,8 @@ def test_what_does_not_go_together_is_refused_in_the_same_words_by_the_question_
     names = re.findall(r"{(\w+)}", words)
     assert refused.value.message == words.format(**{name: name for name in names})
     options = {name: f"--{name.replace('_', '-')}" for name in names}
-    assert words.format(**options) in invoke("drain", "n", *command, "--snapshot", "demo").stderr
+    told = invoke("drain", "n", *command, "--snapshot", "demo").stderr
+    assert words.format(**options) in told.replace("\n  ", " ")
 
 
 def test_two_ways_to_empty_nodes_are_refused(planner: kplan.Planner) -> None:

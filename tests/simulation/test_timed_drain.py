@@ -152,6 +152,22 @@ def test_further_nodes_are_drained_and_removed_when_the_others_are_back() -> Non
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready >= 2
 
 
+def test_the_daemons_of_further_nodes_are_ready_after_their_node_and_not_before_the_change() -> None:
+    planner = kplan.Planner(kplan.load_snapshot("demo")).changed(add_nodes="1=general-a-1")
+
+    plan = _drain(planner, "general-a-1", upgrade=Upgrade(surge=["general-a-1-more-1"], node_start=60.0))
+
+    ready = [step for step in plan.steps if step.event is StepEvent.READY and step.node == "general-a-1-more-1"]
+    daemons = {step.workload: step.at for step in ready if step.workload.startswith("DaemonSet")}
+    assert daemons.keys() == {"DaemonSet/kube-system/kube-proxy", "DaemonSet/monitoring/node-agent"}
+    for workload, at in daemons.items():
+        assert at == pytest.approx(66.0, abs=0.5)
+        assert (
+            plan.timeline.workloads[workload].ready_before,
+            max(n for _, n in plan.timeline.workloads[workload].ready_over_time),
+        ) == (13, 14)
+
+
 def test_further_nodes_may_take_the_place_of_the_last_ones() -> None:
     planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
     (further,) = [name for name in planner.objects.node_by_name if name not in NODES]

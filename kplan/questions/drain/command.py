@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
+from kplan.api.readable import enumerated
 from kplan.cli.answer import ask, showing_for
 from kplan.cli.arguments import node_names
 from kplan.cli.asking import options_named, reply
@@ -123,11 +124,11 @@ def drain(
     is_separate = separately or bool(by)
     if runbook:
         others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-        for name, is_set in {**others, "--replace": replace or upgrading.profile is not None}.items():
-            if is_set:
-                raise UsageError(f"--runbook does not go with {name}", hint="leave one of them out")
-    else:
-        time.check()
+        others |= {"--replace": replace, "--profile": upgrading.profile}
+        excluded = [name for name, is_set in others.items() if is_set]
+        if excluded:
+            hint = f"leave {enumerated(excluded)} out, or --runbook"
+            raise UsageError(f"--runbook does not go with {enumerated(excluded)}", hint=hint)
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
@@ -148,7 +149,7 @@ def drain(
             how = "replace"
         question = Drain(nodes=(), how=how, options=options, timeline=time.clock(), **upgrading.fields())
         in_turn = InTurn(question=question, by=by or "node")
-        (in_turn if is_separate else question).check()
+        (in_turn if is_separate else question).check(() if runbook else time.idle())
     showing = showing_for(flags, "drain")
     subject = ask(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))

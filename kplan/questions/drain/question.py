@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 import msgspec
 
 from kplan.api.alike import choice_hint
+from kplan.api.readable import enumerated
 from kplan.api.wellknown import ZONE
 from kplan.cluster.parameters import Number
 from kplan.effects.clock import Clock, Seconds
@@ -26,6 +27,28 @@ if TYPE_CHECKING:
     from kplan.effects.timeline import TimedStep, TimelinePlan
     from kplan.odds.runs import Drawn
     from kplan.simulation.node_upgrade import Upgrade
+
+
+_CLOCK, _REPLACE, _NODE_BY_NODE = "{timeline}", "{replace}", "{rolling} or {replace}"
+_NEEDS = {
+    "timeout": (_CLOCK,),
+    "surge": (_CLOCK, _REPLACE),
+    "max_unavailable": (_CLOCK, _NODE_BY_NODE),
+    "profile": (_CLOCK, _REPLACE),
+}
+"""Parameter -> what it needs."""
+
+_CLOCK_CLASHES = ("one_by_one",)
+_CLASHES = dict.fromkeys(("surge", "max_unavailable", "profile"), ("one_by_one", "lost"))
+"""Parameter -> the ways to empty nodes that it does not go with; others go with the clock that they need."""
+
+
+def _named(parameters: Sequence[str]) -> str:
+    return enumerated([f"{{{name}}}" for name in parameters])
+
+
+def _verb(parameters: Sequence[str], singular: str, plural: str) -> str:
+    return plural if len(parameters) > 1 else singular
 
 
 class Drain(Question, frozen=True):
@@ -56,26 +79,38 @@ class Drain(Question, frozen=True):
     max_unavailable: Number | None = None
     profile: Profile | None = None
 
-    def check(self) -> None:
-        """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together."""
+    def check(self, also: Sequence[str] = ()) -> None:
+        """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together.
+
+        Parameters
+        ----------
+        also : further parameters that need a clock
+        """
         if self.how not in (ways := get_args(How)):
             raise UsageError(f"how: {self.how!r} is not a way to empty nodes", hint=choice_hint(str(self.how), ways))
         if self.timeline is not None and self.how == "one-by-one":
             hint = "with a clock, kubectl drain's own order decides; leave one of them out"
             raise ParameterError("{timeline} and {one_by_one} do not go together", hint=hint)
-        upgrade = [name for name in ("surge", "max_unavailable") if getattr(self, name) is not None]
-        options = [*upgrade, *(name for name in ("timeout", "profile") if getattr(self, name) is not None)]
-        if options and self.timeline is None:
-            [name, *_] = options
-            hint = f"add {{timeline}}, or leave {{{name}}} out"
-            raise ParameterError(f"{{{name}}} needs {{timeline}}", hint=hint)
-        if upgrade and self.how not in ("rolling", "replace"):
-            hint = f"add {{replace}}, or leave {{{upgrade[0]}}} out"
-            raise ParameterError(f"{{{upgrade[0]}}} needs {{rolling}} or {{replace}}", hint=hint)
-        for name in ("surge", "profile"):
-            if getattr(self, name) and self.how != "replace":
-                hint = "only nodes that are replaced have others beside them for a while"
-                raise ParameterError(f"{{{name}}} needs {{replace}}", hint=hint)
+        names = [*(name for name in _NEEDS if getattr(self, name) is not None), *also]
+        way = self.how.replace("-", "_")
+        clashing = [name for name in names if way in _CLASHES.get(name, _CLOCK_CLASHES)]
+        missing = {name: self._missing(name) for name in names if name not in clashing}
+        problems = [f"{_named(clashing)} {_verb(clashing, 'does', 'do')} not go with {{{way}}}"] if clashing else []
+        for needs in dict.fromkeys(filter(None, missing.values())):
+            needing = [name for name, others in missing.items() if others == needs]
+            problems.append(f"{_named(needing)} {_verb(needing, 'needs', 'need')} {enumerated(needs)}")
+        if problems:
+            short = [name for name, needs in missing.items() if needs]
+            adds = {_REPLACE if need == _NODE_BY_NODE else need: None for name in short for need in missing[name]}
+            hints = [f"add {enumerated([*adds])}, or leave {_named(short)} out"] if adds else []
+            hints += [f"leave {_named(clashing)} out, or {{{way}}}"] if clashing else []
+            raise ParameterError("; ".join(problems), hint="; ".join(hints))
+
+    def _missing(self, name: str) -> tuple[str, ...]:
+        """Return what a parameter needs and does not have."""
+        has = {_CLOCK: self.timeline is not None, _REPLACE: self.how == "replace"}
+        has[_NODE_BY_NODE] = self.how in ("rolling", "replace")
+        return tuple(need for need in _NEEDS.get(name, (_CLOCK,)) if not has[need])
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         """Return the PlanReport."""
@@ -193,6 +228,6 @@ def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = Fals
     ways |= {"one_by_one": "one-by-one"} if one_by_one else {}
     ways |= {"rolling": "replace" if replace else "rolling"} if rolling or replace else {}
     if len(ways) > 1:
-        first, second = list(ways)[:2]
-        raise ParameterError(f"{{{first}}} and {{{second}}} are two ways to empty nodes", hint="choose one of them")
+        number = ("two", "three")[len(ways) - 2]
+        raise ParameterError(f"{_named([*ways])} are {number} ways to empty nodes", hint="choose one of them")
     return next(iter(ways.values()), "together")

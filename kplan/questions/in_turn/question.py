@@ -9,6 +9,8 @@ from kplan.questions.base import PLAIN, Question, Showing
 from kplan.questions.drain.question import Drain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kplan.documents.drains import DrainsReport
     from kplan.effects.subject import Subject
 
@@ -25,11 +27,12 @@ class InTurn(Question, frozen=True):
     question: Drain = Drain(nodes=())
     by: str = "node"
 
-    def check(self) -> None:
-        """Raise ParameterError for a drain that is not asked in turn."""
-        self.question.check()
+    def check(self, also: Sequence[str] = ()) -> None:
+        """Raise ParameterError for a drain that is not asked in turn; parameters as for `Drain.check`."""
         if self.question.how in ("rolling", "replace"):
-            raise ParameterError("{each} does not go with {rolling} or {replace}", hint="leave one of them out")
+            other = "{rolling} or {replace}" if self.question.profile is None else "{profile}"
+            raise ParameterError(f"{{each}} does not go with {other}", hint="leave one of them out")
+        self.question.check(also)
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
         """Return the DrainsReport."""

@@ -78,6 +78,8 @@ def test_a_drain_is_shown_again(tmp_path: Path) -> None:
         (("-l", "pool=nothing"), "no node has labels pool=nothing"),
         (("--zone", "mars"), "no node is in zone mars"),
         (("general-a-1", "--lost", "--one-by-one"), "two ways"),
+        (("general-a-1", "--lost", "--one-by-one", "--rolling"), "three ways"),
+        (("general-a-1", "--runbook", "--lost", "--runs", "3"), "--runbook does not go with --lost and --runs"),
         (("--each", "--rolling"), "--each does not go with --rolling or --replace"),
         (("--by", "colour"), "no node has label colour"),
         (("-l", "a in"), "--selector a in"),
