@@ -186,6 +186,11 @@ def _reason(placement: PodPlacement) -> tuple[object, ...]:
     return (placement.outcome, placement.message, placement.diagnosis, own)
 
 
+def _end(placement: PodPlacement) -> tuple[Outcome, str]:
+    """Return what replicas have in common that end alike: the words of a refusal, but for the name of the pod."""
+    return placement.outcome, placement.message.replace(f'"{placement.pod.name}"', '""')
+
+
 def _is_well(placement: PodPlacement) -> bool:
     """Return whether a pod has a node; for a running pod, whether it would go to the same node again."""
     current = placement.current
@@ -199,7 +204,7 @@ def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions)
     if is_daemon_set(members):
         yield from daemon_blocks(members, options)
         return
-    ends = grouped(((member.outcome, member.message), member) for member in members if not _is_well(member))
+    ends = grouped((_end(member), member) for member in members if not _is_well(member))
     for alike in ends.values():
         if len(ends) > 1:
             names = name_ranges([member.pod.name for member in alike])
@@ -275,7 +280,7 @@ def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOpti
         yield from daemon_blocks(members, options)
         return
     yield _node_table(members, options)
-    decisions = [(member.outcome, member.message) for member in members]
+    decisions = [_end(member) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
         alike = decisions.count(decisions[index])

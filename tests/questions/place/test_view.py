@@ -4,10 +4,12 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
 from kplan.facts import InputWarning
 from kplan.framework.outcome import Outcome
+from kplan.questions.place.question import Place
 from kplan.questions.place.view import representatives, workload_groups
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -144,3 +146,19 @@ def test_a_victim_of_several_pods_counts_once() -> None:
     document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
     assert [len(placement.preemption.victims) for placement in document.placements if placement.preemption] == [1, 1]
     assert document.summary.victims == 1
+
+
+def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:
+    name = {"name": "w", "namespace": "default"}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi"}}}
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template}
+    small = {"limits": [{"type": "Container", "default": {"memory": "512Mi"}}]}
+    planner = kplan.Planner(
+        kplan.load_snapshot([node("n1"), {"apiVersion": "v1", "kind": "LimitRange", "metadata": name, "spec": small}])
+    )
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": name, "spec": spec}
+    report = Place(manifests=(workload,)).answer(planner)
+    text = render(report, "table", ReportOptions(width=300))
+    assert "default/w-0 (the first of 3 alike): cannot be scheduled" in text
+    assert text.count("must be less than or equal to memory limit of 512Mi") == 1
