@@ -195,8 +195,9 @@ class Session:
 
     def nominate_from_status(self, pods: Iterable[int]) -> None:
         """Nominate pending pods as their status says, as a scheduler does when pods enter its queue."""
+        infos = self.cluster.pods.infos
         for pod in pods:
-            info = self.cluster.pods.infos[pod]
+            info = infos[pod]
             if not info.pod.status.nominated_node_name:
                 continue
             row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as with_changes
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -88,6 +89,9 @@ class SnapshotBuilder:
         self._quantities = QuantityCheck(refuses_odd=refuses_odd)
         #: attribute of a kind -> NAMESPACE/NAME -> object
         self._objects: dict[str, dict[str, Any]] = {kind.attribute: {} for kind in KINDS}
+        #: attribute of a kind -> the same objects as the snapshot has them
+        self._lean: dict[str, list[Any]] = {kind.attribute: [] for kind in KINDS}
+        self._not_stored: set[str] = set()  #: attributes of the kinds of which an object has no uid
 
     def has_enough_problems(self) -> bool:
         """Tell whether a further object need not be checked, and count it then."""
@@ -129,7 +133,7 @@ class SnapshotBuilder:
         return is_sound
 
     def _keep(self, objects: Iterable[Any], kind: Kind, place_of: Callable[[int], Place], *, completes: bool) -> None:
-        same_kind = self._objects[kind.attribute]
+        same_kind, reduced = self._objects[kind.attribute], self._lean[kind.attribute]
         for index, written in enumerate(objects):
             obj = complete(written, kind) if completes else written
             metadata = obj.metadata
@@ -137,6 +141,11 @@ class SnapshotBuilder:
             if earlier is not obj:
                 name = object_name(kind.name, metadata.namespace, metadata.name)
                 self._note_duplicate(earlier, obj, name, place_of(index))
+            elif len(same_kind) > len(reduced):
+                # At once, as the processor's cache still holds the object; duplicates are compared with all they have.
+                reduced.append(lean(obj))
+            if not metadata.uid:
+                self._not_stored.add(kind.attribute)
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return the collected objects, kind by kind, without contents that do not affect scheduling.
@@ -145,7 +154,7 @@ class SnapshotBuilder:
         """
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
-        return tuple(lean(obj) for same_kind in self._objects.values() for obj in same_kind.values())
+        return tuple(chain.from_iterable(self._lean.values()))
 
     def finish(self, about: Snapshot) -> Snapshot:
         """Return the snapshot, with all that `about` says of it besides its objects.
@@ -154,15 +163,14 @@ class SnapshotBuilder:
         """
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
-        pods = self._objects["pods"]
-        objects: dict[str, Any] = {
-            name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items() if by_key is not pods
-        }
-        objects["pods"] = tuple(
-            pod if pod.metadata.uid else self._with_priority(pod, objects["priority_classes"])
-            for pod in map(lean, pods.values())
-        )
+        objects: dict[str, Any] = {name: tuple(reduced) for name, reduced in self._lean.items()}
+        if "pods" in self._not_stored:
+            objects["pods"] = tuple(
+                pod if pod.metadata.uid else self._with_priority(pod, objects["priority_classes"])
+                for pod in objects["pods"]
+            )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
+        pods = self._objects["pods"]
         snapshot = with_changes(about, **objects, versions=_versions(pods))
         snapshot.__dict__["pod_by_key"] = dict(zip(pods, objects["pods"], strict=True))  # what it would derive itself
         unread = map(missing_warning, about.missing)
