@@ -182,19 +182,20 @@ class GroupTurns:
 
     def _evict(self, group: GroupResult) -> None:
         """Have the victims leave for the member that preempts them, or for the first where the whole group does."""
-        cluster = self._simulation.session.cluster
-        left = dict.fromkeys(victim for victim in group.victims if cluster.node_of[victim] != NOWHERE)
+        simulation = self._simulation
+        nodes, sent_off = simulation.session.cluster.node_of, simulation.sent_off
+        left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
         if not left:
             return
         self.victims.setdefault(group.key, {}).update(left)
-        self.violating.setdefault(group.key, []).extend(group.violating)
+        self.violating.setdefault(group.key, []).extend(pod for pod in group.violating if pod in left)
         self.n_violating[group.key] += group.n_violating
         for member in group.members:
             post_filter = member.result.post_filter
             if member.preempts and post_filter is not None:
                 own = [victim for victim in post_filter.victims if victim in left]
                 if own:
-                    self._simulation.send_off(member.pod, own)
+                    simulation.send_off(member.pod, own)
                 left = {victim: None for victim in left if victim not in own}
         if left:
-            self._simulation.send_off(group.members[0].pod, list(left))
+            simulation.send_off(group.members[0].pod, list(left))

@@ -108,6 +108,11 @@ class Scheduling(Controlled):
         self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
         self._leaving.append((row, leaving))
 
+    @property
+    def sent_off(self) -> frozenset[int]:
+        """Rows of the pods that are about to leave because others preempt them."""
+        return frozenset(pod.row for _, leaving in self._leaving for pod in leaving)
+
     def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
         name = self.session.cluster.pods.infos[preemptor].key
         present = [self.pods[pod.row] for pod in victims if pod.row in self.pods]

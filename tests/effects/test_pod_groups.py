@@ -65,6 +65,14 @@ def test_a_group_evicts_a_whole_group_and_says_which() -> None:
     assert gang.evicted == ("default/r1", "default/r2")
 
 
+def test_only_the_first_of_two_groups_evicts_the_same_pods() -> None:
+    fixture = Path(__file__).parents[2] / "fixtures/gang.yaml"
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    report = kplan.Planner(fixture, feature_gates=gates).plan_queue().report()
+    evicted = {group.name: group.evicted for group in report.groups or ()}
+    assert evicted == {"train": (), "eval": ("ml/nightly-0", "ml/nightly-1"), "sweep": ()}
+
+
 def test_a_group_says_on_which_rack_it_runs() -> None:
     nodes = [node(name, cpu="2") for name in ("a", "b", "c")]
     for one, rack in zip(nodes, ("r1", "r2", "r2"), strict=True):
