@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Protocol
 
 import msgspec
@@ -10,6 +11,13 @@ from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, CodeArray, RowArray
+from kplan.engine.recent import Recent
+
+MAX_SELECTED = 1024
+"""How many selections of sorted pods are cached, eight bytes a pod each."""
+
+_MAX_SELECTION = 4096
+"""Larger selections are not cached."""
 
 
 class PodMatch(msgspec.Struct, frozen=True):
@@ -32,12 +40,22 @@ SEVERAL = -1
 """In place of the code of a namespace: pods are in more than one."""
 
 
+class Selected(msgspec.Struct):
+    """What a selector selects in some namespaces."""
+
+    rows: RowArray  #: those of the pods that are sorted by their labels, intp
+    codes: set[int]  #: the sets of labels that the selector matches
+    n_sets: int  #: how many sets there were when `codes` was read
+
+
 class ByLabels(msgspec.Struct, frozen=True):
     """The first pods of a table, sorted by their set of labels."""
 
     order: RowArray  #: intp array of shape (n_sorted,), pods
     bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
     namespaces: list[int]  #: the code of the namespace of the pods of each set, or SEVERAL
+    #: namespaces (None: all) and selector -> what they select; all copies of the table share it
+    selected: Recent[Selected] = msgspec.field(default_factory=lambda: Recent(MAX_SELECTED))
 
     @staticmethod
     def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
@@ -51,6 +69,11 @@ class ByLabels(msgspec.Struct, frozen=True):
         n_changes = np.append(0, n_changes)
         is_one = n_changes[first] == n_changes[last]
         return ByLabels(order, bounds.tolist(), np.where(is_one, sorted_namespaces[first], SEVERAL).tolist())
+
+    def remember(self, selection: Hashable, selected: Selected) -> None:
+        """Cache what is selected, unless that is too much."""
+        if len(selected.rows) <= _MAX_SELECTION:
+            self.selected.get(selection, lambda: selected)
 
 
 class Matching(Protocol):

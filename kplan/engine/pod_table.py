@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from kplan.engine.pod_columns import (
     is_resource,
     read_column,
 )
-from kplan.engine.pod_matching import SEVERAL, ByLabels, PodMask, PodMatch
+from kplan.engine.pod_matching import SEVERAL, ByLabels, PodMask, PodMatch, Selected
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermSets
 from kplan.rules.affinity import PodAffinityTerms
@@ -319,13 +319,33 @@ class PodTable:
             label_codes = self._label_codes[:n_pods]
             self._by_labels = ByLabels.of(label_codes, len(self._label_sets), self._namespace_codes[:n_pods])
 
-    def _rows_selected(self, namespaces: Collection[str] | None, selector: Selector) -> RowArray:
+    def _rows_selected(self, namespaces: frozenset[str] | None, selector: Selector) -> RowArray:
         """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
         self.sort_by_labels()
         n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
-        codes = self._label_sets.codes(selector)
-        if len(codes) * _PODS_A_SET > n_sorted:
-            return self._only_in(namespaces, self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0])
+        selected = self._by_labels.selected.find((namespaces, selector))
+        if selected is None:
+            codes = self._label_sets.codes(selector)
+            if len(codes) * _PODS_A_SET > n_sorted:
+                matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
+                return self._only_in(namespaces, matching)
+            selected = Selected(self._sorted_with(codes, namespaces), set(codes), len(self._label_sets))
+            self._by_labels.remember((namespaces, selector), selected)
+        if n_sorted == n_pods:
+            return selected.rows
+        sets = self._label_sets.sets
+        if selected.n_sets < len(sets):
+            selected.codes.update(code for code in range(selected.n_sets, len(sets)) if selector.matches(sets[code]))
+            selected.n_sets = len(sets)
+        more = [
+            row
+            for row, code in enumerate(self._label_codes[n_sorted:n_pods].tolist(), n_sorted)
+            if code in selected.codes and (namespaces is None or self.infos[row].namespace in namespaces)
+        ]
+        return np.concatenate((selected.rows, more)) if more else selected.rows
+
+    def _sorted_with(self, codes: Iterable[int], namespaces: frozenset[str] | None) -> RowArray:
+        """Return the pods, among those sorted by their labels, with one of some sets of labels in the namespaces."""
         order, bounds, namespace_of = self._by_labels.order, self._by_labels.bounds, self._by_labels.namespaces
         wanted = None if namespaces is None else [self._namespace_code_of.get(name) for name in namespaces]
         parts = []
@@ -337,9 +357,6 @@ class PodTable:
                 parts.append(part)
             elif namespace_of[code] == SEVERAL:
                 parts.append(self._only_in(namespaces, part))
-        if n_sorted < n_pods:
-            unsorted = self._label_sets.mask(selector)[self._label_codes[n_sorted:n_pods]].nonzero()[0]
-            parts.append(self._only_in(namespaces, unsorted + n_sorted))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
 
     def _only_in(self, namespaces: Iterable[str] | None, rows: RowArray) -> RowArray:
