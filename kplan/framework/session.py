@@ -15,6 +15,7 @@ from kplan.api.tolerations import Taint
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Change, Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.engine.overlay import Overlay
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import ClaimBindingPlugin, Handle, Plugin, ReservedObjects, ReservedObjectsPlugin
 from kplan.framework.listers import Listers
@@ -50,14 +51,14 @@ class Session:
     extenders: Sequence[Extender] = ()  #: called in order after the filters, and for scores
     nominator: Nominator = field(default_factory=Nominator)
     refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would refuse, and why
-    known_ids: InitVar[dict[str, int] | None] = None  #: the `pod_ids`; None reads them from the cluster
+    known_ids: InitVar[Overlay[str, int] | None] = None  #: the `pod_ids`; None reads them from the cluster
     random: Random | None = None  #: draws among equals; created from the seed of the options, if there is one
     cordoned: set[str] = field(default_factory=set)  #: nodes that were cordoned in the course of the question
 
-    def __post_init__(self, known_ids: dict[str, int] | None) -> None:
+    def __post_init__(self, known_ids: Overlay[str, int] | None) -> None:
         infos = self.cluster.pods.infos
         #: NAMESPACE/NAME -> row
-        self.pod_ids = {info.key: pod for pod, info in enumerate(infos)} if known_ids is None else known_ids
+        self.pod_ids = Overlay({info.key: pod for pod, info in enumerate(infos)}) if known_ids is None else known_ids
         self.sampling = Sampling(self.options.start_index)
         if self.random is None and self.options.seed is not None:
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret

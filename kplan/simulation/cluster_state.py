@@ -125,7 +125,7 @@ class ClusterState(Journal):
         self._circles.note(pod, owner, -1)
         self.disruptions.leave(pod)
         owner.leave(pod)
-        del self._owner_of[pod.row]
+        self._owner_of.pop(pod.row)
         self.disruptions.join(pod, info, None)
         self._circles.note(pod, None, 1)
         self._add_orphan(pod)
@@ -235,7 +235,7 @@ class ClusterState(Journal):
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
         """Remove a pod that its owner does not count any more."""
         info = self.session.cluster.pods.infos[pod.row]
-        self._owner_of.pop(pod.row, None)
+        self._owner_of.pop(pod.row)
         self._circles.note(pod, owner, -1)
         del self.pods[pod.row]
         self.messages.pop(pod.row, None)
@@ -243,7 +243,7 @@ class ClusterState(Journal):
         self.disruptions.leave(pod)
         self.maker.release(info, owner, pod.index)
         self._let_go_of_claims(info)
-        self.session.pod_ids.pop(info.key, None)
+        self.session.pod_ids.pop(info.key)
         had_place = self.session.nominator.row_of(pod.row) is not None
         self.session.nominator.drop(pod.row)
         self._queue.take_out(pod.row)

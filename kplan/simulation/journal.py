@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from kplan.documents.change import Step, StepEvent
+from kplan.engine.overlay import Overlay
 from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.controllers.observed import ObservedPod
@@ -30,7 +31,7 @@ class Circles:
 
     def __init__(self) -> None:
         self._visits: Counter[int] = Counter()
-        self._alike: dict[tuple[object, ...], int] = {}
+        self._alike: Overlay[tuple[object, ...], int] = Overlay()
         self._mark = 0
 
     def fork(self) -> Circles:
@@ -42,7 +43,7 @@ class Circles:
     def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
         """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
         like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
-        n = self._alike.get(like, 0)
+        n = self._alike.get(like) or 0
         self._alike[like] = n + sign
         self._mark ^= hash((like, n)) ^ hash((like, n + sign))
 
@@ -106,7 +107,7 @@ class Journal:
         self.workloads = workloads
         self.disruptions = disruptions
         self.pods: dict[int, ObservedPod] = {}
-        self._owner_of: dict[int, str] = {}
+        self._owner_of: Overlay[int, str] = Overlay()
         self.newcomers: list[int] = []
         self.unplaced: list[int] = []
         self.messages: dict[int, str] = {}

@@ -88,7 +88,7 @@ def elsewhere(simulation: Simulation, session: Session, snapshot: Snapshot) -> S
         owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
     for name in forked.already_leaving:
         row = session.pod_ids.pop(name)
-        if session.cluster.node_of[row] != NOWHERE:
+        if row is not None and session.cluster.node_of[row] != NOWHERE:
             session.evict(row)
     return forked
 

@@ -49,8 +49,8 @@ class QuestionPods(msgspec.Struct, frozen=True):
         session.refused.update(self.refused)
         for info in self.added:
             row = session.cluster.add_pod(info)
-            if row not in self.refused:
-                session.pod_ids.setdefault(info.key, row)
+            if row not in self.refused and info.key not in session.pod_ids:
+                session.pod_ids[info.key] = row
 
     def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
         """Return the rows in `first` and then the pods of the question, without duplicates.

@@ -19,7 +19,7 @@ def read(made):
         [list(pods) for pods in made.cluster.pods_on],
         made.cluster.requested("cpu").tolist(),
         made.nominator.rows(),
-        dict(made.pod_ids),
+        [made.find(info.key) for info in made.cluster.pods.infos],
         dict(made.refused),
         made.sampling.start_index,
         len(made.cluster.pods),
