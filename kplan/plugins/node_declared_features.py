@@ -25,9 +25,10 @@ REASON_NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-stat
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        for rule in container.restart_policy_rules:
-            if rule.action == "RestartAllContainers":
+    for containers in (pod.spec.containers, pod.spec.init_containers):
+        for container in containers:
+            rules = container.restart_policy_rules
+            if rules and any(rule.action == "RestartAllContainers" for rule in rules):
                 return True
     return False
 

@@ -67,6 +67,11 @@ class ReplicaSetState(Owner):
         """See `Owner`."""
         return self.parent is None or self.template == self.parent.template
 
+    @property
+    def n_current(self) -> int:
+        """See `Owner`."""
+        return len(self.pods) if self.parent is None or self.template == self.parent.template else 0
+
     def _count(self, pod: ObservedPod, sign: int) -> None:
         """See `Owner`."""
         super()._count(pod, sign)

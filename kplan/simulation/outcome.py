@@ -104,11 +104,14 @@ def _describe(
     simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
 ) -> WorkloadChange:
     ref = WorkloadRef.parse(key)
-    pods = _pods(simulation, owner, row)
-    current = sum(theirs is None or theirs.is_current(pod) for pod, theirs in pods)
-    ready = sum(pod.is_ready for pod, _ in pods)
-    pending = [pod for pod, _ in pods if not pod.node]
     owners = () if owner is None else owner.owners
+    if owner is None:
+        pods = [simulation.pods[row]] if row in simulation.pods else []
+        current, ready = len(pods), sum(pod.is_ready for pod in pods)
+    else:
+        pods = [pod for theirs in owners for pod in theirs.pods.values()]
+        current, ready = sum(theirs.n_current for theirs in owners), sum(theirs.n_ready for theirs in owners)
+    pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
     n_settled = current + _n_below_partition(owner, pods)
@@ -141,21 +144,12 @@ def _describe(
     )
 
 
-def _pods(
-    simulation: Simulation, owner: Owner | DeploymentState | None, row: int | None
-) -> list[tuple[ObservedPod, Owner | None]]:
-    if owner is not None:
-        return [(pod, theirs) for theirs in owner.owners for pod in theirs.pods.values()]
-    pod = simulation.pods.get(row) if row is not None else None
-    return [] if pod is None else [(pod, None)]
-
-
-def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> int:
+def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[ObservedPod]) -> int:
     """Return how many pods of a former revision a stateful set leaves as they are, below its partition."""
     if not isinstance(owner, StatefulSetState) or owner.wanted.strategy != ROLLING_UPDATE:
         return 0
     end = owner.wanted.start + owner.wanted.partition
-    return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod, _ in pods)
+    return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod in pods)
 
 
 def _waits_for(owner: Owner | DeploymentState | None) -> str:

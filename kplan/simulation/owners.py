@@ -5,7 +5,6 @@ Deployments with their replica sets are in `kplan.simulation.deployments`, jobs 
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -58,7 +57,8 @@ class Owner(ABC):
 
     def copy(self) -> Self:
         """Return a copy, which changes independently."""
-        copied = copy.copy(self)
+        copied = object.__new__(type(self))  # as `copy.copy`, in a third of the time
+        copied.__dict__.update(self.__dict__)
         copied.templates = self.templates.copy()
         copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
         return copied
@@ -94,6 +94,11 @@ class Owner(ABC):
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
         """Tell whether a pod is created from the current template."""
         return True
+
+    @property
+    def n_current(self) -> int:
+        """How many of its pods are created from the current template."""
+        return sum(map(self.is_current, self.pods.values()))
 
     @property
     def is_cut_short(self) -> bool:

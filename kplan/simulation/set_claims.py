@@ -98,6 +98,8 @@ class SetClaims:
 
     def going(self, pod: Pod) -> list[PersistentVolumeClaim]:
         """Return the claims of a pod that are being deleted."""
+        if not pod.spec.volumes or not self._claims:
+            return []
         claims = (self._claims.get((pod.metadata.namespace, name)) for name in claims_of(pod))
         return [claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None]
 

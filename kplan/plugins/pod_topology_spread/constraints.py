@@ -6,6 +6,7 @@ Upstream: plugins/podtopologyspread/common.go, plugins/helper/spread.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -42,7 +43,7 @@ SYSTEM_DEFAULTS = (
 """The default constraints for pods without any, when the configuration lists none."""
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
     """A spread constraint of a pod, with upstream's defaults filled in."""
 
     max_skew: int
@@ -52,10 +53,6 @@ class Constraint(msgspec.Struct, frozen=True):
     honors_affinity: bool  #: only nodes that match the pod's node selector and affinity count
     honors_taints: bool  #: only nodes without untolerated NoSchedule and NoExecute taints count
     compares_taints: bool  #: tolerations may compare numbers
-
-    def with_selector(self, selector: Selector) -> Constraint:
-        """Return the constraint over other pods."""
-        return replace(self, selector=selector)
 
     def base_match(self, namespace: str) -> PodMatch:
         """Return the running pods that count: none for an empty selector, and none that are terminating."""
@@ -79,6 +76,12 @@ def compile_constraints(
         for constraint in constraints
         if constraint.when_unsatisfiable == action
     )
+
+
+@lru_cache(maxsize=1024)
+def with_selector(constraints: tuple[Constraint, ...], selector: Selector) -> tuple[Constraint, ...]:
+    """Return constraints over other pods."""
+    return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
 
 def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str], *, compares: bool) -> Constraint:
@@ -155,4 +158,7 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
 
 def _joined(selector: Selector, label_selector: LabelSelector | None) -> Selector:
     """Return a selector with the requirements of a controller's; one that is invalid or matches nothing adds none."""
-    return selector.plus(*valid_selector(label_selector).requirements)
+    controller = valid_selector(label_selector)
+    if not controller.requirements:
+        return selector
+    return controller if selector.is_empty else selector.plus(*controller.requirements)

@@ -27,6 +27,7 @@ from kplan.plugins.pod_topology_spread.constraints import (
     Constraint,
     compile_constraints,
     default_selector,
+    with_selector,
 )
 from kplan.plugins.pod_topology_spread.filtering import FilterState, filter_state, spread_verdicts
 from kplan.plugins.pod_topology_spread.replicas import SpreadGroups
@@ -171,7 +172,7 @@ class PodTopologySpread:
             defaults = compile_constraints(self._defaults, pod.labels, action, compares=self._compares)
             if not any(default.match_label_keys for default in self._defaults):
                 self._compiled_defaults[action] = defaults
-        return tuple(default.with_selector(selector) for default in defaults)
+        return with_selector(defaults, selector)
 
     def _source(self, pod: PodInfo, kind: str) -> str:
         if pod.pod.spec.topology_spread_constraints:
