@@ -41,6 +41,7 @@ from kplan.subjects.workload_pods import workloads_called
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
+    from kplan.simulation.any_node import AnyNode
     from kplan.simulation.loop import Simulation
 
 Sampling = Literal["all", "as-configured"]
@@ -161,6 +162,14 @@ class Base:
         from kplan.simulation.start import start
 
         return start(self.session_for(self.objects), self.objects)
+
+    @cached_property
+    def any_node(self) -> AnyNode | None:
+        """Where pods fit while nothing has moved; None where some wait, for which the nodes of others may matter."""
+        from kplan.simulation.any_node import AnyNode
+
+        simulation = self.at_rest
+        return None if simulation.unplaced else AnyNode(simulation.session.fork())
 
     def session_for(self, snapshot: Snapshot) -> Session:
         """Return a new fork of the session whose listers read the objects of `snapshot`."""

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kplan.cluster.base import Base
+from kplan.documents.change import StepEvent
 from kplan.effects.carried_out import Decisions
 from kplan.effects.change import ChangePlan
 from kplan.effects.watching import begin
 from kplan.facts import InputWarning
 from kplan.rules.node_claims import claims_left
+from kplan.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.simulation.draining import Drain, DrainOptions, How
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import note_stuck
@@ -20,6 +22,9 @@ from kplan.subjects.not_found import no_node
 
 NODE_NOT_REACHED = "NodeNotReached"
 LOST_PODS_STAY = "LostPodsStay"
+
+_WHEREVER = frozenset({StepEvent.EVICTED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED})
+"""What happens whichever nodes pods are on."""
 
 _TERMINATING = (
     "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
@@ -67,6 +72,30 @@ def drain(
     )
     note_stuck(change.simulation, change.workloads)  # the workloads that the drain leaves with missing pods
     return change
+
+
+def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptions) -> ChangePlan | None:
+    """Drain nodes as `drain` does, with pods on other nodes than the scheduler's, and otherwise the same in the end.
+
+    Returns
+    -------
+    change : None where it may matter on which nodes pods are
+    """
+    known = base.any_node
+    if known is None or how == "lost":
+        return None
+    at_rest = base.at_rest
+    leaving = Drain(at_rest, options).leaving(nodes)
+    if any(at_rest.workload_of(pod) in known.uncertain for pod in leaving):
+        return None
+    simulation = begin(base)
+    simulation.any_node = AnyNodeTaker(known, [base.session.cluster.nodes.row_of[name] for name in nodes])
+    try:
+        change = empty(simulation, base, nodes, how, options=options, waits=True)
+    except Uncertain:
+        return None
+    # Controllers that delete pods choose them by their nodes.
+    return change if all(step.event in _WHEREVER for step in change.steps) else None
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:

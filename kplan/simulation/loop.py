@@ -17,6 +17,7 @@ from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.preemption import preemptors
+from kplan.simulation.any_node import Uncertain
 from kplan.simulation.controlled import EVER, MAX_STEPS
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.desired import Bounds, keep_all
@@ -173,6 +174,8 @@ class Simulation(Scheduling):
         """Schedule a pod, or the whole group of a pod that belongs to one."""
         group = self.groups.key_of(row)
         if group is not None:
+            if self.any_node is not None:
+                raise Uncertain
             self._failures.forget()
             yield from self.groups.run(group, row)
             return

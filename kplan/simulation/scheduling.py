@@ -10,6 +10,7 @@ from kplan.framework.cycle import CycleResult, rejectors_of, stored_message_of
 from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.preemption import PreemptionResult, preemptors
+from kplan.simulation.any_node import AnyNodeTaker
 from kplan.simulation.controlled import Controlled
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
@@ -37,11 +38,16 @@ class Scheduling(Controlled):
         self._leaving: list[tuple[int, list[ObservedPod]]] = []  # preemptor, victims that are yet to go
         self._preemptors = preemptors(session)
         self._failures = Failures()
+        #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
+        self.any_node: AnyNodeTaker | None = None
 
     def _note_misfit(self) -> None:
         """Note that a pod fits nowhere; whoever may add nodes hears of it here."""
 
     def _decide(self, row: int) -> CycleResult:
+        if self.any_node is not None:
+            place = self.any_node.take(self.session.cluster.pods.infos[row], self.workload_of(self.pods[row]))
+            return CycleResult(row, Outcome.SCHEDULED, row=place, session=self.session)
         self.recount_budgets()
         result = self._failures.decide(self.session, row)
         if self.on_decision is not None:

@@ -21,7 +21,7 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.documents.timeline import Timeline
 from kplan.effects.carried_out import Decisions
-from kplan.effects.drains import drain
+from kplan.effects.drains import drain, drain_to_any
 from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain
@@ -98,7 +98,9 @@ def drains_report(
 def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
     timeline, unavailable = None, list[str]()
     if question.timeline is None:
-        change = drain(base, question.nodes, question.how, options=question.options, waits=True)
+        change = drain_to_any(base, question.nodes, question.how, question.options)
+        if change is None:
+            change = drain(base, question.nodes, question.how, options=question.options, waits=True)
     else:
         base, timed = question.in_time(base, question.timeline, Decisions())
         change = timed
