@@ -65,13 +65,34 @@ def change_sentence(document: PlanReport) -> str:
         change.action for change in document.changes if not _is_of(change, names) and change.caused_by == "change"
     )
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
-    ends = _ends(own, stuck, document) if own or document.obstacles or stuck else ["nothing to place"]
+    missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+    lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
+    if not (subjects or own or document.obstacles or stuck):
+        return _queue_sentence(document, others) + lacking
+    ends = _ends(own, stuck, document) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
     sentence += f"; other pods: {', '.join(beside)}" if beside else ""
-    missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
-    sentence += f"; {count(missing, 'workload')} without all replicas" if missing else ""
-    return sentence + beside_text(document)
+    return sentence + lacking + beside_text(document)
+
+
+def _queue_sentence(document: PlanReport, others: Counter[Action]) -> str:
+    """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
+    still = sum(not pod.node for pod in document.after) - sum(
+        change.action is Action.PENDING for change in document.changes
+    )
+    stay = f"{still} {'stays' if still == 1 else 'stay'} pending"
+    if others:
+        ends = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
+        beside = beside_text(document)
+        beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""
+        return f"{count(others.total(), 'pod')}: {', '.join(ends)}{beside}"
+    actions = Counter(change.action for change in document.changes)
+    ends = [f"{actions[action]} {word}" for action, word in _OTHERS.items() if actions[action]]
+    ends += [stay] if still else []
+    if not ends:
+        return "Nothing to do: no pod is pending"
+    return f"{count(len(document.changes) + still, 'pod')}: {', '.join(ends)}"
 
 
 def beside_text(document: PlanReport) -> str:

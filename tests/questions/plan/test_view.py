@@ -3,9 +3,12 @@ from typing import Any
 import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
+from kplan.effects.clock import Clock
+from kplan.questions import Plan
 from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.cli.commands import invoke
 from tests.report.documents import node, pod
 
 
@@ -89,3 +92,15 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
 
     assert report.verdict.counted[0].object == "default/web-1"
     assert shown.splitlines()[-1].endswith("). Unschedulable: default/low")
+
+
+def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wait() -> None:
+    shown = invoke("plan", "--timeline", "--snapshot", "demo").stdout
+
+    assert shown.startswith("7 pods: 3 placed, 2 moved, 2 stay pending\n")
+
+
+def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:
+    report = kplan.Planner(kplan.load_snapshot([node("n")])).ask(Plan(timeline=Clock()))
+
+    assert text(report).startswith("Nothing to do: no pod is pending\n")
