@@ -197,6 +197,8 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     alternatives : sets of other kinds of actions
     nodes : what the autoscaler adds by itself, without any action; absent where none is followed
     tried : how many sets were carried out, each as a whole
+    because : why pods stay pending after `remedy`, by NAMESPACE/NAME; absent where none does. Of many pods only the
+        first ones have a reason
     checked : the whole set was carried out in a simulation, and has this result
     """
 
@@ -206,4 +208,5 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     alternatives: tuple[RemedySet, ...]
     nodes: NodeChanges | UnsetType = UNSET
     tried: Count
+    because: dict[str, str] | UnsetType = UNSET
     checked: bool = True

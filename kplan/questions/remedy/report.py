@@ -32,16 +32,19 @@ from kplan.cluster.base import Base
 from kplan.cluster.growth import node_changes
 from kplan.cluster.showing import Showing
 from kplan.cluster.unmodelled import in_whole_groups
+from kplan.diagnosis.diagnosis import diagnose
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
 from kplan.effects.missing import missing_replicas
 from kplan.effects.watching import begin
 from kplan.facts import InputWarning
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.simulation.loop import Simulation
 
 MOST_ALTERNATIVES = 4
+_MOST_REASONS = 20
 
 _PATCHES: tuple[d.Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names")
 _SHARE_OF_ALTERNATIVE = 4
@@ -86,7 +89,18 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[d.Kind], show
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
         tried=playing.n_tried,
+        because=_reasons(playing.play(in_order(best.acts)).simulation, left) or UNSET,
     )
+
+
+def _reasons(simulation: Simulation, left: Sequence[str]) -> dict[str, str]:
+    """Return why pods are pending in the end; for the first ones of many."""
+    session, reasons = simulation.session.fork(), dict[str, str]()
+    for name in left[:_MOST_REASONS]:
+        row = session.find(name)
+        if row is not None:
+            reasons[name] = diagnose(session, schedule_pod(session, row), may_try=False).text
+    return {name: text for name, text in reasons.items() if text}
 
 
 def _of_autoscaler(base: Base) -> Iterator[InputWarning]:

@@ -45,14 +45,20 @@ def _left(document: d.RemedyReport) -> Iterator[Block]:
     """Yield the pods that stay pending, apart from those that the sentence does not count."""
     left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
     asleep = [pod for pod in left if pod not in document.remedy.left]
-    if len(asleep) < len(left):
-        names = listing([pod for pod in left if pod not in asleep], most=_MOST_NAMED)
-        yield line(f"Stays pending: {names}.")
+    yield from _staying([pod for pod in left if pod not in asleep], document)
     if asleep and document.remedy.of:
         names = listing(asleep, most=_MOST_NAMED)
         yield line(f"No action helps pods that have scheduling gates or another scheduler: {names}.")
-    elif asleep:
-        yield line(f"Stays pending: {listing(asleep, most=_MOST_NAMED)}.")
+    else:
+        yield from _staying(asleep, document)
+
+
+def _staying(pods: Sequence[str], document: d.RemedyReport) -> Iterator[Block]:
+    """Yield pods that stay pending, and why: those of one reason together."""
+    reasons = document.because or {}
+    for reason in dict.fromkeys(reasons.get(pod, "") for pod in pods):
+        names = listing([pod for pod in pods if reasons.get(pod, "") == reason], most=_MOST_NAMED)
+        yield line(f"Stays pending: {names}. {reason}".rstrip())
 
 
 def _style(document: d.RemedyReport) -> Style:
@@ -182,7 +188,9 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
             yield Case(pod, "passed", "Scheduled", f"runs after {_summary(document.remedy) or 'nothing'}")
         else:
             counted = document.verdict.counted_of(pod)
-            yield Case(pod, "failed" if counted else "skipped", "Unschedulable", "no action was found that lets it run")
+            because = (document.because or {}).get(pod)
+            message = "no action was found that lets it run" + (f": {because}" if because else "")
+            yield Case(pod, "failed" if counted else "skipped", "Unschedulable", message)
 
 
 def _names(document: d.RemedyReport) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 import kplan
 from kplan.actions.actions import KINDS, Fewer, Move, NewNodes, UncordonNode, allowed_kinds, disturbance
@@ -17,6 +18,7 @@ from kplan.questions.remedy.question import Remedy
 from kplan.questions.remedy.search import Search
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.cli.commands import invoke
 from tests.objects import head
 from tests.questions.remedy.replay import replayed
 from tests.schemas import assert_keeps_to_its_schema
@@ -252,7 +254,7 @@ def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
 
     text = render(report, "table", ReportOptions())
     assert (report.remedy.of, report.remedy.left) == (1, ("default/web-abc-0",))
-    assert "Stays pending: default/web-abc-0.\n" in text
+    assert "Stays pending: default/web-abc-0. No node is large enough" in text
     assert "scheduling gates or another scheduler: default/held-abc-0." in text
 
 
@@ -341,3 +343,22 @@ def test_pods_on_nodes_that_the_snapshot_lacks_make_no_room() -> None:
     report = remedy(node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",)))
 
     assert [type(action) for action in report.remedy.actions] == [d.AddNodes]
+
+
+def test_a_pod_that_nothing_helps_is_told_with_the_reason() -> None:
+    report = kplan.Planner("demo").ask(Remedy())
+
+    assert report.because == {
+        "batch/nightly-export": "The scheduler ignores it until its scheduling gate example.com/wait-for-quota "
+        "is removed.",
+        "ml/llm-eval": "None of 14 nodes is large enough, even empty: it requests 8 nvidia.com/gpu, and the largest, "
+        "gpu-a-1, has 4.",
+    }
+    alone = invoke("remedy", "ml/llm-eval", "--snapshot", "demo").stdout
+    assert "Stays pending: ml/llm-eval. None of 13 nodes is large enough, even empty" in alone
+
+
+def test_where_all_pods_run_there_is_no_reason() -> None:
+    report = kplan.Planner("demo").ask(Remedy(pods=("ml/fine-tune",)))
+
+    assert report.because is UNSET
