@@ -107,6 +107,8 @@ class _Runbook:
                 self.stuck += [StuckNode(name=name, pod="", because="") for name in self._left if name not in stopped]
                 break
         self.steps += reversed(self._undoing)
+        if not any(step.action == "drain" for step in self.steps):
+            self.steps.clear()  # only cordoned nodes would be left
 
     def _drain_one(self, stopped: dict[str, _Tried]) -> bool:
         """Drain the first node that drains safely, by number of pods; note what stops the nodes before it."""

@@ -24,11 +24,12 @@ def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
         yield Preformatted("", "\n".join(step.commands), indent=2)
     for node in document.stuck:
         yield line(Span(f"{node.name} does not drain safely", "bad"), _reason(node))
-    yield line(
-        Span(
-            "Each step was simulated from the state before it: no budget is broken, and every pod finds a place.", "dim"
-        )
-    )
+    if document.steps:
+        words = "Each step was simulated from the state before it: no budget is broken, and every pod finds a place."
+        yield line(Span(words, "dim"))
+    elif not document.rolling and len(document.nodes) > 1:
+        words = "All nodes would be cordoned at once; with --rolling, each takes pods again before the next is drained."
+        yield line(Span(words, "hint"))
 
 
 def _sentence(document: RunbookReport) -> str:

@@ -112,6 +112,15 @@ def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
     assert report.verdict.because == ("a: Blocked",)
 
 
+def test_where_no_node_drains_safely_none_is_cordoned_either() -> None:
+    objects = (node("a"), node("b"), deployment("web", "1", ("a", "b")))
+    report = runbook(*objects, nodes=("a", "b"))
+    assert {stuck.name for stuck in report.stuck} == {"a", "b"}
+    assert report.steps == ()
+    assert "with --rolling" in render(report, "table", ReportOptions(width=160))
+    assert runbook(*objects, nodes=("a", "b"), rolling=True).steps
+
+
 def test_commands_of_a_step_belong_to_its_item_in_markdown() -> None:
     report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), nodes=("a",))
 
