@@ -6,8 +6,8 @@ Upstream: pkg/scheduler/schedule_one.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from kplan.api.wellknown import GATED_CONDITION
@@ -35,8 +35,7 @@ _NO_ROWS: RowArray = np.zeros(0, np.intp)
 _NO_ROWS.setflags(write=False)
 
 
-@dataclass(eq=False, repr=False)
-class CycleResult:
+class CycleResult(msgspec.Struct, eq=False):
     """A decision with all that led to it.
 
     Valid until the cluster changes, because it refers to live arrays: copy out of it what has to last.
@@ -47,13 +46,13 @@ class CycleResult:
     message: str = ""
     row: int | None = None  #: the chosen node row, or None
     #: node rows with the best total score, ascending
-    ties: RowArray = field(default_factory=lambda: _NO_ROWS)
+    ties: RowArray = msgspec.field(default_factory=lambda: _NO_ROWS)
     filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
     post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run
     framework: Framework | None = None
     cycle: CycleState | None = None
-    session: Session | None = field(default=None, repr=False)
+    session: Session | None = None
     held_back: bool = False  #: a node fits the pod, but its pod group waits
     awaits_victims: bool = False  #: the pod group of a pod that is held back evicts others as a whole
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look

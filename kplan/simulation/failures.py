@@ -5,7 +5,7 @@ Where hundreds of replicas wait, every event has the scheduler try them all: the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kplan.engine.recent import Recent
 from kplan.framework.cycle import CycleResult, schedule_pod

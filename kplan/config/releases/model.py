@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -72,8 +71,7 @@ class Patch(msgspec.Struct, frozen=True):
     rules: Mapping[str, bool | str] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A minor of Kubernetes, at a patch release where that is known, with its feature gates as they are set."""
 
     minor: str  #: such as "1.36"
@@ -97,11 +95,11 @@ class Release:
     #: whether decisions were compared with this minor's own code; without, it follows from its release notes
     is_compared: bool = True
     #: gate that an older minor has -> the gate of this one that it became a part of
-    merged_gates: Mapping[str, str] = field(default_factory=dict)
+    merged_gates: Mapping[str, str] = {}
     stands_for: int | None = None  #: the number of the unknown minor that was asked for instead
-    switched: Mapping[str, bool] = field(default_factory=dict)  #: gate -> whether it is on, for gates that are set
+    switched: Mapping[str, bool] = {}  #: gate -> whether it is on, for gates that are set
     #: plugin that was compiled in besides -> the extension points that it implements
-    out_of_tree: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    out_of_tree: Mapping[str, frozenset[str]] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key
@@ -154,11 +152,11 @@ class Release:
         """Return this release with further plugins compiled in."""
         if not out_of_tree:
             return self
-        return replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
+        return structs.replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
 
     def standing_for(self, minor: int) -> Release:
         """Return this release in place of a minor that is not known."""
-        return replace(self, stands_for=minor)
+        return structs.replace(self, stands_for=minor)
 
     def at_patch(self, patch: int | None) -> Release:
         """Return this minor as it was at a patch release."""
@@ -167,7 +165,7 @@ class Release:
             if patch is not None and patch < change.before:
                 texts = structs.replace(texts, **change.texts)
                 rules = structs.replace(rules, **change.rules)
-        return replace(self, patch=patch, texts=texts, rules=rules)
+        return structs.replace(self, patch=patch, texts=texts, rules=rules)
 
     def but(
         self,
@@ -258,7 +256,7 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
         if gate.is_locked and gate.is_on is not is_on:
             message = f"cannot set feature gate {name} to {_go(is_on)}, feature is locked to {_go(gate.is_on)}"
             raise UsageError(message, hint=f"leave {name} out: Kubernetes {release.minor} does not let it be changed")
-    changed = replace(release, switched={**release.switched, **gates})
+    changed = structs.replace(release, switched={**release.switched, **gates})
     for name, others in changed.needs.items():
         off = [other for other in others if not changed.is_on(other)]
         if off and changed.is_on(name):

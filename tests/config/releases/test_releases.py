@@ -1,7 +1,7 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.config.releases import Release, known_minors, nearest, newest, reference, release_of, releases, with_gates
