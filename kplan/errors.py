@@ -77,7 +77,7 @@ class KplanError(Exception):
         self.hint = hint
 
 
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_PARAMETER = r"\{(\w+)\}"
 
 #: After so many problems no further object of an input is checked, but only counted.
 ENOUGH_PROBLEMS = 100
@@ -132,7 +132,7 @@ class ParameterError(UsageError):
         return UsageError(message, hint=hint)
 
     def _named(self, name_of: Callable[[str], str]) -> tuple[str, str]:
-        message, hint = (_PARAMETER.sub(lambda match: name_of(match[1]), text) for text in self._texts)
+        message, hint = (re.sub(_PARAMETER, lambda match: name_of(match[1]), text) for text in self._texts)
         return message, hint
 
 

@@ -23,7 +23,7 @@ _UNITS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_TERM: Final = re.compile(rf"(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})", re.ASCII)
+_TERM: Final = rf"(?a)(\d*)(?:\.(\d*))?({'|'.join(_UNITS)})"
 _MOST_TEXT: Final = 4_000  # Python reads no longer numbers
 _MAX: Final = 2**63 - 1
 
@@ -39,8 +39,9 @@ def parse_duration(text: str) -> Nanoseconds | None:
     if not 0 < len(rest) <= _MOST_TEXT:
         return None
     total = position = 0
+    term = re.compile(_TERM)
     while position < len(rest):
-        match = _TERM.match(rest, position)
+        match = term.match(rest, position)
         if match is None or not (match[1] or match[2]):
             return None
         unit = _UNITS[match[3]]

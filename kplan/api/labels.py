@@ -205,11 +205,11 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-_COMMA = re.compile(r",(?![^(]*\))")
+_COMMA = r",(?![^(]*\))"
 _KEY = r"[^\s=!,()]+"
-_SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")
-_EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([^\s=!,()]*)")
-_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
+_SET = rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)"
+_EQUAL = rf"({_KEY})\s*(==|=|!=)\s*([^\s=!,()]*)"
+_EXISTS = rf"(!?)\s*({_KEY})"
 
 
 def parse_selector(text: str) -> Selector:
@@ -219,17 +219,17 @@ def parse_selector(text: str) -> Selector:
     """
     if not text.strip():
         return Selector()
-    return selector_of(_requirement(part.strip()) for part in _COMMA.split(text))
+    return selector_of(_requirement(part.strip()) for part in re.split(_COMMA, text))
 
 
 def _requirement(part: str) -> Requirement:
-    if match := _SET.fullmatch(part):
+    if match := re.fullmatch(_SET, part):
         key, operator, values = match.groups()
         chosen = [value.strip() for value in values.split(",")]
         return new_requirement(key, "In" if operator == "in" else "NotIn", chosen)
-    if match := _EQUAL.fullmatch(part):
+    if match := re.fullmatch(_EQUAL, part):
         key, operator, value = match.groups()
         return new_requirement(key, "NotIn" if operator == "!=" else "In", [value])
-    if match := _EXISTS.fullmatch(part):
+    if match := re.fullmatch(_EXISTS, part):
         return new_requirement(match[2], "DoesNotExist" if match[1] else "Exists", [])
     raise InvalidSelector(f"cannot read {part!r} as a part of a label selector")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
+_BYTES = r"(-?[0-9]+)(|[KMGTPE]i)"
 _LEAST_BYTES = 1 << 20
 """Plain numbers below this are as often counts as bytes."""
 
@@ -16,7 +16,7 @@ def readable(quantity: str) -> str:
 
     The number is rounded to a tenth, so it is only for display.
     """
-    match = _BYTES.fullmatch(quantity)
+    match = re.fullmatch(_BYTES, quantity)
     if match is None:
         return quantity
     amount = int(match[1]) * 1024 ** _UNITS.index(match[2])

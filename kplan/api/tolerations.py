@@ -17,7 +17,7 @@ NO_EXECUTE = "NoExecute"
 COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
 """The feature gate without which the operators Lt and Gt tolerate nothing."""
 
-_DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_DECIMAL: Final = r"0|-?[1-9][0-9]{0,18}"
 _FEW: Final = 16
 """Of so many pairs each is looked at: that is quicker than to arrange the tolerations."""
 _INT64: Final = range(-(2**63), 2**63)
@@ -91,7 +91,7 @@ def _compares(toleration: AnyToleration, taint: AnyTaint) -> bool:
 
 def _decimal(text: str) -> int | None:
     """Return the int64 that a text is in canonical form (no plus sign, no leading zeros), or None."""
-    if not _DECIMAL.fullmatch(text):
+    if not re.fullmatch(_DECIMAL, text):
         return None
     number = int(text)
     return number if number in _INT64 else None

@@ -9,8 +9,8 @@ from pathlib import Path
 from kplan.errors import UsageError
 
 STANDARD_INPUT = "-"
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-_PATH_TO_POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+_NAME = r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
+_PATH_TO_POD = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
 _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _NODES = frozenset({"node", "nodes", "no"})
 
@@ -64,8 +64,10 @@ def node_names(what: Sequence[str]) -> list[str]:
 def _is_name(argument: str, namespace: str) -> bool:
     first, *rest = argument.split("/")
     if rest and _kind(first):
-        return len(rest) <= 2 and all(_NAME.fullmatch(part) for part in rest)
-    return _PATH_TO_POD.fullmatch(argument) is not None or (bool(namespace) and _NAME.fullmatch(argument) is not None)
+        return len(rest) <= 2 and all(re.fullmatch(_NAME, part) for part in rest)
+    return re.fullmatch(_PATH_TO_POD, argument) is not None or (
+        bool(namespace) and re.fullmatch(_NAME, argument) is not None
+    )
 
 
 def _kind(text: str) -> str:

@@ -23,7 +23,7 @@ FAILED = 2
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
 _USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-_CHOICES = re.compile(r"(?<=[:,])\n\t")
+_CHOICES = r"(?<=[:,])\n\t"
 _PYDANTICS_PREFIX = "Value error, "
 _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 
@@ -99,7 +99,7 @@ def _print_usage_error(error: Any) -> typer.Exit:
         typer.echo(message, err=True)
         return typer.Exit(FAILED)
     # Typer prints the choices for a missing value on lines of their own.
-    text = _CHOICES.sub(" ", message).removesuffix(".")
+    text = re.sub(_CHOICES, " ", message).removesuffix(".")
     say(f"error: {text[:1].lower()}{text[1:]}")
     if context is not None:
         what = "commands" if hasattr(context.command, "commands") else "arguments and options"

@@ -37,7 +37,7 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-_GO_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_GO_INTEGER: Final = r"[+-]?[0-9]+"
 
 
 def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
@@ -269,7 +269,7 @@ def _count_of_values(requirement: NodeSelectorRequirement, path: str, problems: 
 
 
 def _is_int64(text: str) -> bool:
-    return bool(_GO_INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+    return bool(re.fullmatch(_GO_INTEGER, text)) and -(2**63) <= int(text) < 2**63
 
 
 def _label_name(name: str, path: str, problems: Problems) -> None:

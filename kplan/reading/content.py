@@ -19,7 +19,7 @@ DEEP_HINT = "objects are nested some ten levels deep; check for brackets that ar
 
 
 #: An index that more of a path follows.
-_ELEMENT = re.compile(r"\[[0-9]+\](?=[.\[])")
+_ELEMENT = r"\[[0-9]+\](?=[.\[])"
 
 
 class Document:
@@ -57,7 +57,7 @@ class Document:
         """The duplicate keys by the path of each list element around them, so that no object looks through all."""
         by_element: dict[str, list[Duplicate]] = {}
         for duplicate in self.duplicates():
-            around = [match.end() for match in _ELEMENT.finditer(duplicate.path)]
+            around = [match.end() for match in re.finditer(_ELEMENT, duplicate.path)]
             for end in (1, *around):
                 by_element.setdefault(duplicate.path[:end], []).append(duplicate)
         return by_element

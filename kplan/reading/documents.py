@@ -15,9 +15,9 @@ from kplan.reading.content import DEEP_HINT, Document
 from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
 from kplan.reading.limits import SETTINGS, SNAPSHOTS, Limits, Progress
 
-_LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*\n?", re.DOTALL | re.MULTILINE)
-_BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
-_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"
+_BYTE_OFFSET = r"\(byte (\d+)\)"
+_HALF_PAIR = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o json"
 #: An opening brace before an unquoted word is YAML, or a template.
 _JSON_START = re.compile(rb"""\s*(\[|\{\s*(["}]|\Z))""")
@@ -192,7 +192,7 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limi
             return
         yield Document(path, number, line, msgspec.Raw(bytes(view[start : start + end])))
         end += start
-        while log := _LOG_SECTION.match(data, end):
+        while log := re.compile(_LOG_SECTION).match(data, end):
             end = log.end()
         line += data.count(b"\n", start, end)
         start = end
@@ -200,7 +200,7 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limi
 
 def _end_of_document(message: str) -> int | None:
     """Return the end of a document before trailing characters; msgspec's offset is that of the character after it."""
-    offset = _BYTE_OFFSET.search(message)
+    offset = re.search(_BYTE_OFFSET, message)
     return int(offset[1]) - 1 if offset and "trailing characters" in message else None
 
 
@@ -210,7 +210,7 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
     if isinstance(error, RecursionError):
         return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=DEEP_HINT)
     if "truncated" in text:
-        if half := _HALF_PAIR.search(data, start):
+        if half := re.compile(_HALF_PAIR).search(data, start):
             half_line = data.count(b"\n", 0, half.start()) + 1
             message = f"not valid JSON: an incomplete character, {half[0].decode()}, or a text that is cut off"
             hint = r"write the character itself, or both \u of it"
@@ -223,7 +223,7 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
         )
     message = text.removeprefix("JSON is malformed: ")
     line: int | None = None
-    if offset := _BYTE_OFFSET.search(message):
+    if offset := re.search(_BYTE_OFFSET, message):
         before = data[: start + int(offset[1])]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
         message = f"{message[: offset.start()].rstrip()} at column {column}"

@@ -20,7 +20,7 @@ STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
-_OBJECT_KEY = re.compile(rb"""(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:""", re.MULTILINE)
+_OBJECT_KEY = rb"""(?m)(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:"""
 #: Objects compress to a twentieth, or to a hundredth where all are alike; zip bombs to a thousandth.
 _MAX_UNFOLDING = 400
 _UNFOLDING_FROM = 64 << 20
@@ -196,7 +196,7 @@ def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
         raise NotObjects("a binary file")
     if not has_more:
         _check_encoding(head)
-    elif is_objects and not _OBJECT_KEY.search(head):
+    elif is_objects and not re.search(_OBJECT_KEY, head):
         raise NotObjects("no apiVersion, kind or items in the first megabyte")
 
 

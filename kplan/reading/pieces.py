@@ -23,12 +23,9 @@ _PIECE = 1 << 18
 
 _MOST_TRIES = 8
 #: A list's beginning: what precedes its items, white space, and the first item up to its first key.
-_START = re.compile(
-    rb"""\s*\{\s*
+_START = rb"""(?x)\s*\{\s*
     (?:(?:"apiVersion"\s*:\s*"v1"|"kind"\s*:\s*"List"|"metadata"\s*:\s*\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\})\s*,\s*)*
-    "items"\s*:\s*\[(\s*)(\{\s*"[A-Za-z]+")""",
-    re.VERBOSE,
-)
+    "items"\s*:\s*\[(\s*)(\{\s*"[A-Za-z]+")"""
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -63,7 +60,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
 
 def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
     head = stream.read(_PIECE)
-    start = _START.match(head)
+    start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.
     separators = [b"},%b%b" % (blank, start[2]) for blank in (start[1], b" ")] if start else []
     separator = next(filter(head.__contains__, separators), None)

@@ -18,7 +18,7 @@ import msgspec
 Step = str | int
 
 _STEP = re.compile(r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ def _unquoted(text: str) -> str:
 def path_of(steps: tuple[Step, ...]) -> str:
     """Return a JSON path of its steps."""
     return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else (f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{step!r}]")
+        f"[{step}]" if isinstance(step, int) else (f".{step}" if re.fullmatch(_PLAIN_KEY, step) else f"[{step!r}]")
         for step in steps
     )
 

@@ -6,8 +6,8 @@ import os
 import re
 import shlex
 
-_STREAM = re.compile(r"-|standard input")
-_BUILT = re.compile(r"(?P<directory>.+) \((?:kustomize|kubectl)\)")
+_STREAM = r"-|standard input"
+_BUILT = r"(?P<directory>.+) \((?:kustomize|kubectl)\)"
 
 
 def file_in(repository: str, here: str, name: str) -> str:
@@ -19,7 +19,7 @@ def file_in(repository: str, here: str, name: str) -> str:
     here : the directory that relative names start from
     name : as the command line has it
     """
-    if not name or _STREAM.fullmatch(name) or _BUILT.fullmatch(name):
+    if not name or re.fullmatch(_STREAM, name) or re.fullmatch(_BUILT, name):
         return ""
     if not repository:
         return name
@@ -30,7 +30,7 @@ def file_in(repository: str, here: str, name: str) -> str:
 
 def as_argument(name: str) -> str:
     """Return the argument with which a command reads the same manifests again."""
-    if _STREAM.fullmatch(name):
+    if re.fullmatch(_STREAM, name):
         return "-"
-    built = _BUILT.fullmatch(name)
+    built = re.fullmatch(_BUILT, name)
     return f"-k {shlex.quote(built['directory'])}" if built else shlex.quote(name)

@@ -24,7 +24,7 @@ ZONE_DELIMITER = "__"
 
 _UNSPECIFIED = "UNSPECIFIED"
 _GCE_ZONE_PARTS = 3
-_EBS_ID = re.compile(r"vol-[^/]*")
+_EBS_ID = r"vol-[^/]*"
 
 
 class TranslationError(ValueError):
@@ -158,7 +158,7 @@ def _ebs_handle(kubernetes_id: str) -> str:
         problem = f"parse {quoted(kubernetes_id)}: invalid URL escape {quoted(escape[0])}"
         raise TranslationError(f"{prefix} Invalid disk name ({kubernetes_id}): {problem}")
     volume = unquote(address.partition("/")[2]).strip("/")
-    if not _EBS_ID.fullmatch(volume):
+    if not re.fullmatch(_EBS_ID, volume):
         raise TranslationError(f"{prefix} Invalid format for AWS volume ({kubernetes_id})")
     return volume
 

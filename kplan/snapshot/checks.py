@@ -163,10 +163,10 @@ _OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
 _COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
 _POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized")
 _REASONS = ("Drifted", "Empty", "Underutilized")
-_DURATION = re.compile(r"([0-9]{1,9}[smh])+", re.ASCII)
-_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,9}", re.ASCII)
-_PRICE = re.compile(r"\d{1,12}(\.\d{1,12})?", re.ASCII)
-_ADJUSTMENT = re.compile(r"[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?", re.ASCII)
+_DURATION = r"(?a)([0-9]{1,9}[smh])+"
+_NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
+_PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
+_ADJUSTMENT = r"(?a)[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?"
 _MOST_VALUES = 50
 _MOST_WEIGHT = 100
 _MOST_OVERLAY_WEIGHT = 10_000
@@ -222,14 +222,14 @@ def _is_count(values: tuple[str, ...]) -> bool:
 
 
 def _of_duration(text: str | None, path: str, *, allows_never: bool) -> Iterator[Problem]:
-    if text is None or (allows_never and text == "Never") or _DURATION.fullmatch(text):
+    if text is None or (allows_never and text == "Never") or re.fullmatch(_DURATION, text):
         return
     hint = "for example 720h, 30s or 1h30m" + (", or Never" if allows_never else "")
     yield Problem(f"{text[:60]!r} is not a duration", json_path=path, hint=hint)
 
 
 def _of_budget(budget: Budget, path: str) -> Iterator[Problem]:
-    if not _NODES.fullmatch(budget.nodes):
+    if not re.fullmatch(_NODES, budget.nodes):
         message = f"{budget.nodes[:60]!r} is no number of nodes"
         yield Problem(message, json_path=f"{path}.nodes", hint="such as 5 or 10%")
     for index, reason in enumerate(budget.reasons or ()):
@@ -245,9 +245,9 @@ def _of_overlay(overlay: NodeOverlay) -> Iterator[Problem]:
     for index, wanted in enumerate(spec.requirements):
         if wanted.operator not in _OPERATORS:
             yield _not_one_of(wanted.operator, _OPERATORS, f"$.spec.requirements[{index}].operator")
-    if spec.price is not None and not _PRICE.fullmatch(spec.price):
+    if spec.price is not None and not re.fullmatch(_PRICE, spec.price):
         yield Problem(f"{spec.price[:60]!r} is not a price", json_path="$.spec.price", hint="for example 0.25")
-    if spec.price_adjustment is not None and not _ADJUSTMENT.fullmatch(spec.price_adjustment):
+    if spec.price_adjustment is not None and not re.fullmatch(_ADJUSTMENT, spec.price_adjustment):
         message = f"{spec.price_adjustment[:60]!r} is no change of a price"
         yield Problem(message, json_path="$.spec.priceAdjustment", hint="for example +0.1, -10% or +15%")
     if spec.price is not None and spec.price_adjustment is not None:

@@ -26,10 +26,10 @@ from kplan.reading.positions import Lines
 from kplan.reading.several import listed
 
 _HEAD = 1 << 20
-_KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
-_JSON_KIND = re.compile(rb'"kind"\s*:')
+_KIND = rb"""(?m)^\s*(?:- )?["']?kind["']?\s*:"""
+_JSON_KIND = rb'"kind"\s*:'
 _NO_OBJECTS = "no Kubernetes objects"
-_ELSEWHERE = re.compile(rb"""^[ \t]*-[ \t]*["']?(\.\./|https?://|github\.com/)""", re.MULTILINE)
+_ELSEWHERE = rb"""(?m)^[ \t]*-[ \t]*["']?(\.\./|https?://|github\.com/)"""
 """An entry of a kustomization's resources, bases or components that leads out of its directory."""
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
@@ -187,7 +187,7 @@ def _is_overlay(kustomization: Path) -> bool:
     """Tell whether a kustomization builds on another directory, so that files beside it are patches of that."""
     try:
         with kustomization.open("rb") as stream:
-            return _ELSEWHERE.search(stream.read(_HEAD)) is not None
+            return re.search(_ELSEWHERE, stream.read(_HEAD)) is not None
     except OSError:
         return False
 
@@ -201,5 +201,5 @@ def _reason_by_content(file: Path, items: Sequence[Item]) -> str:
         return ""
     if b"{{" in text:
         return "a template; render it first"
-    has_kind = _KIND.search(text) or _JSON_KIND.search(text)
+    has_kind = re.search(_KIND, text) or re.search(_JSON_KIND, text)
     return "" if items or has_kind else _NO_OBJECTS

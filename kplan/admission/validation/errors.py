@@ -24,7 +24,7 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
     """
     shown = GoStruct()
     for name, zero in fields.items():
-        value = obj.get(_ACRONYM.sub(lambda match: match[0].lower(), name))
+        value = obj.get(re.sub(_ACRONYM, lambda match: match[0].lower(), name))
         if isinstance(zero, dict):
             shown[name] = None if value is None else go_struct(value, **zero)
         else:
@@ -32,7 +32,7 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
     return shown
 
 
-_ACRONYM = re.compile(r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])")
+_ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"
 """The letters at the beginning of a name in Go that are small in JSON."""
 
 

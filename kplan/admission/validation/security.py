@@ -23,10 +23,10 @@ from kplan.admission.validation.texts import MOST_ID, SUBDOMAIN, descending
 
 _MOST_SPEC_KIB = 64
 _MOST_DOMAIN, _MOST_USER = 256, 104
-_NET_BIOS = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_NET_BIOS = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-_DNS_DOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
-_FORBIDDEN_CHARACTERS = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
+_DNS_DOMAIN = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"
+_FORBIDDEN_CHARACTERS = r'["/\\:;|=,+*?<>@\[\]]'
 _POD_FIELDS = (
     *("securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC"),
     *("securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy"),
@@ -87,7 +87,7 @@ def _user_problems(text: str) -> Iterator[str]:
         domain, backslash, user = text.rpartition("\\")
         if len(domain.encode()) >= _MOST_DOMAIN:
             yield f"runAsUserName's Domain length must be under {_MOST_DOMAIN} characters"
-        if backslash and not _NET_BIOS.fullmatch(domain) and not _DNS_DOMAIN.fullmatch(domain):
+        if backslash and not re.fullmatch(_NET_BIOS, domain) and not re.fullmatch(_DNS_DOMAIN, domain):
             yield "runAsUserName's Domain doesn't match the NetBios nor the DNS format"
         if not user:
             yield "runAsUserName's User cannot be empty"
@@ -95,7 +95,7 @@ def _user_problems(text: str) -> Iterator[str]:
             yield f"runAsUserName's User length must not be longer than {_MOST_USER} characters"
         if re.fullmatch(r"[. ]+", user):
             yield "runAsUserName's User cannot contain only periods or spaces"
-        if _FORBIDDEN_CHARACTERS.search(user):
+        if re.search(_FORBIDDEN_CHARACTERS, user):
             yield "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
 
 
@@ -136,7 +136,7 @@ def host_process_errors(spec: Object, path: str) -> Errors:
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _MOST_SYSCTL = 253
-_IPC_SYSCTLS = re.compile(r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*")
+_IPC_SYSCTLS = r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*"
 _id = between(0, MOST_ID)
 _most_path = at_most_bytes(4095)
 
@@ -252,6 +252,6 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") and plain.startswith("net."):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and _IPC_SYSCTLS.fullmatch(plain):
+        elif spec.get("hostIPC") and re.fullmatch(_IPC_SYSCTLS, plain):
             yield invalid(at, name, "may not be specified when 'hostIPC' is true")
         names.add(name)

@@ -158,9 +158,9 @@ def _file_errors(key: str, source: Object, at: str, path: str, targets: set[str]
 
 _BYTE = 255
 _NAMES = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9\-.]+)(:[^,;*&$|\s]+)$"),
-    "eui": re.compile(r"^eui.[A-Za-z0-9]{16}$"),
-    "naa": re.compile(r"^naa.[A-Za-z0-9]{32}$"),
+    "iqn": r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9\-.]+)(:[^,;*&$|\s]+)$",
+    "eui": r"^eui.[A-Za-z0-9]{16}$",
+    "naa": r"^naa.[A-Za-z0-9]{32}$",
 }
 _MANAGED = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 _BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
@@ -187,7 +187,7 @@ def _driver(name: str, path: str) -> Errors:
 def _initiator_errors(name: str, path: str) -> Errors:
     if name[:3] not in _NAMES:
         yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif not _NAMES[name[:3]].search(name):
+    elif not re.search(_NAMES[name[:3]], name):
         yield invalid(path, name, "must be valid format")
 
 
