@@ -123,7 +123,9 @@ def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
 
 def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
     if len(names) != 2:
-        raise UsageError("nothing to compare with", hint=_HINT)
+        of_git = next((name for name in names if name.startswith(GIT)), "")
+        hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
+        raise UsageError("nothing to compare with", hint=hint)
     from kplan.questions.diff.costs import ComparedAnswer
     from kplan.report.saved import read_report
 

@@ -119,6 +119,7 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     if not revision or revision.startswith("-"):
         raise UsageError(f"git:{revision}: no revision", hint=_HINT)
     listing = ["ls-tree", "-r", "-l", "-z", revision, *(["--", name] if name else [])]
+    _check_revision(inside, revision)
     entries = list(_entries(_git(inside, listing, what)))
     if not entries:
         raise NotInRevisionError(f"{what} is not in that revision", hint=_HINT)
@@ -141,9 +142,41 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     return str(target / name) if name else str(target)
 
 
+def _check_revision(inside: Path, revision: str) -> None:
+    """Raise UsageError for a folder outside of a repository, and for a revision that it does not have."""
+    if not inside.is_dir():
+        raise UsageError(f"{inside}: no such directory", hint="name manifests that are in git")
+    name = f"{GIT}{revision}"
+    at = _run(inside, ["rev-parse", "--git-dir"])
+    if at.returncode:
+        hint = "name manifests of a git repository, or compare two directories"
+        raise UsageError(f"{name}: git knows no repository at {inside.resolve()}: {_words(at)}", hint=hint)
+    if _run(inside, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"]).stdout:
+        return
+    before, colon, path = revision.partition(":")
+    if colon:
+        example = f"kplan diff {GIT}{before or 'HEAD'} {path or 'FILE'}"
+        hint = f"name the revision alone, and the manifests beside it: {example}"
+        raise UsageError(f"{name} is no revision, but a file of one", hint=hint)
+    raise UsageError(f"{name}: the repository has no such revision", hint="git log --oneline --all lists revisions")
+
+
 def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str] = ()) -> bytes:
+    done = _run(inside, arguments, lines)
+    if done.returncode:
+        raise UsageError(f"{what} cannot be read: {_words(done)}", hint=_HINT)
+    return done.stdout
+
+
+def _words(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return the first line of what git says about a failure."""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
+    return lines[0].removeprefix("fatal: ")[:500]
+
+
+def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
     try:
-        done = subprocess.run(  # noqa: S603 - no shell; the revision is no option
+        return subprocess.run(  # noqa: S603 - no shell; the revision is no option
             ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
             capture_output=True,
             timeout=_TIMEOUT,
@@ -153,10 +186,6 @@ def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str]
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
-    if done.returncode:
-        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        raise UsageError(f"{what}: {errors[0][:500]}", hint=_HINT)
-    return done.stdout
 
 
 def _entries(listing: bytes) -> Iterator[_Entry]:

@@ -7,6 +7,7 @@ import pytest
 
 from kplan.errors import UsageError
 from kplan.questions.diff import revisions
+from tests.cli.commands import invoke
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 
@@ -93,6 +94,33 @@ def test_what_is_not_there_is_told(repository: Path, tmp_path: Path) -> None:
         revisions.at_revision(repository / "new.yaml", "HEAD", tmp_path)
     with pytest.raises(UsageError, match="no revision"):
         revisions.at_revision(repository, "--output=x", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("revision", "words", "hint"),
+    [
+        ("nosuch", "git:nosuch: the repository has no such revision", "git log --oneline --all lists revisions"),
+        ("HEAD:web.yaml", "git:HEAD:web.yaml is no revision, but a file of one", "kplan diff git:HEAD web.yaml"),
+        (":", "git:: is no revision, but a file of one", "kplan diff git:HEAD FILE"),
+    ],
+)
+def test_what_is_no_revision_is_told_in_words_of_kplan(
+    repository: Path, tmp_path: Path, revision: str, words: str, hint: str
+) -> None:
+    commit(repository)
+    with pytest.raises(UsageError) as refused:
+        revisions.at_revision(repository, revision, tmp_path)
+    assert refused.value.message == words
+    assert refused.value.hint.endswith(hint)
+
+
+def test_what_is_in_no_repository_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="git:HEAD: git knows no repository at .*: not a git repository"):
+        revisions.at_revision(tmp_path, "HEAD", tmp_path)
+    with pytest.raises(UsageError, match="no such directory"):
+        revisions.at_revision(tmp_path / "nowhere" / "web.yaml", "HEAD", tmp_path)
+    refused = invoke("diff", "git:HEAD:web.yaml", "--snapshot", "demo")
+    assert "such as kplan diff git:HEAD web.yaml" in refused.stderr
 
 
 def test_too_much_is_refused(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
