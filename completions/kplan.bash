@@ -3,8 +3,13 @@
 _kplan_words() {
     local word
     for word in "$@"; do
-        [[ "$word" == "$current"* ]] && COMPREPLY+=("$word")
+        [[ "$before$word" == "$current"* && ",$before" != *",$word,"* ]] && COMPREPLY+=("$before$word")
     done
+    return 0
+}
+# The values before the last comma stay.
+_kplan_list() {
+    [[ "$current" == *,* ]] && before="${current%,*},"
     return 0
 }
 _kplan_lines() {
@@ -40,7 +45,7 @@ _kplan_names() {
 }
 _kplan() {
     local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
-    local IFS=$' \t\n' path="kplan" word words=""
+    local IFS=$' \t\n' path="kplan" word words="" before=""
     COMPREPLY=()
     # The words after --option= are words of their own.
     if [[ "$current" == "=" ]]; then
@@ -53,7 +58,7 @@ _kplan() {
     done
     case "$path $previous" in
         "kplan pods --output"|"kplan pods -o") _kplan_words yaml json table name junit github sarif; return ;;
-        "kplan diff --fail-on") _kplan_words regression warning none; return ;;
+        "kplan diff --fail-on") _kplan_list; _kplan_words regression warning none; return ;;
         "kplan snapshot show --output"|"kplan snapshot show -o") _kplan_words table json yaml; return ;;
         "kplan snapshot check --output"|"kplan snapshot check -o") _kplan_words table json yaml junit github sarif; return ;;
         "kplan snapshot rbac --output"|"kplan snapshot rbac -o") _kplan_words yaml json; return ;;
@@ -78,8 +83,8 @@ _kplan() {
         *" --with") _kplan_files; return ;;
         *" --without") _kplan_names workloads; return ;;
         *" --add-nodes") _kplan_names nodes; return ;;
-        *" --cordon") _kplan_names nodes nodes; return ;;
-        *" --uncordon") _kplan_names nodes nodes; return ;;
+        *" --cordon") _kplan_names nodes; return ;;
+        *" --uncordon") _kplan_names nodes; return ;;
         *" --scale") _kplan_names workloads; return ;;
         *" --apply-recommendations") return ;;
         *" --recommendations") _kplan_files; return ;;
@@ -95,7 +100,7 @@ _kplan() {
         *" --report") _kplan_files; return ;;
         *" --top") return ;;
         *" --max-listed") return ;;
-        *" --fail-on") _kplan_words unschedulable preemption pdb-violation gated pending unavailable new-nodes warning none; return ;;
+        *" --fail-on") _kplan_list; _kplan_words unschedulable preemption pdb-violation gated pending unavailable new-nodes warning none; return ;;
         *" --runs") return ;;
         *" --rollout") _kplan_words auto always never; return ;;
         *" --start") return ;;
@@ -123,10 +128,10 @@ _kplan() {
         *" --timeout") return ;;
         *" --profile") _kplan_words gke eks aks; return ;;
         *" --loops") return ;;
-        *" --only") return ;;
-        *" --not") return ;;
+        *" --only") _kplan_list; _kplan_words uncordon moves budgets pools nodes scale requests selectors tolerations rules names changes; return ;;
+        *" --not") _kplan_list; _kplan_words uncordon moves budgets pools nodes scale requests selectors tolerations rules names changes; return ;;
         *" --max") return ;;
-        *" --exclude-nodes") _kplan_names nodes nodes; return ;;
+        *" --exclude-nodes") _kplan_list; _kplan_names nodes; return ;;
         *" --mix") return ;;
         *" --lose") return ;;
         *" --shapes") _kplan_files; return ;;

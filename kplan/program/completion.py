@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import typer
 
 from kplan.answers.verdict import CONDITIONS
+from kplan.documents.remedies import Kind
 from kplan.documents.schemas import SCHEMA_KINDS
 from kplan.questions.diff.command import CONDITIONS as DIFF_CONDITIONS
 from kplan.questions.schemas import QUESTION_KINDS
@@ -32,7 +33,14 @@ _NAMES_OF_OPTIONS = {
 }
 _CHOICES_OF_OPTIONS = {"--by": ("zone", "pool"), "--fail-on": CONDITIONS}
 """Values that are offered besides others that are possible."""
-_CHOICES_OF_COMMANDS = {("diff", "--fail-on"): DIFF_CONDITIONS}
+_ACTIONS = (*get_args(Kind), "changes")
+_CHOICES_OF_COMMANDS = {
+    ("diff", "--fail-on"): DIFF_CONDITIONS,
+    ("remedy", "--only"): _ACTIONS,
+    ("remedy", "--not"): _ACTIONS,
+}
+_LIST_METAVARS = ("LIST", ",...")
+"""How the placeholders of options end whose values are separated by commas."""
 _WORDS_OF_METAVARS = {"KIND": (*SCHEMA_KINDS, *QUESTION_KINDS)}
 _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
@@ -46,6 +54,7 @@ class OptionWords(msgspec.Struct, frozen=True):
     takes_value: bool = False
     takes_file: bool = False
     objects: tuple[str, ...] = ()
+    takes_list: bool = False  #: its values are separated by commas
 
 
 class CommandWords(msgspec.Struct, frozen=True):
@@ -112,7 +121,8 @@ def _option(parameter: Any, context: Any, path: tuple[str, ...]) -> OptionWords:
         choices,
         takes_value,
         takes_value and (parameter.metavar or "") in _FILE_METAVARS,
-        tuple(_names(parameter)),
+        tuple(dict.fromkeys(_names(parameter))),
+        takes_value and (parameter.metavar or "").endswith(_LIST_METAVARS),
     )
 
 
@@ -137,8 +147,13 @@ def _bash(root: CommandWords) -> str:
 _kplan_words() {{
     local word
     for word in "$@"; do
-        [[ "$word" == "$current"* ]] && COMPREPLY+=("$word")
+        [[ "$before$word" == "$current"* && ",$before" != *",$word,"* ]] && COMPREPLY+=("$before$word")
     done
+    return 0
+}}
+# The values before the last comma stay.
+_kplan_list() {{
+    [[ "$current" == *,* ]] && before="${{current%,*}},"
     return 0
 }}
 _kplan_lines() {{
@@ -174,7 +189,7 @@ _kplan_names() {{
 }}
 _kplan() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local IFS=$' \\t\\n' path="kplan" word words=""
+    local IFS=$' \\t\\n' path="kplan" word words="" before=""
     COMPREPLY=()
     # The words after --option= are words of their own.
     if [[ "$current" == "=" ]]; then
@@ -239,9 +254,10 @@ def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
 def _bash_reply(option: OptionWords) -> str:
     if option.takes_file:
         return "_kplan_files; "
-    if option.objects:
-        return f"_kplan_names {' '.join(option.objects)}; "
-    return f"_kplan_words {' '.join(option.choices)}; " if option.choices else ""
+    begin = "_kplan_list; " if option.takes_list else ""
+    if option.choices:
+        return f"{begin}_kplan_words {' '.join(option.choices)}; "
+    return f"{begin}_kplan_names {' '.join(option.objects)}; " if option.objects else ""
 
 
 def _zsh(root: CommandWords) -> str:
@@ -262,6 +278,10 @@ _kplan_names() {{
             ${{namespace:+--namespace=$namespace}} 2>/dev/null </dev/null)"}})
     done
     compadd -a found
+}}
+_kplan_list() {{
+    compset -P '*,'
+    "$@"
 }}
 _kplan_names_or_files() {{
     _kplan_names "$@"
@@ -312,11 +332,14 @@ def _zsh_options(option: OptionWords) -> Iterator[str]:
     text = option.text.replace("[", "(").replace("]", ")").replace(":", "\\:")
     for name in option.names:
         action = ""
-        if option.choices:
+        # The blank keeps zsh from adding options of compadd, which would be asked for as kinds.
+        begin = " _kplan_list" if option.takes_list else ""
+        if option.choices and option.takes_list:
+            action = f":value:{begin} compadd - {' '.join(option.choices)}"
+        elif option.choices:
             action = f":value:({' '.join(option.choices)})"
         elif option.objects:
-            # The blank keeps zsh from adding options of compadd, which would be asked for as kinds.
-            action = f":name: _kplan_names {' '.join(option.objects)}"
+            action = f":name:{begin} _kplan_names {' '.join(option.objects)}"
         elif option.takes_value:
             action = ":path:_files" if option.takes_file else ":value: "
         yield _zsh_quote(f"*{name}[{text}]{action}")
@@ -341,6 +364,12 @@ function __kplan_names
     end
     for kind in $argv
         kplan names $kind $snapshot $namespace 2>/dev/null </dev/null
+    end
+end
+function __kplan_list
+    set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '^.*,')
+    for word in $argv
+        echo "$before"$word
     end
 end"""
 
@@ -368,10 +397,13 @@ def _fish_condition(command: CommandWords) -> str:
 def _fish_option(option: OptionWords) -> str:
     names = [f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names]
     value = " -r" if option.takes_value else ""
-    if option.choices:
-        value = f" -x -a {_fish_quote(' '.join(option.choices))}"
-    elif option.objects:
-        value = f" -x -a {_fish_quote(f'(__kplan_names {chr(32).join(option.objects)})')}"
+    offered = " ".join(option.choices)
+    if option.objects:
+        offered = offered or f"(__kplan_names {' '.join(option.objects)})"
+    if offered and option.takes_list:
+        offered = f"(__kplan_list {offered})"
+    if offered:
+        value = f" -x -a {_fish_quote(offered)}"
     elif option.takes_value:
         value = " -r -F" if option.takes_file else " -x"
     return f"{' '.join(names)}{value} -d {_fish_quote(option.text)}"

@@ -45,21 +45,24 @@ def _completions(program: Any, before: Sequence[str], current: str) -> tuple[lis
     if children and not current.startswith("-"):
         shown = [(name, child) for name, child in children.items() if not child.hidden]
         return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
-    known = read_command(command, ())
+    known = read_command(command, tuple(before[: len(before) - len(left)]))
     options = {name: option for option in known.options for name in option.names}
     option = options.get(left[-1]) if left else None
     if option is not None and option.takes_value:
-        return _values(option, before), _FILES if option.takes_file else _NO_FILES
+        return _values(option, before, current), _FILES if option.takes_file else _NO_FILES
     if current.startswith("-"):
-        name, equals, _ = current.partition("=")
+        name, equals, value = current.partition("=")
         if equals and name in options:
-            return [(f"{name}={value}", text) for value, text in _values(options[name], before)], _NO_FILES
+            return [(f"{name}={word}", text) for word, text in _values(options[name], before, value)], _NO_FILES
         return [(name, option.text) for name, option in options.items()], _NO_FILES
     return [(word, "") for word in (*known.words, *_names(known.names, before))], _FILES
 
 
-def _values(option: OptionWords, before: Sequence[str]) -> list[tuple[str, str]]:
-    return [(word, "") for word in (*option.choices, *_names(option.objects, before))]
+def _values(option: OptionWords, before: Sequence[str], current: str) -> list[tuple[str, str]]:
+    """Return the values of an option; those before the last comma of a list stay, and are not offered again."""
+    words = (*option.choices, *_names(option.objects, before))
+    *first, _ = current.split(",") if option.takes_list else ("",)
+    return [(",".join((*first, word)), "") for word in words if word not in first]
 
 
 def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:

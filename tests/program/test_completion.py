@@ -75,3 +75,28 @@ def test_bash_completes_commands_options_and_choices() -> None:
     assert _complete("kplan", "diff", "--fail-on", "") == ["regression", "warning", "none"]
     assert _complete("kplan", "config", "show", "-o", "") == ["table", "json", "yaml"]
     assert _complete("kplan", "config", "check", "--output", "=", "j") == ["json", "junit"]
+
+
+def test_a_list_is_completed_after_its_last_comma_without_what_it_has() -> None:
+    assert _complete("kplan", "plan", "--fail-on", "gated,p") == [
+        "gated,preemption",
+        "gated,pdb-violation",
+        "gated,pending",
+    ]
+    assert "gated,pending,gated" not in _complete("kplan", "plan", "--fail-on", "gated,pending,")
+    assert _complete("kplan", "remedy", "--only", "moves,un") == ["moves,uncordon"]
+    assert _complete("kplan", "plan", "-o", "json,") == []
+    assert ":value: _kplan_list compadd - regression warning none'" in FILES["_kplan"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_completes_a_list_after_its_last_comma() -> None:
+    line = "kplan plan --fail-on gated,p"
+    script = f"source {HERE / 'kplan.fish'}; complete -C '{line}'"
+    found = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True).stdout
+
+    assert sorted(row.split("\t")[0] for row in found.splitlines()) == [
+        "gated,pdb-violation",
+        "gated,pending",
+        "gated,preemption",
+    ]

@@ -82,3 +82,10 @@ def test_whatever_stands_there_ends_in_a_directive(words: tuple[str, ...]) -> No
 def test_it_is_installed_beside_the_plugin() -> None:
     scripts = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert 'kubectl_complete-kplan = "kplan.program.start:complete_for_kubectl"' in scripts
+
+
+def test_a_list_is_completed_after_its_last_comma_without_what_it_has() -> None:
+    assert offered("plan", "--fail-on", "gated,pend") == (["gated,pending"], 4)
+    assert offered("plan", "--fail-on=gated,gat") == ([], 4)
+    assert offered("capacity", "-s", "demo", "--exclude-nodes", "gpu-a-1,gpu") == (["gpu-a-1,gpu-b-1"], 4)
+    assert offered("diff", "--fail-on", "") == (["regression", "warning", "none"], 4)
