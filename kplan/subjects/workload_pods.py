@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kplan.api.alike import nearest_texts
 from kplan.api.core import Pod
-from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
+from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
 from kplan.api.references import PodKey, object_name
 from kplan.errors import NotFoundError, UsageError
@@ -177,6 +177,28 @@ def workloads_named(what: Sequence[str], namespace: str, snapshot: Snapshot) -> 
     """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
     named = (object_named(text, namespace, snapshot) for text in what)
     return {object_name(*name) for name in named if name.kind != _POD}
+
+
+def scalable_workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
+    """Return the workloads with replicas that texts name, as KIND/NAMESPACE/NAME; parameters as for `object_named`.
+
+    Raises UsageError for what is no such workload, and NotFoundError where the snapshot has none.
+    """
+    workloads = []
+    for text in names:
+        named = object_named(text, namespace, snapshot)
+        if named.kind == _POD:
+            near = workloads_called(snapshot, named.key)
+            hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
+            raise UsageError(f"{text} is neither a manifest nor a workload", hint=hint)
+        if named.kind == DAEMON_SET:
+            raise UsageError(
+                f"DaemonSet {named.key} has one pod per node, so there are no replicas to count",
+                hint=f"kplan explain ds/{named.key} shows its pods",
+            )
+        living_pods(snapshot, *named)
+        workloads.append(object_name(*named))
+    return workloads
 
 
 def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import structs
 
-from kplan.api.kinds import DAEMON_SET
-from kplan.api.references import object_name
 from kplan.cli.answer import ask, fail_on_of, showing_of
 from kplan.cli.arguments import STANDARD_INPUT, split_arguments
 from kplan.cli.asking import options_named, reply
@@ -23,7 +21,6 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
-    from kplan.snapshot.model import Snapshot
 
 
 @options
@@ -179,6 +176,7 @@ def capacity(
     from kplan.capacity.measure import without_nodes_and_pods
     from kplan.framework.pod_groups import WORKLOAD_GATE
     from kplan.questions.capacity.question import AboutWorkloads, Counting
+    from kplan.subjects.workload_pods import scalable_workloads
 
     base = subject.base
     if not flags.cluster.names_autoscaler:
@@ -202,33 +200,13 @@ def capacity(
             keeps_groups=isinstance(question, Counting) and base.release.is_on(WORKLOAD_GATE),
         )
     if isinstance(question, AboutWorkloads):
-        workloads = _workloads(names, manifests.namespace or flags.cluster.default_namespace(), base.objects)
+        where = manifests.namespace or flags.cluster.default_namespace()
+        workloads = scalable_workloads(names, where, base.objects)
         namespace = "" if other.all_namespaces else manifests.namespace
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     doing, words = other.words
     subject = structs.replace(subject, base=base, manifests=loaded)
     reply(question, subject, showing, flags, doing=doing, words=words, sweeping=sweeping)
-
-
-def _workloads(names: Sequence[str], namespace: str, snapshot: Snapshot) -> list[str]:
-    """Return the workloads of the cluster that arguments name, as KIND/NAMESPACE/NAME."""
-    from kplan.subjects.workload_pods import living_pods, object_named, workloads_called
-
-    workloads = []
-    for name in names:
-        named = object_named(name, namespace, snapshot)
-        if named.kind == "Pod":
-            near = workloads_called(snapshot, named.key)
-            hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
-            raise UsageError(f"{name} is neither a manifest nor a workload", hint=hint)
-        if named.kind == DAEMON_SET:
-            raise UsageError(
-                f"DaemonSet {named.key} has one pod per node, so there are no replicas to count",
-                hint=f"kplan explain ds/{named.key} shows its pods",
-            )
-        living_pods(snapshot, *named)
-        workloads.append(object_name(*named))
-    return workloads
 
 
 def _shares(text: str) -> tuple[int, ...]:

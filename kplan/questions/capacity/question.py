@@ -22,7 +22,7 @@ class AboutWorkloads(Question, frozen=True):
     ----------
     manifests : files, directories or objects
     namespace : for objects that name none
-    workloads : workloads of the cluster, as KIND/NAMESPACE/NAME
+    workloads : workloads of the cluster, as KIND/NAMESPACE/NAME, or with a short kind, such as ``deploy/shop/cart``
     """
 
     manifests: tuple[Manifest, ...] = ()
@@ -39,6 +39,18 @@ class AboutWorkloads(Question, frozen=True):
             keeps_groups = isinstance(self, Counting)
             loaded = single_replicas(base, self.manifests, self.namespace or None, keeps_groups=keeps_groups)
         return Subject(base, manifests=loaded)
+
+    def _named(self, base: Base) -> list[str]:
+        """Return the workloads as KIND/NAMESPACE/NAME; raises UsageError or NotFoundError for what is none."""
+        from kplan.simulation.owners import DaemonSetState
+        from kplan.subjects.workload_pods import scalable_workloads
+
+        keys: list[str] = []
+        for text in self.workloads:
+            state = base.at_rest.workloads.find(text)
+            is_whole = state is not None and not isinstance(state, DaemonSetState)
+            keys += [text] if is_whole else scalable_workloads([text], self.namespace, base.objects)
+        return keys
 
 
 class Counting(AboutWorkloads, frozen=True):
@@ -68,7 +80,7 @@ class Counting(AboutWorkloads, frozen=True):
         if len(self.mix) == 1 and n_counted == 1:
             showing.tell_no_effect("mix", "a mix needs a number for each workload")
         base, templates = with_templates(
-            subject.base, subject.manifests, self.workloads, mix=self.mix, wanted=self.replicas, limit=limit
+            subject.base, subject.manifests, self._named(subject.base), mix=self.mix, wanted=self.replicas, limit=limit
         )
         progress = showing.progress
         counted = None if progress is None else lambda n: progress(n, None)
@@ -162,7 +174,7 @@ class Headroom(AboutWorkloads, frozen=True):
         return headroom_report(
             base,
             templates,
-            among=self.workloads or self._selected(base),
+            among=self._named(subject.base) or self._selected(base),
             namespace="" if self.selector else self.namespace,
             wanted=self.replicas,
             limit=self.limit,
