@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from kplan.answers.placement import Placement
 from kplan.documents.base import Condition, Verdict
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
-from kplan.documents.plan import Action, PodChange
 from kplan.facts import InputWarning
 from kplan.framework.outcome import Outcome
+
+if TYPE_CHECKING:
+    from kplan.documents.plan import PodChange
 
 _Group = tuple[str, Outcome | None, str]
 """Workload, outcome and message of pods; the outcome is None if it is unknown."""
@@ -38,6 +40,8 @@ def listed(changes: Sequence[PodChange], placements: Sequence[PodPlacement], mos
     """
     if most is None or len(changes) <= most:
         return Listed(tuple(changes), tuple(placements))
+    from kplan.documents.plan import Action
+
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
     others = set(ends[most:])
     listed_changes = [change for index, change in enumerate(changes) if index not in others]
@@ -117,6 +121,8 @@ def with_untried(groups: Sequence[Unlisted], untried: Mapping[tuple[str, str], i
 
 
 def _end_of_change(change: PodChange) -> tuple[_Group, str | None, int]:
+    from kplan.documents.plan import Action
+
     is_pending = change.action is Action.PENDING
     outcome = _OUTCOMES.get(change.outcome, Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED
     return (change.owner_key, outcome, change.reason), change.to_node, 1

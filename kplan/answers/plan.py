@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.answers.answer import Answer
-from kplan.answers.cluster_map import cluster_map
 from kplan.answers.new_nodes import before_growth, with_new_nodes
 from kplan.answers.pickled_as_question import PickledAsQuestion
 from kplan.answers.placement import Placement
 from kplan.answers.placement_report import NodesOf, placement_report
-from kplan.autoscaling.seam import NewNode
 from kplan.documents.base import Condition
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import Luck, PlacementReport
@@ -24,6 +23,9 @@ from kplan.engine.cluster import Cluster
 from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kplan.autoscaling.seam import NewNode
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Plan(PickledAsQuestion, Answer):
             report = replace(report, placements=with_new_nodes(report.placements, self.adds))
         if not with_map:
             return report
+        from kplan.answers.cluster_map import cluster_map
+
         after = self.session.cluster
         return replace(report, cluster=cluster_map(before_growth(self.before, after), after))
 

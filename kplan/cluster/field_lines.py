@@ -11,10 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.references import object_name
 from kplan.documents.base import Report
-from kplan.documents.capacity import CapacityReport, HeadroomReport
-from kplan.documents.diff import DiffReport
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
-from kplan.documents.plan import PlanReport
 from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, steps_of
@@ -36,13 +33,19 @@ def with_lines(document: R, manifests: Manifests) -> R:
 
 
 def _with_fields(document: R, lines: _Lines) -> R:
+    if isinstance(document, PlacementReport | PreemptionReport):
+        return replace(document, placements=tuple(map(lines.of, document.placements)))
+    from kplan.documents.capacity import CapacityReport, HeadroomReport
+    from kplan.documents.diff import DiffReport
+    from kplan.documents.plan import PlanReport
+
     match document:
         case DiffReport(workloads=rows):
             located = tuple(
                 row if row.decision is None else replace(row, decision=lines.of(row.decision)) for row in rows
             )
             return replace(document, workloads=located)
-        case PlacementReport() | PreemptionReport() | PlanReport():
+        case PlanReport():
             return replace(document, placements=tuple(map(lines.of, document.placements)))
         case CapacityReport(stop=stop) if stop is not None:
             return replace(document, stop=replace(stop, placement=lines.of(stop.placement)))

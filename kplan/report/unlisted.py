@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kplan.documents.placement import PlacementReport, Unlisted
-from kplan.documents.plan import PlanReport
 from kplan.framework.outcome import Outcome
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case
 from kplan.report.words import count
+
+if TYPE_CHECKING:
+    from kplan.documents.plan import PlanReport
 
 _LEAST_NODES = 20
 

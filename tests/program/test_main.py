@@ -40,6 +40,11 @@ UNASKED = {
     "kplan.effects.change",
     "kplan.effects.queue_course",
     "kplan.odds.of_queues",
+    "kplan.documents.plan",
+    "kplan.documents.diff",
+    "kplan.documents.capacity",
+    "kplan.answers.cluster_map",
+    "calendar",
     "rich",
     "kubernetes",
     "pydantic",
@@ -50,8 +55,6 @@ FOR_MANIFESTS = {
     "secrets",
     "kplan.odds.runs",
     "kplan.cluster.field_lines",
-    "kplan.documents.diff",
-    "kplan.documents.capacity",
     "kplan.effects.updating",
 }
 

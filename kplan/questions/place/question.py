@@ -48,7 +48,6 @@ class Place(AboutPods, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
-        from kplan.capacity.right_sizing import right_sizing
         from kplan.cluster.in_order import place_in_order
         from kplan.questions.updates import change_of
 
@@ -67,7 +66,11 @@ class Place(AboutPods, frozen=True):
             max_listed=showing.max_listed,
             with_map=showing.with_map,
         )
-        return document if subject.manifests is not None else replace(document, right_sizing=right_sizing(subject.base))
+        if subject.manifests is not None:
+            return document
+        from kplan.capacity.right_sizing import right_sizing
+
+        return replace(document, right_sizing=right_sizing(subject.base))
 
     def _check(self, subject: Subject) -> None:
         """Raise ParameterError for a clock without manifests."""
