@@ -40,7 +40,6 @@ UNASKED = {
     "kplan.effects.change",
     "kplan.effects.queue_course",
     "kplan.odds.of_queues",
-    "kplan.documents.plan",
     "kplan.documents.diff",
     "kplan.documents.capacity",
     "kplan.answers.cluster_map",
@@ -55,6 +54,7 @@ FOR_MANIFESTS = {
     "secrets",
     "kplan.odds.runs",
     "kplan.cluster.field_lines",
+    "kplan.documents.plan",
     "kplan.effects.updating",
 }
 
