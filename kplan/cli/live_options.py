@@ -5,14 +5,13 @@ A command takes them as :class:`ClusterFlags`, and opens the cluster with :func:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from kplan.cli.faults import say
 from kplan.cli.options import flag, option, options
-from kplan.cli.phases import announced_when_slow, noted_when_interrupted
+from kplan.cli.phases import announced_when_slow, noted_when_interrupted, shows_progress
 
 if TYPE_CHECKING:
     from kplan.live.collect import Progress
@@ -104,7 +103,8 @@ def _read(source: str, *, quiet: bool) -> Snapshot:
     from kplan.reading.documents import name_of
     from kplan.snapshot.load import load_snapshot
 
-    with noted_when_interrupted(f"reading {name_of(source)}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
+    shown = shows_progress(quiet=quiet)
+    with noted_when_interrupted(f"reading {name_of(source)}"), _progress_bar(shown=shown) as reading:
         return load_snapshot(source, progress=reading)
 
 
@@ -118,14 +118,10 @@ def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
             stack.enter_context(announced_when_slow(f"reading {cluster}", quiet=quiet))
 
         stack.enter_context(noted_when_interrupted("logging in to the cluster"))
-        progress = stack.enter_context(_progress_bar(shown=_watched(quiet=quiet)))
+        progress = stack.enter_context(_progress_bar(shown=shows_progress(quiet=quiet)))
         return collect_snapshot(
             live, progress, warn=None if quiet else lambda text: say(f"warning: {text}"), begin=begin
         )
-
-
-def _watched(*, quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()
 
 
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:

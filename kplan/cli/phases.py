@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -33,7 +34,7 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         Shows the progress, in place of the former one.
     """
     with noted_when_interrupted(doing):
-        if quiet or not sys.stderr.isatty():
+        if not shows_progress(quiet=quiet):
             yield _say_nothing
             return
         from rich.console import Console
@@ -67,6 +68,11 @@ def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]
             yield
         finally:
             planner.on_progress = None
+
+
+def shows_progress(*, quiet: bool) -> bool:
+    """Tell whether standard error is a terminal on which a line can be written anew; dumb ones only add lines."""
+    return not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _say_nothing(_progress: str) -> None:

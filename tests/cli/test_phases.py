@@ -6,7 +6,8 @@ import pytest
 
 import kplan
 from kplan.cli import phases
-from kplan.cli.phases import announced_when_slow, busy, counted, noted_when_interrupted
+from kplan.cli.live_options import _progress_bar
+from kplan.cli.phases import announced_when_slow, busy, counted, noted_when_interrupted, shows_progress
 from tests.cli.commands import invoke
 
 
@@ -43,6 +44,21 @@ def test_a_terminal_sees_how_far_it_is(
         time.sleep(0.3)
 
     assert "counting: 5 fit so far" in capsys.readouterr().err
+
+
+def test_a_dumb_terminal_whose_lines_stay_sees_nothing(
+    impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+
+    with busy("counting") as tell:
+        time.sleep(0.1)
+        tell("5 fit so far")
+    with _progress_bar(shown=shows_progress(quiet=False)):
+        pass
+
+    assert capsys.readouterr().err == ""
 
 
 def test_answers_tell_how_many_pods_are_decided_about() -> None:
