@@ -12,7 +12,10 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
+import typer
+
 _TEXTS = list[str]
+_MOST_SHOWN = 60
 
 
 class QuickConversion:
@@ -48,7 +51,19 @@ class QuickConversion:
                     return member
             with suppress(ValueError):
                 return annotation(value)
-        return self._typers().coerce(value, param=param, ctx=ctx)
+        try:
+            return self._typers().coerce(value, param=param, ctx=ctx)
+        except typer.BadParameter as error:
+            if annotation is int:
+                error.message = _expected_number(str(value), param)
+            raise
+
+
+def _expected_number(text: str, param: Any) -> str:
+    """Return what an option expects in place of a text."""
+    least, most = param.min, param.max
+    bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
+    return f"expected a whole number{bounds}, got {text[:_MOST_SHOWN]!r}"
 
 
 def convert_quickly(parameters: Iterable[Any]) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 import textwrap
 import traceback
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -22,6 +23,9 @@ from kplan.visible import visible
 FAILED = 2
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
+_LEAST_PREFIX, _MOST_OPTIONS = 3, 3
+_SIMILAR = 0.75
+"""Options of at least this similarity may be the same one, misspelt."""
 _USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 _CHOICES = r"(?<=[:,])\n\t"
 _PYDANTICS_PREFIX = "Value error, "
@@ -98,13 +102,28 @@ def _print_usage_error(error: Any) -> typer.Exit:
     if context is not None and message == context.get_help():
         typer.echo(message, err=True)
         return typer.Exit(FAILED)
+    unknown = str(getattr(error, "option_name", "")) if getattr(error, "possibilities", None) is not None else ""
+    if unknown:
+        message = f"no such option: {unknown}"
     # Typer prints the choices for a missing value on lines of their own.
     text = re.sub(_CHOICES, " ", message).removesuffix(".")
     say(f"error: {text[:1].lower()}{text[1:]}")
-    if context is not None:
+    if unknown and context is not None and (near := _near_options(unknown, context.command.params)):
+        say(f"hint: did you mean {' or '.join(near)}?")
+    elif context is not None:
         what = "commands" if hasattr(context.command, "commands") else "arguments and options"
         say(f"hint: {context.command_path} --help lists {what}")
     return typer.Exit(FAILED)
+
+
+def _near_options(unknown: str, parameters: Iterable[Any]) -> list[str]:
+    """Return the options that begin as an unknown one does, else those that are so similar that they may be meant."""
+    from kplan.api.alike import nearest_texts
+
+    name = unknown.removeprefix("--")
+    known = [option[2:] for parameter in parameters for option in parameter.opts if option.startswith("--")]
+    longer = [other for other in known if len(name) >= _LEAST_PREFIX and other.startswith(name)]
+    return [f"--{other}" for other in (longer or nearest_texts(name, known, at_least=_SIMILAR))[:_MOST_OPTIONS]]
 
 
 def silence_output() -> None:

@@ -49,12 +49,15 @@ def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
     The same name in another namespace is nearer than a similar name, which in a namespace is compared without it.
     """
     candidates = list(known)
-    near: dict[str, None] = {}
-    for name in names:
-        namespace, _, last = name.rpartition("/")
-        elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
-        near |= dict.fromkeys(elsewhere[:_MOST] or _nearest(namespace, last, candidates))
+    near = dict.fromkeys(near for name in names for near in nearest_names(name, candidates))
     return f"did you mean {', '.join(near)}?" if near else ""
+
+
+def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
+    """Return the names nearest to an unknown one, as `did_you_mean`."""
+    namespace, _, last = name.rpartition("/")
+    elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
+    return elsewhere[:_MOST] or _nearest(namespace, last, candidates)
 
 
 def _nearest(namespace: str, name: str, candidates: Sequence[str]) -> list[str]:

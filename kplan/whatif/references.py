@@ -15,9 +15,9 @@ from kplan.api.references import object_name
 from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
+from kplan.subjects.not_found import nearest_names
 
 _GLOB = "*?["
-_MOST_NEAR = 3
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -106,9 +106,7 @@ def _no_match(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
     kind = reference.kind
     known = {_path(obj): None for obj in held}
     wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name
-    near = [path for path in known if path.rpartition("/")[2] == reference.name]
-    near += nearest_texts(wanted, known, _MOST_NEAR)
-    nearest = [f"{kind.name.lower()}/{path}" for path in dict.fromkeys(near)][:_MOST_NEAR]
+    nearest = [f"{kind.name.lower()}/{path}" for path in nearest_names(wanted, list(known))]
     if nearest:
         hint = f"did you mean {', '.join(nearest)}?"
     elif known:

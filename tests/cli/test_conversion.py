@@ -74,7 +74,13 @@ TYPED = st.tuples(st.sampled_from(OPTIONS), st.sampled_from(WORDS)) | st.just(("
 def test_values_are_converted_as_typer_does_it(options: list[tuple[str, ...]]) -> None:
     args = [word for option in options for word in option]
 
-    assert parsed(Quick, args) == parsed(TyperCommand, args)
+    quick, typers = parsed(Quick, args), parsed(TyperCommand, args)
+    if isinstance(quick, tuple) and str(quick[1]).startswith("expected a whole number from 1 to 9, got"):
+        # Typer says it in Pydantic's words.
+        assert isinstance(typers, tuple)
+        assert str(typers[1]).startswith("Input should be ")
+    else:
+        assert quick == typers
 
 
 @pytest.mark.parametrize("args", [[], ["--many", "a", "--many", "b"], ["--fruit", "apple"]])
