@@ -6,6 +6,7 @@ import bisect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Style, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
@@ -109,8 +110,36 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
 
     By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
     """
-    if len(spans) == 1 and len(first) + len(text := spans[0].text.rstrip()) <= width and text and not text[0].isspace():
-        return [[Span(first), Span(text, spans[0].style)]]  # most lines, and reports can have many thousands
+    return _at_single_blanks(spans, first, rest, width) or _between_words(spans, first, rest, width)
+
+
+def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
+    """Return the lines of `_between_words`, many times as fast; none unless only the last piece has to be broken.
+
+    That is so for most lines, and reports can have many thousands. Its words must be shorter than a line, and have one
+    blank between them, as must the pieces.
+    """
+    *texts, last = [span.text for span in spans]
+    start, text = len(first) + sum(map(len, texts)), last.rstrip(" ")
+    texts.append(text)
+    if start >= width or not all(texts) or texts[0][0].isspace() or "  " in text or not text.isprintable():
+        return []
+    if any(piece[-1].isspace() == following[0].isspace() for piece, following in pairwise(texts)):
+        return []
+    lines: list[TextLine] = [[Span(first), *spans[:-1]]]
+    room = width - start
+    while len(text) > room:
+        end = text.rfind(" ", 0, room + 1)
+        if end <= 0:
+            return []
+        lines[-1].append(Span(text[:end], spans[-1].style))
+        lines.append([Span(rest)])
+        text, room = text[end + 1 :], width - len(rest)
+    lines[-1].append(Span(text, spans[-1].style))
+    return lines
+
+
+def _between_words(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
     lines: list[TextLine] = []
     current: TextLine = [Span(first)]
     used, is_fresh = len(first), True

@@ -1,11 +1,12 @@
 import re
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.report.blocks import Heading, Preformatted, Span, Table, line
+from kplan.report.blocks import Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.options import ReportOptions
-from kplan.report.text import detail_of, render_plain, render_terminal
+from kplan.report.text import detail_of, layout, render_plain, render_terminal
 
 BLOCKS = [
     Heading(("pod ", Span("fits", "good"))),
@@ -62,3 +63,25 @@ def test_details_are_not_made_for_formats_that_do_not_show_them() -> None:
 
     assert detail_of(blocks, ReportOptions(has_details=False)) == ""
     assert detail_of(blocks, ReportOptions()) == "  everything"
+
+
+PIECES = st.lists(st.sampled_from(["a", "bb-c", "ccc,", "longer/than.most", " ", "  ", "\n", "é"]), max_size=8).map(
+    "".join
+)
+STYLES: list[Style] = ["", "dim"]
+
+
+@given(st.lists(st.builds(Span, PIECES, st.sampled_from(STYLES)), min_size=1, max_size=3), st.integers(0, 3))
+def test_lines_broken_at_single_blanks_are_those_broken_word_by_word(spans: list[Span], indent: int) -> None:
+    blocks = [Line(tuple(spans), indent, is_item=is_item) for is_item in (False, True)]
+    with patch("kplan.report.text.MIN_WIDTH", 12):
+        lines = layout(blocks, 12)
+        with patch("kplan.report.text._at_single_blanks", return_value=[]):
+            slowly = layout(blocks, 12)
+
+    assert styled(lines) == styled(slowly)
+
+
+def styled(lines: list[list[Span]]) -> list[list[tuple[str, str]]]:
+    """Return each character of each line with its style."""
+    return [[(char, span.style) for span in spans for char in span.text] for spans in lines]
