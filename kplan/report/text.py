@@ -117,26 +117,38 @@ def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) 
     """Return the lines of `_between_words`, many times as fast; none unless only the last piece has to be broken.
 
     That is so for most lines, and reports can have many thousands. Its words must be shorter than a line, and have one
-    blank between them, as must the pieces.
+    blank between them.
     """
-    *texts, last = [span.text for span in spans]
-    start, text = len(first) + sum(map(len, texts)), last.rstrip(" ")
-    texts.append(text)
-    if start >= width or not all(texts) or texts[0][0].isspace() or "  " in text or not text.isprintable():
+    *before, last = _of_whole_words(spans)
+    text, room = last.text.rstrip(" "), width - len(first) - sum(len(span.text) for span in before)
+    if not text or room <= 0 or "  " in text or not all(span.text.isprintable() for span in spans):
         return []
-    if any(piece[-1].isspace() == following[0].isspace() for piece, following in pairwise(texts)):
+    if any(span.text[-1:] == " " == following.text[:1] for span, following in pairwise((Span(" "), *before, last))):
         return []
-    lines: list[TextLine] = [[Span(first), *spans[:-1]]]
-    room = width - start
+    lines: list[TextLine] = [[Span(first), *before]]
     while len(text) > room:
         end = text.rfind(" ", 0, room + 1)
         if end <= 0:
             return []
-        lines[-1].append(Span(text[:end], spans[-1].style))
+        lines[-1].append(Span(text[:end], last.style))
         lines.append([Span(rest)])
         text, room = text[end + 1 :], width - len(rest)
-    lines[-1].append(Span(text, spans[-1].style))
+    lines[-1].append(Span(text, last.style))
     return lines
+
+
+def _of_whole_words(spans: Sequence[Span]) -> list[Span]:
+    """Return the pieces, but a word that several of them make up in the first of these."""
+    whole: list[Span] = []
+    for span in spans:
+        text = span.text
+        if whole and not whole[-1].text.endswith(" "):
+            word, blank, others = text.partition(" ")
+            whole[-1] = Span(whole[-1].text + word, whole[-1].style)
+            text = blank + others
+        if text:
+            whole.append(Span(text, span.style))
+    return whole or list(spans)
 
 
 def _between_words(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
