@@ -19,27 +19,34 @@ _EAGER_CELLS = 2_000
 up to a decision when somebody reads its explanation."""
 
 
-def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session, Run]]) -> Plan:
+def decide(
+    base: Base, question: QuestionPods, begin: Callable[[], tuple[Session, Run]], *, shown: NodesShown = None
+) -> Plan:
     """Run a plan in a fork and return its decisions.
 
     Parameters
     ----------
     begin : begins the run in a fresh fork; called again when somebody reads the explanation of an earlier decision
+    shown : the nodes for which all decisions will be explained, so that this is done at once; None if that is not known
     """
     session, run = begin()
-    replay = Replay(lambda: begin()[1])
+    replay = Replay(lambda: begin()[1], run)
     is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
     # An extender may answer differently when it is called again, so remedies are not tried.
     diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
     placements = []
     fewest: list[int] = []
-    for index, result in enumerate(run):
+    for index, result in enumerate(replay):
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
         names = session.cluster.nodes.names
         explanation = explain(result, names) if is_small else None
         explain_nodes = _explainer(base, index, explanation, replay, names)
+        if shown is not None:
+            explain_nodes = _noted(shown, explain_nodes)
         diagnose = diagnosing.diagnosis_of(session, index, result)
         placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+        if shown is not None:
+            placements[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
         if base.on_progress is not None:
             base.on_progress(len(placements), len(question.rows))
     more = {base.info_of(question, row).key: n for row, n in question.more.items()}
@@ -51,6 +58,11 @@ def decide(base: Base, question: QuestionPods, begin: Callable[[], tuple[Session
         fewest_nodes=min(fewest, default=0),
         make_context=partial(base.context, question),
     )
+
+
+def _noted(shown: NodesShown, explain_nodes: Explain) -> Explain:
+    explanation = explain_nodes(shown)
+    return lambda nodes: explanation if nodes == shown else explain_nodes(nodes)
 
 
 def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from functools import partial
 
+from kplan.answers.placement import NodesShown
 from kplan.answers.plan import Plan
 from kplan.answers.pod_groups import plans_in_order
 from kplan.cluster.base import Base, PodLike
@@ -17,17 +18,26 @@ from kplan.framework.session import Session
 from kplan.subjects.sequence import QuestionPods, Run, run_in_order
 
 
-def place_in_order(base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
-    """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`."""
+def place_in_order(
+    base: Base, pods: Iterable[PodLike], *, settle_preemption: bool = False, shown: NodesShown = None
+) -> Plan:
+    """Place pods in the given order on a private copy of the cluster; see `kplan.Planner.plan`.
+
+    Parameters
+    ----------
+    shown : as for `decide`
+    """
     question = base.resolve(pods)
     if base.autoscaler is not None:
         from kplan.cluster.growing_plan import growing_plan
 
         return growing_plan(base, question, settle_preemption=settle_preemption)
-    return decide_in_order(base, question, settle_preemption=settle_preemption)
+    return decide_in_order(base, question, settle_preemption=settle_preemption, shown=shown)
 
 
-def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bool = False) -> Plan:
+def decide_in_order(
+    base: Base, question: QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
+) -> Plan:
     """Return the decisions about the pods of a question, in their order and without an autoscaler."""
     runs: list[dict[Key, GroupTry]] = []
 
@@ -36,7 +46,7 @@ def decide_in_order(base: Base, question: QuestionPods, *, settle_preemption: bo
         runs.append({})
         return session, run_in_order(session, question.rows, settle_preemption=settle_preemption, tries=runs[-1])
 
-    plan = decide(base, question, begin)
+    plan = decide(base, question, begin, shown=shown)
     return dataclasses.replace(
         plan,
         make_groups=partial(plans_in_order, plan.session, runs[0], plan.placements),

@@ -187,18 +187,27 @@ def settle(session: Session, result: CycleResult) -> bool:
 
 
 class Replay:
-    """Gets earlier decisions of a run back, live, by running again.
+    """A run whose decisions come back, live, by running again.
 
     Parameters
     ----------
     start : starts the run in a fresh session
+    run : the run, started already; None to start it when it is needed
     """
 
-    def __init__(self, start: Callable[[], Run]) -> None:
+    def __init__(self, start: Callable[[], Run], run: Run | None = None) -> None:
         self._start = start
-        self._run: Run | None = None
+        self._run = run
         self._position = -1
         self._result: CycleResult | None = None
+
+    def __iter__(self) -> Run:
+        """Yield the decisions of the run; meanwhile `at` returns the one that was yielded last."""
+        run = self._run or self._start()
+        for position, result in enumerate(run):
+            self._run, self._position, self._result = run, position, result
+            yield result
+        self._run = None
 
     def at(self, index: int) -> CycleResult:
         """Return decision `index` of the run, live until the next call."""

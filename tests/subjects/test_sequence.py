@@ -156,6 +156,20 @@ def test_a_decision_asked_for_twice_is_brought_back_once():
     assert len(starts) == 1
 
 
+def test_a_decision_is_live_while_its_run_goes_on():
+    starts = []
+
+    def start():
+        starts.append(started(["small", "late"], settle=False)[1])
+        return starts[-1]
+
+    replay = Replay(start, start())
+    assert [replay.at(index) is result for index, result in enumerate(replay)] == [True, True]
+    assert len(starts) == 1
+    assert replay.at(1).pod == replay.at(1).pod
+    assert len(starts) == 2
+
+
 def test_what_was_reserved_before_a_decision_is_there_when_it_is_brought_back():
     objects = [node("a", cpu="2"), *(pod(name, cpu="1") for name in ("x", "y", "z"))]
     placements = planner(objects).plan(["default/x", "default/y", "default/z"]).placements

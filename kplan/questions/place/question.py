@@ -55,7 +55,9 @@ class Place(AboutPods, frozen=True):
         change = change_of(subject, self.rollout, self.command, showing, clock=self.timeline)
         if change is not None:
             return change
-        plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption)
+        plan = place_in_order(
+            subject.base, subject.pods, settle_preemption=self.settle_preemption, shown=showing.alike(len(subject.pods))
+        )
         if not plan.is_roomy:
             from kplan.odds.luck import with_luck_in_order
 
