@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.base import QuantityLike
 from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import Taint
@@ -95,9 +96,7 @@ class NodeTable:
         #: topology domains; None where all exist
         self.absent: BoolArray | None = None
         #: int64 array of shape (n_nodes,)
-        self.allowed_pods: Int64Array = np.fromiter(
-            (value(node.status.allocatable.get(PODS, 0)) for node in self.nodes), np.int64, len(self.nodes)
-        )
+        self.allowed_pods: Int64Array = _amounts(self.nodes, PODS, value)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -177,10 +176,7 @@ class NodeTable:
         """Return each node's allocatable amount of a resource: milliCPU, bytes or counts, 0 where it has none."""
         column = self._allocatable.get(resource)
         if column is None:
-            read = milli_value if resource == CPU else value
-            column = np.fromiter(
-                (read(node.status.allocatable.get(resource, 0)) for node in self.nodes), np.int64, len(self.nodes)
-            )
+            column = _amounts(self.nodes, resource, milli_value if resource == CPU else value)
             self._allocatable[resource] = column
         return column
 
@@ -243,6 +239,13 @@ class NodeTable:
         places = np.empty(len(self.nodes), np.intp)
         places[self.zone_order] = np.arange(len(self.nodes))
         return places
+
+
+def _amounts(nodes: Sequence[Node], resource: str, read: Callable[[QuantityLike], int]) -> Int64Array:
+    """Return how much of a resource each node has allocatable, 0 where it has none; equal texts are read once."""
+    written = [node.status.allocatable.get(resource, 0) for node in nodes]
+    amounts = {quantity: read(quantity) for quantity in set(written)}
+    return np.fromiter(map(amounts.__getitem__, written), np.int64, len(written))
 
 
 def _differ_otherwise(node: Node, other: Node) -> bool:
