@@ -125,16 +125,15 @@ def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) 
         return []
     if any(span.text[-1:] == " " == following.text[:1] for span, following in pairwise((Span(" "), *before, last))):
         return []
-    lines: list[TextLine] = [[Span(first), *before]]
+    parts, text = [], with_units(text) if len(text) > room else text
     while len(text) > room:
         end = text.rfind(" ", 0, room + 1)
         if end <= 0:
             return []
-        lines[-1].append(Span(text[:end], last.style))
-        lines.append([Span(rest)])
+        parts.append(text[:end])
         text, room = text[end + 1 :], width - len(rest)
-    lines[-1].append(Span(text, last.style))
-    return lines
+    one, *others = [Span(part.replace(NO_BREAK, " "), last.style) for part in (*parts, text)]
+    return [[Span(first), *before, one], *([Span(rest), other] for other in others)]
 
 
 def _of_whole_words(spans: Sequence[Span]) -> list[Span]:

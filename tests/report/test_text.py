@@ -65,9 +65,9 @@ def test_details_are_not_made_for_formats_that_do_not_show_them() -> None:
     assert detail_of(blocks, ReportOptions()) == "  everything"
 
 
-PIECES = st.lists(st.sampled_from(["a", "bb-c", "ccc,", "longer/than.most", " ", "  ", "\n", "é"]), max_size=8).map(
-    "".join
-)
+PIECES = st.lists(
+    st.sampled_from(["a", "bb-c", "7 s,", "12 min ", "longer/than.most", " ", "  ", "\n", "é"]), max_size=8
+).map("".join)
 STYLES: list[Style] = ["", "dim"]
 
 
