@@ -18,6 +18,9 @@ from kplan.errors import Problem
 from kplan.reading.content import Document
 from kplan.reading.limits import MAX_OBJECT, Limits, Progress
 
+_HEAD = 1 << 20
+"""The first objects of a list, which show how it is written, begin within so many bytes; files of fewer are small."""
+
 _PIECE = 1 << 18
 """So few objects of Python come of it that the processor's cache holds them while they are checked and completed."""
 
@@ -50,7 +53,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
     """
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or not _PIECE < status.st_size <= limits.max_bytes:
+        if not stat.S_ISREG(status.st_mode) or not _HEAD < status.st_size <= limits.max_bytes:
             raise NotInPieces("a small file, or none")
         with path.open("rb", buffering=0) as stream:
             yield from _pieces(stream, str(path), status.st_size, progress)
@@ -59,7 +62,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
 
 
 def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
-    head = stream.read(_PIECE)
+    head = stream.read(_HEAD)
     start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.
     separators = [b"},%b%b" % (blank, start[2]) for blank in (start[1], b" ")] if start else []
@@ -68,7 +71,7 @@ def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) 
         raise NotInPieces("no list of objects that are all written alike")
     before = head[: start.start(1)]
     # One buffer for all: memory that is used for the first time costs as much as reading.
-    text = bytearray(4 * _PIECE)
+    text = bytearray(_HEAD + 2 * _PIECE)
     room = memoryview(text)
     end = _fill(room, b"[" + head[start.start(2) :])
     n_read = len(head)

@@ -48,6 +48,7 @@ def a_list(objects: list[Obj] = OBJECTS, **fields: Any) -> Obj:
 
 @pytest.fixture(autouse=True, params=[700, 1500])
 def small_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_HEAD", request.param)
     monkeypatch.setattr(pieces, "_PIECE", request.param)
 
 
@@ -74,6 +75,15 @@ def test_pieces_hold_the_same_objects_as_the_whole(tmp_path: Path, form: str, fi
     path.write_text(FORMS[form]({first: fields[first]} | fields))
     whole = [(item.api_version, item.kind, text(item)) for item in read_items(path, [])]
     assert len(whole) == len(OBJECTS)
+    assert in_pieces(path) == whole
+
+
+def test_objects_may_be_larger_than_a_piece(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    large = [{**pod(number), "x": "y" * number} for number in (3000, 9000, 20_000, 40)]
+    path.write_text(FORMS["kubectl"](a_list([*OBJECTS, *large, *OBJECTS])))
+    whole = [(item.api_version, item.kind, text(item)) for item in read_items(path, [])]
+    assert len(whole) == len(OBJECTS) * 2 + len(large)
     assert in_pieces(path) == whole
 
 
