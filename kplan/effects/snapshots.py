@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.batch import Job, JobCondition
 from kplan.api.core import Pod, PodCondition
 from kplan.api.meta import controller_of
+from kplan.api.policy import PodDisruptionBudget
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.desired import wanted_job
@@ -63,11 +64,33 @@ def snapshot_of(simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Po
     left = _without_deleted_claims(snapshot, listers.persistent_volume_claims)
     after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
     return dataclasses.replace(
-        after,
+        with_budget_statuses(after, simulation.disruptions.statuses()),
         jobs=tuple(_settled_job(obj, simulation) for obj in after.jobs),
         replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
         stateful_sets=tuple(_settled_workload(obj, simulation) for obj in listers.stateful_sets.values()),
     )
+
+
+def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> Snapshot:
+    """Return the snapshot with the status of disruption budgets as the disruption controller writes it.
+
+    Parameters
+    ----------
+    statuses : as of `kplan.simulation.disruption.Disruptions.statuses`
+    """
+    if not statuses:
+        return snapshot
+    return dataclasses.replace(
+        snapshot, pod_disruption_budgets=tuple(_with_status(obj, statuses) for obj in snapshot.pod_disruption_budgets)
+    )
+
+
+def _with_status(obj: PodDisruptionBudget, statuses: Mapping[tuple[str, str], tuple[int, int]]) -> PodDisruptionBudget:
+    known = statuses.get((obj.metadata.namespace, obj.metadata.name))
+    if known is None or known == (obj.status.disruptions_allowed, obj.status.expected_pods):
+        return obj
+    allowed, expected = known
+    return replace(obj, status=replace(obj.status, disruptions_allowed=allowed, expected_pods=expected))
 
 
 def has_its_pod(obj: Any, uids: Collection[str]) -> bool:

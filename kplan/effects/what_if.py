@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from kplan.admission.quota import with_usage
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
+from kplan.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kplan.cluster.base import Base
 from kplan.documents.change import StepEvent
 from kplan.effects.settle import Followed, begin_controllers, followed, scaled, settled
-from kplan.effects.snapshots import snapshot_of
+from kplan.effects.snapshots import snapshot_of, with_budget_statuses
 from kplan.reading.several import listed
 from kplan.simulation.loop import Simulation
 from kplan.snapshot.model import Snapshot
@@ -140,10 +141,23 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
             after, note, at = with_requests(base.with_snapshot(snapshot), change)
         else:
             after, note = rewritten(snapshot, change)
+            after = _with_new_budgets(base, after, change) if isinstance(change, With) else after
         snapshot, moment = with_change(with_usage(after, snapshot), note), max(moment, at)
     if snapshot is base.snapshot:
         return base
     return base.with_snapshot(with_warnings(base.snapshot, snapshot), not_before=moment or None)
+
+
+def _with_new_budgets(base: Base, after: Snapshot, change: With) -> Snapshot:
+    """Return the snapshot with the status that new disruption budgets without one get at once."""
+    new = {
+        (obj.metadata.namespace, obj.metadata.name)
+        for obj in change.loaded.objects
+        if isinstance(obj, PodDisruptionBudget) and obj.status == PodDisruptionBudgetStatus()
+    }
+    if not new:
+        return after
+    return with_budget_statuses(after, begin_controllers(base, after).disruptions.statuses(new))
 
 
 def changed_as(

@@ -7,7 +7,7 @@ pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -114,6 +114,7 @@ class Disruptions:
         self._in: dict[str, list[int]] = {}
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
         self._changed: set[int] = set()
+        self._moved: set[int] = set()  # indexes of the budgets whose own status is out of date
         for index, budget in enumerate(self._states):
             self._in.setdefault(budget.namespace, []).append(index)
 
@@ -123,6 +124,7 @@ class Disruptions:
         forked._states = self._states.copy()
         self._shared, forked._shared = set(range(len(self._states))), set(range(len(self._states)))
         forked._of, forked._in, forked._selecting = self._of.copy(), self._in, self._selecting
+        forked._moved = self._moved.copy()
         return forked
 
     @property
@@ -142,7 +144,7 @@ class Disruptions:
         covering = self._selected_by(pod.namespace, info.labels)
         if covering:
             self._of[pod.row] = covering
-        self._changed.update(covering)
+        self._note(covering)
         for index in covering:
             self._own(index).add(pod, None if owner is None else owner.ref.key)
 
@@ -159,16 +161,21 @@ class Disruptions:
     def settle(self, pod: ObservedPod) -> None:
         """Update a pod: it has a node now, is ready, or is terminating."""
         covering = self._of.get(pod.row, ())
-        self._changed.update(covering)
+        self._note(covering)
         for index in covering:
             self._own(index).update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
         """Discount a pod that is gone."""
         covering = self._of.pop(pod.row, ())
-        self._changed.update(covering)
+        self._note(covering)
         for index in covering:
             self._own(index).drop(pod.row)
+
+    def _note(self, covering: Iterable[int]) -> None:
+        """Note budgets of which a pod has changed."""
+        self._changed.update(covering)
+        self._moved.update(covering)
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
         """Return the budgets that cover a pod."""
@@ -177,6 +184,21 @@ class Disruptions:
     def trust_status(self) -> None:
         """Take it that the budgets' own status is up to date with all that has happened so far."""
         self._changed.clear()
+        self._moved.clear()
+
+    def statuses(self, names: Collection[tuple[str, str]] = ()) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return how many disruptions budgets allow, and how many pods they expect, by (namespace, name).
+
+        Parameters
+        ----------
+        names : budgets to tell of besides those whose own status is out of date
+        """
+        told = (
+            self._own(index)
+            for index, budget in enumerate(self._states)
+            if index in self._moved or (budget.namespace, budget.name) in names
+        )
+        return {(budget.namespace, budget.name): (budget.allowed, budget.expected or 0) for budget in told}
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""

@@ -11,6 +11,7 @@ import msgspec
 from kplan.api import core, resource
 from kplan.api.kinds import KINDS, metadata_of
 from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.policy import PodDisruptionBudgetStatus
 from kplan.api.quantity import parse
 from kplan.api.readable import listing
 from kplan.api.references import object_name
@@ -270,7 +271,7 @@ def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield disruption budgets that protect nothing."""
+    """Yield disruption budgets that protect nothing, or of which it is not known what they allow."""
     labels_in: dict[str, list[dict[str, str]]] = {}
     for pod in snapshot.pods:
         labels_in.setdefault(pod.metadata.namespace, []).append(pod.metadata.labels)
@@ -284,6 +285,9 @@ def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         if not any(map(selector.matches, labels_in.get(namespace, ()))):
             yield Finding("IdleBudget", name, "selects no pod", is_note=True)
+        elif budget.status == PodDisruptionBudgetStatus():
+            message = "has no status yet, so preemption takes it to allow no disruption; drains count its pods"
+            yield Finding("NoBudgetStatus", name, message, is_note=True)
 
 
 def _unread_kinds(snapshot: Snapshot) -> Iterator[Finding]:

@@ -253,6 +253,37 @@ def test_settling_lets_controllers_and_scheduler_do_what_they_would() -> None:
     assert nothing_left.snapshot.digest == settled.snapshot.digest
 
 
+def guard(name: str, **spec: Any) -> Object:
+    return head("PodDisruptionBudget", name=name, namespace="default") | {
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}
+    }
+
+
+def allowed(planner: Planner) -> dict[str, int]:
+    budgets = planner.objects.pod_disruption_budgets
+    return {budget.metadata.name: budget.status.disruptions_allowed for budget in budgets}
+
+
+def test_a_new_budget_gets_its_status_at_once() -> None:
+    running = [{**pod(f"web-{n}", "n1", owner=SET, app="web")} for n in "abc"]
+    for web in running:
+        web["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    planner = planner_of([node("n1"), node("n2"), replica_set(3), *running])
+    assert allowed(planner.changed(with_=[guard("one", minAvailable=1)])) == {"one": 2}
+    assert allowed(planner.changed(with_=[guard("none", maxUnavailable=0)])) == {"none": 0}
+    replaced = planner.changed(with_=[guard("one", minAvailable=1)]).changed(with_=[guard("one", minAvailable=2)])
+    assert allowed(replaced) == {"one": 1}
+
+
+def test_budgets_allow_what_the_changed_pods_make_of_them() -> None:
+    budget = guard("one", minAvailable=1) | {"status": {"disruptionsAllowed": 0, "expectedPods": 1}}
+    web = pod("web-a", "n1", owner=SET, app="web")
+    web["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    planner = planner_of([node("n1"), node("n2"), replica_set(1), web, budget])
+    assert allowed(planner) == {"one": 0}
+    assert allowed(planner.changed(scale=["rs/web=3"], settle=True)) == {"one": 2}
+
+
 def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
     objects = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
     settled = planner_of(objects).changed(scale=["rs/web=6"], settle=True)

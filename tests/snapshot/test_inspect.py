@@ -191,6 +191,16 @@ def test_some_things_are_only_worth_knowing() -> None:
     ]
 
 
+def test_a_budget_without_a_status_is_worth_knowing() -> None:
+    guarded = pod()
+    guarded["metadata"]["labels"] = {"a": "b"}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "minAvailable": 0}
+    budget = obj("PodDisruptionBudget", "b", "policy/v1", "default", spec=spec)
+    noted = ("NoBudgetStatus", "PodDisruptionBudget/default/b")
+    assert noted in found(node(), guarded, budget, notes=True)
+    assert noted not in found(node(), guarded, budget | {"status": {"expectedPods": 1}}, notes=True)
+
+
 def test_nodes_are_counted_by_what_they_are() -> None:
     away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
     taints = [{"key": "k", "effect": "NoSchedule"}]
