@@ -82,7 +82,7 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
     change : None where it may matter on which nodes pods are
     """
     known = base.any_node
-    if known is None or how == "lost":
+    if known is None or how not in ("together", "one-by-one"):
         return None
     at_rest = base.at_rest
     leaving = Drain(at_rest, options).leaving(nodes)
@@ -94,8 +94,18 @@ def drain_to_any(base: Base, nodes: Sequence[str], how: How, options: DrainOptio
         change = empty(simulation, base, nodes, how, options=options, waits=True)
     except Uncertain:
         return None
+    return change if _is_as_anywhere(change, at_rest) else None
+
+
+def _is_as_anywhere(change: ChangePlan, at_rest: Simulation) -> bool:
+    """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
+    session = change.simulation.session
     # Controllers that delete pods choose them by their nodes.
-    return change if all(step.event in _WHEREVER for step in change.steps) else None
+    has_choice = any(step.event not in _WHEREVER for step in change.steps)
+    # Pods of a new replica set may be spread by default, which depends on what it selects.
+    has_new_set = len(session.listers.replica_sets) != len(at_rest.session.listers.replica_sets)
+    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.newcomers)
+    return not (has_choice or has_new_set or names_node)
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kplan.api.tolerations import untolerated
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.framework.cycle_state import CycleState, Scope
 from kplan.framework.outcomes import PluginError
+from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
+from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
 from kplan.rules.pod_info import PodInfo
+from kplan.rules.volume_claims import storage_kinds
 
 MAX_SHAPES = 4096
 """For so many shapes it is remembered which nodes fit them: a byte a node each."""
@@ -62,20 +66,38 @@ class AnyNode:
             return None
         if pod.is_terminating or pod.affinity_error or not framework.run_pre_enqueue(pod).is_success:
             return None
+        # Pods with different claims have one shape; and a drain evicts pods again that go to a node that is next.
+        if any(map(storage_kinds, pod.pod.spec.volumes)) or _goes_to_cordoned(pod, framework):
+            return None
         cycle = CycleState(pod, session.cluster.add_pod(pod), session.cluster)
-        entry = framework.shape(pod)
         try:
-            outcome = framework.run_pre_filter(cycle, entry)
+            return _fitting_alone(framework, cycle)
         except PluginError:
             return None
-        if outcome.status is not None or outcome.nodes is not None:
-            return None
-        if any(
-            plugin.name not in outcome.skipped and plugin.name != _BY_ROOM and plugin.scope is not Scope.NODE_OBJECT
-            for plugin in framework.filter_plugins
-        ):
-            return None
-        return framework.filter_all(cycle, entry, outcome.skipped)[1].copy()
+
+
+def _fitting_alone(framework: Framework, cycle: CycleState) -> BoolArray | None:
+    """Return the nodes that fit a pod, or None where more than their room matters; raises PluginError."""
+    entry = framework.shape(cycle.pod)
+    outcome = framework.run_pre_filter(cycle, entry)
+    if outcome.status is not None or outcome.nodes is not None:
+        return None
+    if any(
+        plugin.name not in outcome.skipped and plugin.name != _BY_ROOM and plugin.scope is not Scope.NODE_OBJECT
+        for plugin in framework.filter_plugins
+    ):
+        return None
+    fits = framework.filter_all(cycle, entry, outcome.skipped)[1].copy()
+    if fits.any():
+        # A score that fails leaves the pod without a node; it fails for any of them.
+        framework.run_scores(cycle, fits.nonzero()[0][:1], None)
+    return fits
+
+
+def _goes_to_cordoned(pod: PodInfo, framework: Framework) -> bool:
+    """Tell whether a pod may run on cordoned nodes."""
+    is_checked = any(plugin.name == NodeUnschedulable.name for plugin in framework.filter_plugins)
+    return not is_checked or not untolerated(pod.pod.spec.tolerations, (UNSCHEDULABLE_TAINT,))
 
 
 class AnyNodeTaker:

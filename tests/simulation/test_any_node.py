@@ -1,6 +1,7 @@
 """Where it does not matter which nodes pods go to, the answer is the one of the scheduler."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from kplan.effects.drains import drain_to_any
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn import drains
 from kplan.questions.in_turn.question import InTurn
+from tests.objects import head
 from tests.simulation.clusters import Object, budget, deployment, node, running, stateful_set
 
 NAMES = [f"n{index}" for index in range(5)]
+_CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 _ZONE = "topology.kubernetes.io/zone"
 _SELECTOR = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
 TRAITS: dict[str, Object] = {
@@ -67,8 +70,16 @@ def clusters(draw: st.DrawFn) -> list[Object]:
     return objects
 
 
-def _outcomes(objects: list[Object], question: InTurn) -> tuple[DrainOutcome, ...]:
-    return question.answer(kplan.Planner(kplan.load_snapshot(objects))).drains
+def _outcomes(objects: list[Object], question: InTurn, profile: Object | None = None) -> tuple[DrainOutcome, ...]:
+    config = None if profile is None else {**_CONFIG, "profiles": [profile]}
+    planner = kplan.Planner(kplan.load_snapshot(objects), kplan.load_scheduler_config(config))
+    return question.answer(planner).drains
+
+
+def _scheduled(objects: list[Object], question: InTurn, profile: Object | None = None) -> tuple[DrainOutcome, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drains, "drain_to_any", lambda *_: None)
+        return _outcomes(objects, question, profile)
 
 
 @pytest.fixture
@@ -97,11 +108,107 @@ def test_drains_end_as_with_the_schedulers_own_nodes(counted: list[bool]) -> Non
     @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], database=None)
     @given(clusters(), st.sampled_from(QUESTIONS))
     def holds(objects: list[Object], question: InTurn) -> None:
-        found = _outcomes(objects, question)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(drains, "drain_to_any", lambda *_: None)
-            assert found == _outcomes(objects, question)
+        assert _outcomes(objects, question) == _scheduled(objects, question)
 
     holds()
     assert any(counted)
     assert not all(counted)
+
+
+Case = tuple[list[Object], InTurn, Object | None]
+
+
+def _nodes(n: int, **labels: str) -> list[Object]:
+    return [node(name, **labels) for name in NAMES[:n]]
+
+
+def _invalid_preference() -> Case:
+    preference = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["not a label value"]}]}
+    preferred = [{"weight": 1, "preference": preference}]
+    workload = deployment("web", 1)
+    workload["spec"]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    }
+    return [*_nodes(3), *running(workload, ["n0"])], InTurn(), None
+
+
+def _score_without_its_state() -> Case:
+    profile = {"plugins": {"preScore": {"disabled": [{"name": "TaintToleration"}]}}}
+    return [*_nodes(3), *running(deployment("web", 1), ["n0"])], InTurn(), profile
+
+
+def _evicted_once_more() -> Case:
+    """A pod that its budget does not protect as it is not ready goes to the cordoned node that is next."""
+    workload = deployment("web", 1)
+    workload["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+    *owners, pod = running(workload, ["n0"])
+    pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    protected = budget("web", minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow")
+    nodes = [node("n0", **{_ZONE: "z0"}), node("n1", "64", **{_ZONE: "z0"}), node("n2", **{_ZONE: "z1"})]
+    return [*nodes, *owners, pod, protected], InTurn(by="zone"), None
+
+
+def _room_for_pods_that_name_their_node() -> Case:
+    bound = running(deployment("api", 1), ["n0"])
+    for owner in bound[:2]:
+        owner["spec"] = copy.deepcopy(owner["spec"])
+        owner["spec"]["template"]["spec"]["nodeName"] = "n1"
+    nodes = [node("n0"), node("n1", pods="1"), node("n2", pods="0")]
+    return [*nodes, *bound, *running(deployment("web", 1), ["n0"])], InTurn(), None
+
+
+def _new_replica_set_that_is_spread_by_default() -> Case:
+    constraint = {"maxSkew": 1, "topologyKey": _ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = {"defaultingType": "List", "defaultConstraints": [constraint]}
+    owner, replica_set, pod = running(deployment("web", 1), ["n0"])
+    owner["spec"] = copy.deepcopy(owner["spec"])
+    owner["spec"]["template"]["spec"]["containers"][0]["image"] = "app:2"
+    replica_set["spec"] = {**replica_set["spec"], "replicas": 0}
+    nodes = [node("n0", **{_ZONE: "z0"}), node("n1"), node("n2")]
+    return (
+        [*nodes, owner, replica_set, pod],
+        InTurn(),
+        {"pluginConfig": [{"name": "PodTopologySpread", "args": spread}]},
+    )
+
+
+def _claim_of_another_zone() -> Case:
+    """Only what rejects nodes for their zone tells the pods apart."""
+    objects = [node("n0", **{_ZONE: "z0"}), node("n1", **{_ZONE: "z0"})]
+    owner = {"apiVersion": "example.com/v1", "controller": True, "kind": "Store", "name": "db", "uid": "s"}
+    for claim, labels in (("a", {}), ("b", {_ZONE: "z9"})):
+        bound = {"volumeName": claim, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+        source = {"csi": {"driver": "d", "volumeHandle": claim}, "accessModes": ["ReadWriteMany"]}
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+        named = {"name": claim, "namespace": "default", "labels": {"app": "db"}}
+        objects += [
+            head("PersistentVolume", name=claim, labels=labels) | {"spec": {**source, "capacity": {"storage": "1Gi"}}},
+            head("PersistentVolumeClaim", name=claim, namespace="default") | {"spec": bound},
+            head("Pod", **named, uid=claim, ownerReferences=[owner])
+            | {
+                "spec": {"containers": [{"name": "c", "image": "app:1"}], "volumes": volumes, "nodeName": "n0"},
+                "status": {"phase": "Running"},
+            },
+        ]
+    off = {
+        "multiPoint": {"disabled": [{"name": "VolumeBinding"}]},
+        "filter": {"disabled": [{"name": "NodeVolumeLimits"}]},
+    }
+    return objects, InTurn(), {"plugins": off}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        _invalid_preference,
+        _score_without_its_state,
+        _evicted_once_more,
+        _room_for_pods_that_name_their_node,
+        _new_replica_set_that_is_spread_by_default,
+        _claim_of_another_zone,
+    ],
+)
+def test_the_scheduler_decides_where_more_than_room_matters(case: Callable[[], Case]) -> None:
+    outcomes = _outcomes(*case())
+    assert outcomes == _scheduled(*case())
+    assert outcomes[0].state != "drainable"
