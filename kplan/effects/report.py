@@ -43,6 +43,12 @@ from kplan.simulation.queue import in_turn
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
 
+_MOST_DAEMONS = 200
+"""The number of pending pods of daemon sets that are scheduled once more, for their diagnosis."""
+
+_End = tuple[str, str, str]
+"""What pods have in common that share a diagnosis: their owner, the node that each is meant for, and the message."""
+
 
 def change_report(
     base: Base,
@@ -186,7 +192,8 @@ class ChangedPods:
         self._decisions = decisions or Decisions()
         self.origins = self._decisions.origins
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
-        self._decided: dict[tuple[str, str], int] = {}
+        self._decided: dict[_End, int] = {}
+        self._n_decided = [0, 0]  # of pods that go anywhere, and of daemon sets
         self.replacements = Replacements(base, change)
         self._rollouts = rollout_remedies(change)
         #: the replacements as documents
@@ -224,7 +231,9 @@ class ChangedPods:
             self.placements.append(placed if placed is not None and is_same else outline)
             return len(self.placements) - 1
         like = self._end_of(pod)
-        if like not in self._decided and len(self._decided) < _MOST_DECIDED:
+        is_daemon = bool(like[1])
+        if like not in self._decided and self._n_decided[is_daemon] < (_MOST_DECIDED, _MOST_DAEMONS)[is_daemon]:
+            self._n_decided[is_daemon] += 1
             session = self._simulation.session
             replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
             placement = pending_placement(self._simulation, pod.row, replicas)
@@ -238,19 +247,19 @@ class ChangedPods:
                 self._decided[like] = len(self.placements) - 1
         return self._decided.get(like)
 
-    def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
-        """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message.
+    def _end_of(self, pod: ObservedPod) -> _End:
+        """Return the key of pods that share a diagnosis.
 
         The jobs of one cron job make the same pods, but the revisions of a Deployment do not.
         """
         owner = self._simulation.owner(pod.row)
         message = self.replacements.message_of(pod)
         if owner is None:
-            return "", message
-        return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, message
+            return "", "", message
+        return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, pod.target, message
 
     @cached_property
-    def _waiting(self) -> Counter[tuple[str, str]]:
+    def _waiting(self) -> Counter[_End]:
         """Key of `_end_of` -> number of pending pods."""
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 

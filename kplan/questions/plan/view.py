@@ -149,7 +149,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             groups.setdefault(key, []).append(change)
     for members in groups.values():
         first = members[0]
-        if is_daemon(first) and all(member.attempt is not None for member in members):
+        if is_daemon(first) and any(member.attempt is not None for member in members):
             yield from _daemons(document, members, options)
             continue
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
