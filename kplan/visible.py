@@ -11,7 +11,6 @@ Texts for people, and for programs that read lines, pass through :func:`visible`
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -113,6 +112,8 @@ def as_json(document: Any) -> str:
     try:
         return escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     except (TypeError, ValueError, OverflowError):  # halves of pairs, and huge numbers
+        import json
+
         return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
@@ -134,6 +135,8 @@ def escape_json(text: str) -> str:
 
 
 def _escape_run(run: re.Match[str]) -> str:
+    import json
+
     return "".join(character if _is_plain(character) else json.dumps(character)[1:-1] for character in run[0])
 
 

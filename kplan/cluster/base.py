@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
@@ -39,6 +38,8 @@ from kplan.subjects.sequence import QuestionPods
 from kplan.subjects.workload_pods import workloads_called
 
 if TYPE_CHECKING:
+    from random import Random
+
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
     from kplan.simulation.any_node import AnyNode

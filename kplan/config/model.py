@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -138,5 +137,7 @@ def plain(value: object) -> object:
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, bytes):
+        import base64
+
         return base64.b64encode(value).decode()
     return value

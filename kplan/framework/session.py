@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -24,6 +23,9 @@ from kplan.framework.pod_groups import PodGroups
 from kplan.framework.runtime import Framework
 from kplan.framework.sampling import Sampling
 from kplan.rules.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from random import Random
 
 PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
 """Creates a profile's plugins, by name."""
@@ -61,6 +63,8 @@ class Session:
         self.pod_ids = Overlay({info.key: pod for pod, info in enumerate(infos)}) if known_ids is None else known_ids
         self.sampling = Sampling(self.options.start_index)
         if self.random is None and self.options.seed is not None:
+            from random import Random
+
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
         self.n_joined = 0  #: how many nodes have joined since
