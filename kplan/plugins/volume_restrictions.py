@@ -25,6 +25,7 @@ from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volume_claims import ClaimKey, named_claims, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
+REASON_NO_STATE = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 _DISK_SOURCES = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd")
@@ -111,7 +112,8 @@ class VolumeRestrictions:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a conflicting disk, then nodes for which a claim is still in use."""
-        state = cycle.read(_PreFilterState)
+        known = cycle.find(_PreFilterState)
+        state = known or _PreFilterState(tuple(disk_uses(cycle.pod.pod)), frozenset(), 0, self.uses)
         self.uses.update()
 
         def disk_details(position: int) -> list[Detail]:
@@ -124,10 +126,11 @@ class VolumeRestrictions:
         def claim_details(_position: int) -> list[Detail]:
             return users()
 
-        return Verdicts.first_of(
+        verdicts = Verdicts.first_of(
             (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
             (self._claim_conflicts(state, nodes), Reason(self._conflict, Code.UNSCHEDULABLE, claim_details)),
         )
+        return verdicts if known is not None else verdicts.then(Verdicts.error(len(nodes), REASON_NO_STATE))
 
     def _disk_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
         rejected = np.zeros(len(nodes), np.bool_)

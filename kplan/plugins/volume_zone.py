@@ -102,7 +102,16 @@ class VolumeZone:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that have topology labels, but not those of every volume."""
-        topologies = cycle.read(_PreFilterState).topologies
+        state = cycle.find(_PreFilterState)
+        if state is None:  # PreFilter is disabled in the profile
+            result = self.pre_filter(cycle)
+            if result is not None and result.status is not None:
+                reason = Reason(result.status.message, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+                return Verdicts.where(np.ones(len(nodes), np.bool_), reason)
+            if result is not None:
+                return Verdicts.accepting(len(nodes))
+            state = cycle.read(_PreFilterState)
+        topologies = state.topologies
         table = cycle.cluster.nodes
         rejected = np.zeros(len(table), np.bool_)
         for topology in topologies:

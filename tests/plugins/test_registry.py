@@ -12,6 +12,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.errors import UsageError
 from kplan.framework.interface import CycleState, Handle, Scope, Status
 from kplan.plugins.registry import PLUGINS
+from tests.objects import head
 
 NODES: list[dict[str, Any]] = [
     {
@@ -152,3 +153,65 @@ class Nothing:
 def test_plugins_that_cannot_be_compiled_in_are_refused(plugins: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         planner(None, *plugins)
+
+
+def _without(point: str, *names: str) -> dict[str, Any]:
+    profile = {"plugins": {point: {"disabled": [{"name": name} for name in names]}}}
+    return {**configuration(), "profiles": [profile]}
+
+
+@pytest.mark.parametrize(
+    ("point", "name", "message"),
+    [
+        ("preFilter", "DynamicResources", 'running "DynamicResources" filter plugin: not found'),
+        ("preFilter", "VolumeBinding", 'running "VolumeBinding" filter plugin: not found'),
+        (
+            "preFilter",
+            "VolumeRestrictions",
+            'running "VolumeRestrictions" filter plugin: cannot read "PreFilterVolumeRestrictions" from cycleState',
+        ),
+        (
+            "preScore",
+            "PodTopologySpread",
+            (
+                'running Score plugins: plugin "PodTopologySpread" failed with: '
+                'error reading "PreScorePodTopologySpread" from cycleState: not found'
+            ),
+        ),
+    ],
+)
+def test_without_what_it_prepares_a_plugin_fails(point: str, name: str, message: str) -> None:
+    placement = planner(_without(point, name)).place(pod("red"))
+    assert (placement.node, placement.message) == (None, message)
+
+
+def test_plugins_of_claims_that_prepare_nothing_look_at_them_later() -> None:
+    zone = "topology.kubernetes.io/zone"
+    nodes = [{**node, "metadata": {"name": node["metadata"]["name"], "labels": {zone: "z0"}}} for node in NODES]
+    objects = [*nodes]
+    for name, label in (("here", "z0"), ("there", "z1")):
+        metadata = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        access = {"accessModes": ["ReadWriteMany"]}
+        storage = {**access, "capacity": {"storage": "1Gi"}, "csi": {"driver": "d", "volumeHandle": name}}
+        wanted = {**access, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}
+        objects += [
+            head("PersistentVolume", name=name, labels={zone: label}) | {"spec": storage},
+            head("PersistentVolumeClaim", **metadata) | {"spec": wanted},
+        ]
+    others = [{"name": name} for name in ("VolumeBinding", "VolumeRestrictions")]
+    alone = _without("preFilter", "VolumeZone", "NodeVolumeLimits")
+    alone["profiles"][0]["plugins"]["multiPoint"] = {"disabled": others}
+
+    def placed(config: dict[str, Any], *claims: str) -> tuple[str | None, str]:
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        asked = kplan.Planner(kplan.load_snapshot(objects), kplan.load_scheduler_config(config))
+        placement = asked.place(pod("red", volumes=volumes))
+        return placement.node, placement.message.partition(" preemption:")[0]
+
+    assert placed(alone) == placed(alone, "here") == placed(configuration(), "here")
+    elsewhere = "0/3 nodes are available: 3 node(s) had no available volume zone. no new claims to deallocate,"
+    assert placed(alone, "there") == placed(configuration(), "there") == (None, elsewhere)
+    missing = 'persistentvolumeclaim "missing" not found. no new claims to deallocate,'
+    assert placed(alone, "missing") == (None, f"0/3 nodes are available: 3 looking up PVC default/missing: {missing}")
+    others.append({"name": "NodeVolumeLimits"})
+    assert placed(alone, "missing") == (None, f"0/3 nodes are available: 3 {missing}")

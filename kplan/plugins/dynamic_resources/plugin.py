@@ -37,6 +37,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
+from kplan.framework.outcomes import PluginError
 from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
 from kplan.plugins.dynamic_resources.claims import (
     ClaimProblem,
@@ -58,7 +59,7 @@ from kplan.plugins.dynamic_resources.requests import (
     requested_resources,
 )
 from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result, explain_alternatives
-from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
+from kplan.plugins.dynamic_resources.state import NO_STATE, UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
 from kplan.plugins.dynamic_resources.tracker import unreserve_group
 from kplan.rules.pod_info import PodInfo
@@ -170,8 +171,9 @@ class DynamicResources:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
-        state = cycle.read(ClaimState)
-        n_view = len(nodes)
+        state, n_view = cycle.find(ClaimState), len(nodes)
+        if state is None:
+            return Verdicts.error(n_view, NO_STATE)
         if state.is_stale:
             stale = Reason(REASON_STALE_CLAIM, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
             return Verdicts.where(np.ones(n_view, np.bool_), stale)
@@ -286,7 +288,7 @@ class DynamicResources:
         """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it."""
         state = cycle.find(ClaimState)
         if state is None:
-            return PostFilterResult(Status.error("not found"))
+            return PostFilterResult(Status.error(NO_STATE))
         text, freed = self._remedy(cycle, state, outcome)
         if freed is None and text == NOTHING_HELPS and self._of_groups:
             return unreserve_group(cycle.pod, self._groups, self._tracker) or PostFilterResult(
@@ -319,15 +321,10 @@ class DynamicResources:
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return scores by the ranks of the alternatives that requests get on each node."""
-        state = cycle.read(ClaimState)
-        scores: Int64Array = np.zeros(len(self._nodes), np.int64)
-        allocated_ranks = sum(map(allocated_rank, state.claims))
-        for node_outcomes in state.node_outcomes.values():
-            scores[node_outcomes.is_searched] = (
-                node_outcomes.outcomes.ranks[node_outcomes.is_searched] + allocated_ranks
-            )
-        result: Int64Array = nodes.take(scores)
-        return result
+        state = cycle.find(ClaimState)
+        if state is None:
+            raise PluginError.in_score(self.name, NO_STATE)
+        return nodes.take(state.ranks(len(self._nodes), sum(map(allocated_rank, state.claims))))
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Scale scores so that the best nodes have 100."""
@@ -345,7 +342,9 @@ class DynamicResources:
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Allocate the devices of the node's solution to the pod's claims, and reserve these for the pod."""
-        state = cycle.read(ClaimState)
+        state = cycle.find(ClaimState)
+        if state is None:
+            return Status.error(NO_STATE)
         if state.is_empty:
             return SUCCESS
         pod = cycle.pod.pod
@@ -382,7 +381,8 @@ class DynamicResources:
         """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
         if self._groups.cycle is not None:
-            self._groups.cycle.pending_claims -= {key_of(claim) for claim in cycle.read(ClaimState).to_allocate}
+            state = cycle.find(ClaimState) or ClaimState()
+            self._groups.cycle.pending_claims -= {key_of(claim) for claim in state.to_allocate}
         if self._holders is not None:
             self._holders.place(cycle.pod_id, cycle.pod)
 

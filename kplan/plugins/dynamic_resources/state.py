@@ -6,8 +6,11 @@ import msgspec
 import numpy as np
 
 from kplan.api.resource import ResourceClaim
-from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
+
+#: Upstream's error where PreFilter did not run, because the profile disables it.
+NO_STATE = "not found"
 
 #: Upstream's name of the claim for extended resources before it exists.
 UNNAMED_CLAIM = "<extended-resources>"
@@ -54,6 +57,18 @@ class ClaimState(msgspec.Struct):
         """Store the outcomes on some nodes."""
         group = self.node_outcomes.setdefault(key, NodeOutcomes(np.zeros(n_nodes, np.bool_), outcomes))
         group.is_searched[rows] = True
+
+    def ranks(self, n_nodes: int, allocated: int) -> Int64Array:
+        """Return the ranks of the alternatives that requests get on each node, 0 where none was searched for.
+
+        Parameters
+        ----------
+        allocated : rank of the claims that have an allocation, which is added on the other nodes
+        """
+        ranks = np.zeros(n_nodes, np.int64)
+        for group in self.node_outcomes.values():
+            ranks[group.is_searched] = group.outcomes.ranks[group.is_searched] + allocated
+        return ranks
 
     def solution(self, row: int) -> Solution | None:
         """Return the devices for the claims to allocate on a node, or None."""

@@ -81,6 +81,8 @@ class NodeVolumeLimits:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes over a limit; fail on nodes with limits and a pod whose volumes cannot be resolved."""
+        if cycle.find(_PreFilterState) is None and self.pre_filter(cycle) is not None:
+            return Verdicts.accepting(len(nodes))  # PreFilter is disabled in the profile
         state = cycle.read(_PreFilterState)
         if state.resolved.problem:
             return self._problem_verdicts(state.resolved, nodes)

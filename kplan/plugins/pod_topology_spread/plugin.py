@@ -129,11 +129,14 @@ class PodTopologySpread:
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return the weighted number of matching pods in each node's domains."""
+        return raw_scores(self._weighted(cycle), nodes)
+
+    def _weighted(self, cycle: CycleState) -> WeightedState:
         state = cycle.find(WeightedState)
-        if state is None:
+        if state is None:  # PreScore is disabled in the profile
             text = f'error reading "PreScore{self.name}" from cycleState: not found'
             raise PluginError.in_score(self.name, text)
-        return raw_scores(state, nodes)
+        return state
 
     def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
         """Return the scores of pods like this one by their domains."""
@@ -142,7 +145,7 @@ class PodTopologySpread:
 
     def final_score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return the normalized scores at once, most of which are the same on many nodes."""
-        return final_scores(cycle.read(WeightedState), nodes)
+        return final_scores(self._weighted(cycle), nodes)
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Reverse and scale the scores, so that the fewest matching pods score highest."""

@@ -155,7 +155,9 @@ class VolumeBinding:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not reach a bound volume, or on which a claim can be neither bound nor provisioned."""
-        state = cycle.read(_CycleClaims)
+        state = cycle.find(_CycleClaims)
+        if state is None:
+            return Verdicts.error(len(nodes), "not found")  # PreFilter is disabled in the profile
         if state.finding is None:
             state.finding = self.finder.find(state.claims)
             state.details = BindingDetails(self.finder, state.claims, state.finding)
