@@ -193,12 +193,12 @@ class Disruptions:
         ----------
         names : budgets to tell of besides those whose own status is out of date
         """
-        told = (
+        states = (
             self._own(index)
             for index, budget in enumerate(self._states)
             if index in self._moved or (budget.namespace, budget.name) in names
         )
-        return {(budget.namespace, budget.name): (budget.allowed, budget.expected or 0) for budget in told}
+        return {(budget.namespace, budget.name): (budget.allowed, budget.expected or 0) for budget in states}
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
