@@ -25,13 +25,17 @@ from kplan.capacity.replicas import Template
 from kplan.capacity.templates import templates_of
 from kplan.cluster.asking import AskAll, answers
 from kplan.cluster.base import Base
+from kplan.cluster.in_order import place_in_order
 from kplan.cluster.limits import DEFAULT_HEADROOM
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
+from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
+from kplan.framework.outcome import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import scaled
-from kplan.subjects.incoming import with_objects
+from kplan.simulation.pod_creation import PodMaker
+from kplan.subjects.incoming import IncomingPod, with_objects
 from kplan.workloads.autoscalers import live_replicas
 from kplan.workloads.contents import Manifests
 
@@ -210,7 +214,7 @@ def maxima(base: Base) -> list[Wanted]:
 def alone(
     base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition], ask_all: AskAll | None = None
 ) -> HeadroomReport:
-    """Count for each workload alone whether so many more of its replicas fit."""
+    """Count for each workload alone whether so many more of its replicas fit, also on nodes that an autoscaler adds."""
     running = own_workloads(base)
     known = [(key, number) for key, number in wanted if key in running]
     questions = [
@@ -218,7 +222,19 @@ def alone(
     ]
     counted = answers(base, questions, ask_all)
     rooms = [replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True)]
-    return _report(base, rooms, fail_on)
+    return _report(base, [_with_new_nodes(base, room) for room in rooms], fail_on)
+
+
+def _with_new_nodes(base: Base, room: WorkloadHeadroom) -> WorkloadHeadroom:
+    """Return the room for a workload, with that on the nodes that an autoscaler adds where it is too little."""
+    number = room.wanted or 0
+    is_full = room.stop is not None and room.stop.outcome is Outcome.UNSCHEDULABLE
+    if base.followed is None or room.fits >= number or not is_full:
+        return room
+    plan = place_in_order(*next_pods(base, [(room.workload, number)]))
+    n_placed = sum(placement.node is not None for placement in plan.placements)
+    fits = max(room.fits, n_placed)
+    return replace(room, fits=fits, stop=None if fits >= number else room.stop)
 
 
 def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
@@ -233,10 +249,12 @@ def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Con
     )
 
 
-def pods_at_maxima(base: Base) -> tuple[Base, list[Pod]]:
-    """Return all pods that autoscalers lack to their maxima, and a base with their claims."""
-    pods: list[Pod] = []
-    for key, number in maxima(base):
+def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | IncomingPod]]:
+    """Return the next pods of workloads, with what quotas say to all of them together, and a base with their claims."""
+    maker = PodMaker(base.objects, base.at_rest.session.listers.fork(), base.release.number)
+    with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
+    pods: list[Pod | IncomingPod] = []
+    for key, number in wanted:
         try:
             template, claims = next_replicas(base, key, number)
         except NotFoundError:
@@ -244,7 +262,14 @@ def pods_at_maxima(base: Base) -> tuple[Base, list[Pod]]:
         if claims:
             base = base.with_snapshot(with_objects(base.snapshot, claims))
         replicas = [info.pod for info in template.replicas]
-        pods += [_numbered(replicas[index % len(replicas)], index, number) for index in range(number) if replicas]
+        ref = WorkloadRef.parse(key)
+        origin = Origin(base.snapshot.source, kind=ref.kind, name=ref.name)
+        for index in range(number if replicas else 0):
+            pod = _numbered(replicas[index % len(replicas)], index, number)
+            refused = template.refused
+            if not refused and ref.namespace in with_quota:
+                refused = maker.make_bare(pod)[1]
+            pods.append(IncomingPod(pod, origin, refused) if refused else pod)
     return base, pods
 
 

@@ -88,7 +88,7 @@ class AtMaximum(Question, frozen=True):
 
     def answer(self, base: Base, showing: Showing = PLAIN) -> HeadroomReport | PlacementReport:
         """Return a HeadroomReport, or together a PlacementReport; raises NotFoundError without such autoscalers."""
-        from kplan.capacity.headroom import alone, maxima, pods_at_maxima
+        from kplan.capacity.headroom import alone, maxima, next_pods
         from kplan.cluster.in_order import place_in_order
 
         wanted = maxima(base)
@@ -100,7 +100,7 @@ class AtMaximum(Question, frozen=True):
             )
         if self.how == "each":
             return alone(base, wanted, fail_on=_fail_on(showing.fail_on), ask_all=showing.ask_all)
-        base, pods = pods_at_maxima(base)
+        base, pods = next_pods(base, wanted)
         plan = place_in_order(base, pods)
         return plan.report(fail_on=showing.fail_on, nodes_of={} if showing.only_outcomes else None)
 

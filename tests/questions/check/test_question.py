@@ -134,6 +134,27 @@ def test_a_workload_at_its_maximum_whose_pods_wait_does_not_fit() -> None:
     assert outcome(standard("maximum together"), *full)[0] == "failed"
 
 
+def test_a_quota_keeps_autoscalers_from_their_maximum_together() -> None:
+    hard = {"pods": "4"}
+    quota = head("ResourceQuota", namespace="default", name="few") | {
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": {"pods": "2"}},
+    }
+    objects = [*TWO, *workload("a", ["n1"]), *workload("b", ["n2"]), scaler("a", 3), scaler("b", 3)]
+    assert outcome(standard("maximum together"), *objects) == ("passed", [])
+    assert outcome(standard("maximum alone"), *objects, quota) == ("passed", [])
+    state, names = outcome(standard("maximum together"), *objects, quota)
+    assert (state, len(names)) == ("failed", 2)
+
+
+@pytest.mark.parametrize("part", ["maximum alone", "maximum together", "surge"])
+def test_nodes_that_an_autoscaler_adds_count(part: str) -> None:
+    objects = [*TWO, *workload("a", ["n1", "n2"], cpu="3"), scaler("a", 3)]
+    assert outcome(standard(part), *objects)[0] == "failed"
+    growing = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler())
+    assert outcome_of(standard(part), growing).state == "passed"
+
+
 def test_a_cluster_without_autoscalers_is_not_asked_about_their_maximum() -> None:
     answer = outcome_of(standard("maximum together"), kplan.Planner(kplan.load_snapshot(TWO)))
     assert (answer.state, answer.error) == ("unasked", "the cluster has no HorizontalPodAutoscaler")
