@@ -119,21 +119,34 @@ def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) 
     That is so for most lines, and reports can have many thousands. Its words must be shorter than a line, and have one
     blank between them.
     """
-    *before, last = _of_whole_words(spans)
+    if not all(span.text.isprintable() for span in spans):
+        return []
+    *before, last = _of_whole_words(_with_units(spans))
     text, room = last.text.rstrip(" "), width - len(first) - sum(len(span.text) for span in before)
-    if not text or room <= 0 or "  " in text or not all(span.text.isprintable() for span in spans):
+    if not text or room <= 0 or "  " in text:
         return []
     if any(span.text[-1:] == " " == following.text[:1] for span, following in pairwise((Span(" "), *before, last))):
         return []
-    parts, text = [], with_units(text) if len(text) > room else text
+    parts: list[str] = []
     while len(text) > room:
         end = text.rfind(" ", 0, room + 1)
         if end <= 0:
             return []
         parts.append(text[:end])
         text, room = text[end + 1 :], width - len(rest)
-    one, *others = [Span(part.replace(NO_BREAK, " "), last.style) for part in (*parts, text)]
-    return [[Span(first), *before, one], *([Span(rest), other] for other in others)]
+    one, *others = [Span(part, last.style) for part in (*parts, text)]
+    lines = [[Span(first), *before, one], *([Span(rest), other] for other in others)]
+    return [[Span(span.text.replace(NO_BREAK, " "), span.style) for span in line] for line in lines]
+
+
+def _with_units(spans: Sequence[Span]) -> Sequence[Span]:
+    """Return the pieces with what keeps numbers on one line with their units, which may be in different pieces."""
+    text = "".join(span.text for span in spans)
+    kept = with_units(text)
+    if kept == text:
+        return spans
+    ends = itertools.accumulate(len(span.text) for span in spans)
+    return [Span(kept[end - len(span.text) : end], span.style) for span, end in zip(spans, ends, strict=True)]
 
 
 def _of_whole_words(spans: Sequence[Span]) -> list[Span]:
