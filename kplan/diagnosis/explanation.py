@@ -237,10 +237,14 @@ def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[
     positions = position_of[feasible]
     plugins = scored.plugins_at(positions)
     by_node = zip(scored.total[positions].tolist(), zip(*plugins.values(), strict=True), strict=True)
-    return {
-        names[row]: NodeScore(total, dict(zip(plugins, scores, strict=True)))
-        for row, (total, scores) in zip(feasible, by_node, strict=True)
-    }
+    equal: dict[tuple[int, tuple[int, ...]], NodeScore] = {}  # most nodes of a large cluster score as another one does
+    scores: dict[str, NodeScore] = {}
+    for row, points in zip(feasible, by_node, strict=True):
+        score = equal.get(points)
+        if score is None:
+            score = equal[points] = NodeScore(points[0], dict(zip(plugins, points[1], strict=True)))
+        scores[names[row]] = score
+    return scores
 
 
 def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -144,11 +144,13 @@ def compared(
     base: Base, workload: WrittenWorkload, snapshot: Snapshot, autoscalers: Autoscalers
 ) -> Update | InputWarning:
     """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""
-    target, content = workload
+    target = workload.type
     if target not in CHANGED_IN_PLACE:
-        metadata = content["metadata"]
+        metadata = workload.content["metadata"]
         return not_started(target.__name__, metadata["namespace"], metadata["name"])
-    update = update_of(target, content, snapshot, autoscalers, is_on=base.release.is_on)
+    update = update_of(
+        target, workload.content, snapshot, autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
+    )
     return replace(update, obj=base.as_stored(update.obj))
 
 

@@ -65,5 +65,5 @@ def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload
         if replicas is not None and (workload.kind in SCALED or workload.kind in _REPLICAS_FIELD):
             field = _REPLICAS_FIELD.get(workload.kind, "replicas")
             content["spec"] = {**content.get("spec", {}), field: replicas}
-        workloads.append(WrittenWorkload(target, content))
+        workloads.append(WrittenWorkload(target, content, is_valid=replicas is None))
     return workloads

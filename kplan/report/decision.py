@@ -196,15 +196,15 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
             for node in nodes
         ]
         return Table(("NODE", "SCORE", *plugins), tuple(rows), "<" + ">" * (len(plugins) + 1), note=note)
-    rows = [
-        (
-            _marked(node, chosen),
-            str(scores[node].total),
-            "" if node == chosen else _behind(best.total, scores[node].total),
-            ", ".join(f"{p} {points(-delta)}" for p, delta in _differences(best.plugins, scores[node].plugins)),
-        )
-        for node in nodes
-    ]
+    differences: dict[int, str] = {}  # nodes that score alike share their score
+    rows = []
+    for node in nodes:
+        score = scores[node]
+        if id(score) not in differences:
+            parts = _differences(best.plugins, score.plugins)
+            differences[id(score)] = ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts)
+        behind = "" if node == chosen else _behind(best.total, score.total)
+        rows.append((_marked(node, chosen), str(score.total), behind, differences[id(score)]))
     return Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), tuple(rows), "<>><", note=note)
 
 

@@ -185,6 +185,7 @@ def update_of(
     autoscalers: Autoscalers | None = None,
     *,
     is_on: IsOn,
+    is_valid: bool = False,
 ) -> Update:
     """Return the update that a manifest makes to the cluster.
 
@@ -196,6 +197,7 @@ def update_of(
     content : the manifest, its namespace filled in
     autoscalers : those of the cluster and of the manifests; None for the cluster's
     is_on : tells whether a feature gate is on
+    is_valid : the manifest was validated when it was read
     """
     metadata = content.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
@@ -211,7 +213,8 @@ def update_of(
         if isinstance(obj, Job):
             obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
-        refused = _words(target, name, [*_errors(target, metadata, wanted), *_gated(target, {}, wanted, is_on)])
+        invalid = () if is_valid else _errors(target, metadata, wanted)
+        refused = _words(target, name, [*invalid, *_gated(target, {}, wanted, is_on)])
         return Update(
             key,
             obj,

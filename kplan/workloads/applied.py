@@ -38,6 +38,7 @@ class WrittenWorkload(NamedTuple):
 
     type: type[Any]
     content: dict[str, Any]
+    is_valid: bool = False  #: it was validated when it was read
 
 
 def read_changes(
