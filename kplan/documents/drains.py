@@ -21,12 +21,13 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     ----------
     name : the node, or the value of the label that the nodes share
     may_go : nothing happens that --fail-on lists
-    placed : pods that are placed on other nodes, preempted ones included
+    placed : pods that are placed on other nodes because of it, preempted ones included
     pending : pods that find no place because of it
     waiting : pods that find no place in any case: they were pending before, or make way for such pods
     blocked : pods that cannot be evicted
-    evicted : pods that no controller recreates
-    preempted : pods that are evicted for others
+    evicted : pods that leave because of it, and that no controller recreates
+    preempted : pods that are evicted for others because of it; those that make way for pods that were pending before
+        are left out
     state : drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied
     budgets : NAMESPACE/NAME of the disruption budgets that block
     because : the first reason, in words, where something is pending or blocked

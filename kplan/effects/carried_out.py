@@ -204,6 +204,14 @@ class CarriedOut:
         return UNSET
 
     @property
+    def not_replaced(self) -> Sequence[str]:
+        """The workloads of which pods stay on lost nodes, without others in their place: KIND/NAMESPACE/NAME.
+
+        None without a clock: then pods of lost nodes are gone.
+        """
+        return ()
+
+    @property
     def unavailable(self) -> Sequence[str]:
         """The workloads of which too few pods are ready for a while: KIND/NAMESPACE/NAME; none without a clock."""
         return ()

@@ -75,7 +75,12 @@ class Replacements:
         for key in sorted(self._still_pending - moved):
             pod = self._was_pending[key]
             self.all.append(Replacement(self._simulation.workload_of(pod), added=pod))
-        self._elsewhere = self._not_of_the_change()
+        pairs = [(one.removed, one.added.key) for one in self.all if one.removed is not None and one.added is not None]
+        #: pods that were pending before, and their replacements
+        self._waiters = {*self._was_pending, *(key for removed, key in pairs if removed.pod in self._waited)}
+        #: these, and the replacements of pods that they preempt. What those preempt in turn is the doing of the change:
+        #: without it they would have found another place
+        self._elsewhere = {*self._waiters, *(key for removed, key in pairs if removed.by in self._waiters)}
 
     def _paired_all(self) -> Iterator[Replacement]:
         """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
@@ -101,21 +106,11 @@ class Replacements:
         for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
             yield from _paired(workload, removed.get(workload, []), added.get(workload, []))
 
-    def _not_of_the_change(self) -> set[str]:
-        """Return pods that were pending before, their replacements, and the replacements of pods that they preempt."""
-        keys = set(self._was_pending)
-        for replacement in self.all:
-            if replacement.removed is None or replacement.added is None:
-                continue
-            if replacement.removed.by in keys or replacement.removed.pod in self._waited:
-                keys.add(replacement.added.key)
-        return keys
-
     def caused_by(self, replacement: Replacement) -> CausedBy:
         """Return whether the change, or pods that were pending before it, bring a replacement about."""
         is_waiting = (replacement.added is not None and replacement.added.key in self._elsewhere) or (
             replacement.removed is not None
-            and (replacement.removed.pod in self._waited or replacement.removed.by in self._elsewhere)
+            and (replacement.removed.pod in self._waited or replacement.removed.by in self._waiters)
         )
         return "waiting" if is_waiting else "change"
 
@@ -179,6 +174,8 @@ class Replacements:
             yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
         for obstacle in self._change.obstacles:
             yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+        for name in self._change.not_replaced:
+            yield Happened(UNSCHEDULABLE, Counted(name, "NotReplaced"))
         for name in self._change.unavailable:
             yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
 

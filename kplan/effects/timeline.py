@@ -50,6 +50,7 @@ from kplan.workloads.autoscalers import Autoscalers
 APPLY_SECONDS = 0.02
 """Between two objects that a client applies one after the other."""
 
+_LEFT_BEHIND = ("DaemonSet", "Pod")
 _MAY_END = ("Pod/", "Job/")
 """Workloads whose pods are not meant to be ready for ever."""
 
@@ -104,6 +105,22 @@ class TimelinePlan(ChangePlan):
         is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
         timeline = timeline_of(self.simulation, self.until, is_over=self.is_over, is_stuck=is_stuck)
         return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
+
+    @property
+    def not_replaced(self) -> list[str]:
+        """See `CarriedOut`; those of daemon sets, and pods without a controller, are replaced nowhere."""
+        simulation = self.simulation
+        if not (self.is_over and simulation.lost_nodes):
+            return []
+        there = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.node in simulation.lost_nodes}
+        return [
+            workload.key
+            for workload in self.workloads
+            if workload.key in there
+            and workload.kind not in _LEFT_BEHIND
+            and workload.state is WorkloadState.STUCK
+            and not (workload.pod or workload.because)
+        ]
 
     @property
     def unavailable(self) -> list[str]:

@@ -44,6 +44,10 @@ _RULES: Mapping[str, Rule] = {
         "A workload of which too few pods are ready for a while.",
         "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
     ),
+    "NotReplaced": Rule(
+        "A workload whose pods stay on a lost node, without others in their place.",
+        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
+    ),
     "Refused": Rule(
         "An object that the API server would refuse.",
         "The message is that of the API server. Correct the field that it names.",

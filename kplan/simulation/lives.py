@@ -55,7 +55,7 @@ class Lives(ClusterState):
         self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
         self.n_runs = 0  #: how often it was run to rest
         #: nodes that are lost, on which no pod starts, ends or stops any more
-        self._lost_nodes: frozenset[str] = frozenset()
+        self.lost_nodes: frozenset[str] = frozenset()
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self._cleared: set[int] = set()  # rows of those whose objects are gone as well
@@ -157,11 +157,11 @@ class Lives(ClusterState):
 
     def lose(self, nodes: Iterable[str]) -> None:
         """Have nothing happen on some nodes any more."""
-        self._lost_nodes |= frozenset(nodes)
+        self.lost_nodes |= frozenset(nodes)
 
     def _is_lost(self, row: int) -> bool:
         pod = self.pods.get(row)
-        return pod is not None and pod.node in self._lost_nodes
+        return pod is not None and pod.node in self.lost_nodes
 
     def expect(self, nodes: Collection[str], at: float) -> None:
         """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
@@ -205,7 +205,7 @@ class Lives(ClusterState):
             return super().started(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self.timers.post(self.now + times.run.seconds + LAG, lambda: self.succeed(pod.row))
-        if times.start.seconds <= 0 and pod.node not in self._lost_nodes:
+        if times.start.seconds <= 0 and pod.node not in self.lost_nodes:
             return self._as_ready(pod, owner)
         self.timers.post(self.now + times.start.seconds + LAG, lambda: self.become_ready(pod.row))
         return pod

@@ -153,8 +153,9 @@ def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path)
 def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
     found = invoke("drain", "general-a-1", "-o", "github").stdout.splitlines()
 
-    (blocked,) = (each for each in found if each.startswith("::error"))
+    blocked, pending = sorted(each for each in found if each.startswith("::error"))
     assert blocked.startswith("::error title=kplan%3A Deployment shop/search (Blocked)::shop/search-")
+    assert "batch/archive" in pending
     assert (
         "cannot be evicted from general-a-1: Cannot evict pod as it would violate the pod's disruption budget."
         in blocked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -109,32 +110,35 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     counted = list(replacements.counted(fail_on))
     if timeline is not None and UNAVAILABLE in fail_on:
         counted += [Counted(workload, "Unavailable") for workload in unavailable]
-    summary = replacements.summary()
+    effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
+    actions = Counter(effect.action for effect in effects)
     blamed = {pod.object for pod in counted}
     waiting = [
         replacement.added
         for replacement in replacements.all
         if replacement.action is Action.PENDING and replacement.added is not None
     ]
-    pending = next((pod for pod in waiting if pod.key in blamed), next(iter(waiting), None))
     own = [pod for pod in waiting if not replacements.is_old(pod.key)]
+    pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
     if change.obstacles:
         pod, because = change.obstacles[0].pod, change.obstacles[0].words
     elif pending is not None:
         pod, because = pending.key, replacements.message_of(pending)
+    elif change.not_replaced:
+        pod, because = change.not_replaced[0], "its pods stay on lost nodes, and are not replaced"
     else:
         pod = because = ""
     return DrainOutcome(
         name=name,
         nodes=question.nodes,
         may_go=not counted,
-        placed=summary.placed + summary.moved,
+        placed=actions[Action.PLACED] + actions[Action.MOVED],
         pending=len(own),
         waiting=len(waiting) - len(own),
         blocked=len(change.obstacles),
-        evicted=summary.evicted,
-        preempted=summary.victims,
-        state="blocked" if change.obstacles else "pending" if own else "drainable",
+        evicted=actions[Action.EVICTED],
+        preempted=sum(effect.removed is not None and effect.removed.by is not None for effect in effects),
+        state="blocked" if change.obstacles else "pending" if own or change.not_replaced else "drainable",
         budgets=tuple(
             dict.fromkeys(
                 budget.name for obstacle in change.obstacles if obstacle.is_by_budget for budget in obstacle.budgets

@@ -75,7 +75,7 @@ def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
         if drain.state == "blocked"
         else Span("yes", "good")
         if drain.may_go
-        else Span("yes, but" if drain.pending else "no", "bad")
+        else Span("yes, but" if drain.state == "pending" else "no", "bad")
     )
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     times = [_time(at) for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType)]
@@ -93,6 +93,9 @@ def _trouble(drain: DrainOutcome) -> str:
     if drain.blocked:
         by = f" because of {listing(drain.budgets)}" if drain.budgets else ""
         parts.append(f"{count(drain.blocked, 'pod')} cannot be evicted{by}")
+    not_replaced = sum(event.rule == "NotReplaced" for event in drain.counted)
+    if not_replaced:
+        parts.append(f"pods of {count(not_replaced, 'workload')} not replaced")
     return ", ".join(parts) or "something in --fail-on happens"
 
 

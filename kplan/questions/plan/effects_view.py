@@ -27,6 +27,7 @@ _WORDS: Mapping[Change, str] = {
     Change.DELETED: "deleted",
 }
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
+_ON_LOST_NODES = "its pods stay on lost nodes, and are not replaced"
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
@@ -53,7 +54,8 @@ def change_sentence(document: PlanReport) -> str:
             workload.state is WorkloadState.STUCK and workload_title(workload) in owners
             for workload in document.workloads
         )
-        return (", ".join(_ends(own, stuck, document)) or "No pod has to move") + beside_text(document)
+        sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
+        return sentence[:1].upper() + sentence[1:]
     subjects = [
         workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
     ]
@@ -264,6 +266,8 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             words = f"{_stuck(workload)}: {workload.because}"
             rule = "JobFailed" if workload.is_failed_job else "Refused"
             yield _of_workload(workload, state, rule, words)
+        elif state == "failed" and workload.state is WorkloadState.STUCK:
+            yield _of_workload(workload, state, "NotReplaced", f"{_stuck(workload)}: {_ON_LOST_NODES}")
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
 

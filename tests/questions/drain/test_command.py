@@ -3,6 +3,10 @@ from pathlib import Path
 
 import pytest
 
+import kplan
+from kplan.documents.plan import Action
+from kplan.effects.clock import Clock
+from kplan.questions import Drain, InTurn
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, printed, refused, written
 from tests.schemas import assert_keeps_to_its_schema
@@ -170,3 +174,47 @@ def test_options_about_evictions_are_told_to_have_no_effect_on_lost_nodes() -> N
     for option in ("--force", "--delete-emptydir-data", "--grace-period", "--timeout"):
         assert f"{option} has no effect: a node that is lost is not drained" in said
     assert "no effect" not in invoke("drain", "spot-a-1", "--lost").stderr
+
+
+def test_each_drain_tells_what_it_brings_about_and_not_what_pods_that_waited_before_do() -> None:
+    demo = kplan.Planner("demo")
+    drains = {drain.name: drain for drain in demo.ask(InTurn()).drains}
+
+    for name, drain in drains.items():
+        changes = [change for change in demo.ask(Drain((name,))).changes if change.caused_by == "change"]
+        actions = [change.action for change in changes]
+        assert drain.placed == actions.count(Action.PLACED) + actions.count(Action.MOVED)
+        assert drain.pending == actions.count(Action.PENDING)
+        assert drain.evicted == actions.count(Action.EVICTED)
+        assert drain.preempted == sum(change.by is not None for change in changes)
+        # As it is without any drain: a job's pod makes way for ml/fine-tune.
+        assert drain.waiting <= 1
+    may_go = drains["spot-b-1"]
+    assert (may_go.may_go, may_go.waiting, may_go.pod, may_go.because) == (True, 1, "", "")
+
+
+def test_pods_that_stay_on_lost_nodes_without_others_in_their_place_fail_the_verdict() -> None:
+    demo = kplan.Planner("demo")
+
+    def counted(*nodes: str) -> list[tuple[str, str]]:
+        report = demo.ask(Drain(nodes, how="lost", timeline=Clock()))
+        return [(event.object, event.rule) for event in report.verdict.counted]
+
+    assert counted("database-a-1") == [
+        ("StatefulSet/data/postgres", "NotReplaced"),
+        ("StatefulSet/data/redis", "NotReplaced"),
+    ]
+    assert counted("spot-b-1") == []  # only pods of daemon sets stay
+    everywhere = dict(counted(*demo.objects.node_by_name))
+    assert everywhere["Deployment/shop/cart"] == "NotReplaced"
+    assert not any(name.startswith(("DaemonSet/", "Pod/")) for name in everywhere)
+
+
+def test_a_loss_after_which_pods_are_not_replaced_is_told_as_a_failure() -> None:
+    shown = invoke("drain", "database-a-1", "--lost", "--timeline", "--snapshot", "demo", "-o", "junit")
+    assert shown.exit_code == 1
+    assert 'type="NotReplaced" message="stuck, 2 of 3 ready: its pods stay on lost nodes' in shown.stdout
+
+    each = invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout
+    assert "database-a-1: pods of 2 workloads not replaced" in each
+    assert "StatefulSet/data/postgres: its pods stay on lost nodes, and are not replaced" in each
