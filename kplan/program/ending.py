@@ -15,9 +15,10 @@ _codes: list[int] = []
 def prepare() -> None:
     """Let the process end at once when all others have run that are registered for its end.
 
-    They run in reverse order, so nobody may have registered before.
+    They run in reverse order. Where somebody has registered before, such as a profiler, it ends as every program does.
     """
-    atexit.register(_end_at_once)
+    if not atexit._ncallbacks():  # noqa: SLF001 - nothing else tells
+        atexit.register(_end_at_once)
 
 
 def end_with(code: object) -> None:

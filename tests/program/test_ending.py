@@ -20,6 +20,18 @@ def test_what_others_have_to_do_at_the_end_is_done_first() -> None:
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["thread"])
 
 
+def test_who_started_kplan_may_have_something_to_do_at_the_end_too() -> None:
+    script = (
+        "import atexit, sys\n"
+        "atexit.register(print, 'registered before')\n"
+        "from kplan.program.start import run\n"
+        "sys.argv = ['kplan', '--version']\n"
+        "run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["registered before"]
+
+
 def test_the_exit_code_stays() -> None:
     assert ended("pass", "place", "shop/flash-sale", "-q", "-s", "demo").returncode == 1
     assert ended("pass", "place", "no/such", "-s", "demo").returncode == 2
