@@ -29,6 +29,12 @@ def _source(options: Options) -> str:
     return str(options.get("snapshot") or options.get("file") or "")
 
 
+def _on_present_nodes(options: Options) -> str:
+    """Return the option of capacity with which no node comes; empty for none."""
+    counts = ("headroom", "lose", "zones", "preempt") if "headroom" in options else ()
+    return next((f"--{name}" for name in counts if options.get(name)), "")
+
+
 RULES = (
     Rule(
         (
@@ -73,6 +79,11 @@ RULES = (
         ("max_rounds", "recreate", "rollout"),
         lambda options: bool(options.get("queue")),
         lambda _options: "--queue tries no pod",
+    ),
+    Rule(
+        ("autoscaler", "node_groups", "instance_types"),
+        lambda options: bool(_on_present_nodes(options)) and options.get("autoscaler") != "none",
+        lambda options: f"{_on_present_nodes(options)} counts on the present nodes",
     ),
 )
 
