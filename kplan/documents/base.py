@@ -119,7 +119,7 @@ class Verdict(Document, frozen=True, kw_only=True):
     @staticmethod
     def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:
         """Return the verdict on some events; `also` are lines about no single object."""
-        because = (*also, *(f"{event.object}: {event.text}" for event in counted))
+        because = (*also, *(f"{event.object}: {event.text}" if event.object else event.text for event in counted))
         failed = bool(because)
         return Verdict(
             failed=failed, exit_code=1 if failed else 0, fail_on=tuple(fail_on), because=because, counted=tuple(counted)

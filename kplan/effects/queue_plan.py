@@ -180,7 +180,7 @@ class QueuePlan(PickledAsQuestion, Answer):
         groups = pending_in_groups(self.course.simulation)
         return judge(
             counted,
-            self.context.warnings,
+            [*self.context.warnings, *self._endings()],
             chosen,
             pending_before=self._pending_before(),
             groups=groups,

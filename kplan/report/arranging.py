@@ -35,10 +35,10 @@ def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) ->
 
     Parameters
     ----------
-    objects : what happens -> the names of the objects
+    objects : what happens -> the names of the objects; one that is empty for what happens to no object
     """
     left_out = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())
+    named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" if any(names) else text for text, names in objects.items())
     return "; ".join([*lines[:_MOST_LINES], *named]) + left_out
 
 

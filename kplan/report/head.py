@@ -79,7 +79,10 @@ def closing_blocks(document: Report) -> Iterator[Block]:
 def warning_texts(document: Report) -> list[str]:
     """Return a sentence for everything that may make the answer differ from what the cluster does.
 
-    A warning about several objects comes once, under the first of them.
+    A warning about several objects comes once, under the first of them; one about no object has no name before it.
     """
     objects = grouped(((warning.message, warning.code), warning.object) for warning in document.warnings)
-    return [f"{listing(names, most=1)}: {message} [{code}]" for (message, code), names in objects.items()]
+    return [
+        f"{f'{listing(names, most=1)}: ' if names[0] else ''}{message} [{code}]"
+        for (message, code), names in objects.items()
+    ]

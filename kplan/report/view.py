@@ -81,7 +81,7 @@ def warning_cases(document: Report) -> list[Case]:
     counted = {(event.object, event.rule) for event in document.verdict.counted}
     return [
         Case(
-            warning.object,
+            warning.object or warning.code,
             "failed" if (warning.object, warning.code) in counted else "warning",
             warning.code,
             warning.message,

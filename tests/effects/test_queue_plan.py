@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
 from kplan.simulation import journal
 from tests.objects import head
 
@@ -278,3 +280,14 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
     assert [placement.outcome.value for placement in plan.placements] == ["Error", "Error"]
     assert not plan.verdict().failed
     assert planner.plan([foreign]).placements[0].outcome.value == "Error"
+
+
+def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
+    going = pod("going", "1", node_name="a")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), going]))
+    report = planner.plan_queue().report(fail_on=["warning"])
+    assert report.verdict.because == ("BeingDeleted",)
+    text = render(report, "table", ReportOptions(width=120))
+    assert "\n  - pods that are being deleted already count as gone: default/going [BeingDeleted]\n" in text
+    assert "--fail-on warning). BeingDeleted\n" in text
