@@ -23,7 +23,7 @@ from kplan.reading.files import STANDARD_INPUT
 from kplan.reading.items import Item, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.reading.limits import SNAPSHOTS, Progress
 from kplan.reading.pieces import NotInPieces
-from kplan.reading.several import listed
+from kplan.reading.several import listed, refuse_empty
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.checks import TIME_HINT, is_time
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -87,6 +87,7 @@ def load_snapshot(
     an API server does (see :mod:`kplan.snapshot.defaults`). In files that people write, negative and absurd quantities
     are errors; objects in memory and kplan's own files may hold them.
     """
+    refuse_empty(source)
     if not isinstance(source, str | Path):
         return _load_objects(source)
     name = str(source)
@@ -135,6 +136,7 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
 
     Raises SnapshotError with all problems, each with file, document and JSON path.
     """
+    refuse_empty(source)
     from_files = isinstance(source, str | Path)
     loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
     if isinstance(source, str | Path):

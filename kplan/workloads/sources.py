@@ -23,7 +23,7 @@ from kplan.reading.files import STANDARD_INPUT, files_below
 from kplan.reading.items import Item, items_of
 from kplan.reading.limits import MANIFESTS
 from kplan.reading.positions import Lines
-from kplan.reading.several import listed
+from kplan.reading.several import listed, refuse_empty
 
 _HEAD = 1 << 20
 _KIND = rb"""(?m)^\s*(?:- )?["']?kind["']?\s*:"""
@@ -88,6 +88,7 @@ class Sources(msgspec.Struct):
     def items(self, sources: Sequence[Source]) -> Iterator[Item]:
         """Yield every object of all sources."""
         for number, source in enumerate(listed(sources), 1):
+            refuse_empty(source)
             if isinstance(source, Mapping):
                 yield from items_of(_PlainObject(f"object {number}", number, 1, dict(source)), self.problems)
             elif isinstance(source, Text):

@@ -101,6 +101,8 @@ def test_a_large_file_of_garbage(tmp_path: Path) -> None:
 
 USAGE = {
     "nothing": ((), "nothing to place"),
+    "an empty name": (("",), "an empty path\nhint: name a file or a directory; . is the present one"),
+    "an empty change": (("shop/flash-sale", "--with", ""), "an empty path"),
     "a missing file": (("missing.yaml",), "missing.yaml: no such file or directory"),
     "a pod without its namespace": (("web-0",), "name a pod of the snapshot as NAMESPACE/NAME"),
     "a pod that is not there": (("shop/flashsale",), "hint: did you mean shop/flash-sale?"),

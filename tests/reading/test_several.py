@@ -41,3 +41,10 @@ def test_what_is_no_pod_and_no_manifest_is_an_error_of_kplan(pod: Any) -> None:
     for question in (demo.place, demo.pods, demo.roll_out, kplan.load_snapshot):
         with pytest.raises(kplan.KplanError):
             question(pod)
+
+
+def test_an_empty_path_is_not_the_present_directory() -> None:
+    demo = kplan.Planner(kplan.load_snapshot("demo"))
+    for question in (demo.pods, demo.roll_out, kplan.load_snapshot, lambda path: demo.changed(with_=path)):
+        with pytest.raises(kplan.UsageError, match="an empty path"):
+            question("")
