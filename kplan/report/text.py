@@ -142,11 +142,11 @@ def _at_single_blanks(spans: Sequence[Span], first: str, rest: str, width: int) 
 def _with_units(spans: Sequence[Span]) -> Sequence[Span]:
     """Return the pieces with what keeps numbers on one line with their units, which may be in different pieces."""
     text = "".join(span.text for span in spans)
-    kept = with_units(text)
-    if kept == text:
+    unbroken = with_units(text)
+    if unbroken == text:
         return spans
     ends = itertools.accumulate(len(span.text) for span in spans)
-    return [Span(kept[end - len(span.text) : end], span.style) for span, end in zip(spans, ends, strict=True)]
+    return [Span(unbroken[end - len(span.text) : end], span.style) for span, end in zip(spans, ends, strict=True)]
 
 
 def _of_whole_words(spans: Sequence[Span]) -> list[Span]:
