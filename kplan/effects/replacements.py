@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import structs
@@ -26,6 +28,7 @@ from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.effects.carried_out import CarriedOut
 from kplan.effects.pod_groups import pending_in_groups
+from kplan.effects.watching import begin
 from kplan.framework.outcome import Outcome
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.nodes import comes_with_node
@@ -33,6 +36,9 @@ from kplan.simulation.nodes import comes_with_node
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 
 _LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
+_WITHOUT_CHANGE: WeakKeyDictionary[Base, Mapping[str, Action]] = WeakKeyDictionary()
+"""For many changes of one cluster, such as drains in turn."""
+
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
@@ -62,6 +68,7 @@ class Replacements:
     """What happens to the pods of a change."""
 
     def __init__(self, base: Base, change: CarriedOut) -> None:
+        self._base = base
         self._simulation = change.simulation
         self._change = change
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
@@ -75,12 +82,33 @@ class Replacements:
         for key in sorted(self._still_pending - moved):
             pod = self._was_pending[key]
             self.all.append(Replacement(self._simulation.workload_of(pod), added=pod))
-        pairs = [(one.removed, one.added.key) for one in self.all if one.removed is not None and one.added is not None]
+        replaced = ((one.removed, one.added) for one in self.all)
         #: pods that were pending before, and their replacements
-        self._waiters = {*self._was_pending, *(key for removed, key in pairs if removed.pod in self._waited)}
-        #: these, and the replacements of pods that they preempt. What those preempt in turn is the doing of the change:
-        #: without it they would have found another place
-        self._elsewhere = {*self._waiters, *(key for removed, key in pairs if removed.by in self._waiters)}
+        self._waiters = self._was_pending.keys() | {
+            added.key for removed, added in replaced if removed and added and removed.pod in self._waited
+        }
+
+    @cached_property
+    def _elsewhere(self) -> frozenset[str]:
+        """Pods that wait in any case: those that were pending before, and the replacements of pods that make way."""
+        pods, n_known = set(self._waiters), -1
+        while n_known != len(pods):
+            n_known = len(pods)
+            pods.update(one.added.key for one in self.all if one.added is not None and self._makes_way(one, pods))
+        return frozenset(pods)
+
+    @cached_property
+    def _own_victims(self) -> dict[str, str]:
+        """Pods that make way for one of `_elsewhere` because of the change, and for which one."""
+        removed = [one.removed for one in self.all if not self._makes_way(one, self._elsewhere)]
+        return {step.pod: step.by for step in removed if step is not None and step.by in self._elsewhere}
+
+    def _makes_way(self, replacement: Replacement, waiting: Collection[str]) -> bool:
+        """Tell whether a pod makes way for one of those that wait in any case, and would without the change, too."""
+        removed = replacement.removed
+        if removed is None or removed.by is None or removed.by not in waiting:
+            return False
+        return removed.by in self._waiters or _without_change(self._base).get(removed.pod) is replacement.action
 
     def _paired_all(self) -> Iterator[Replacement]:
         """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
@@ -108,9 +136,10 @@ class Replacements:
 
     def caused_by(self, replacement: Replacement) -> CausedBy:
         """Return whether the change, or pods that were pending before it, bring a replacement about."""
-        is_waiting = (replacement.added is not None and replacement.added.key in self._elsewhere) or (
-            replacement.removed is not None
-            and (replacement.removed.pod in self._waited or replacement.removed.by in self._waiters)
+        is_waiting = (
+            (replacement.added is not None and replacement.added.key in self._elsewhere)
+            or (replacement.removed is not None and replacement.removed.pod in self._waited)
+            or self._makes_way(replacement, self._elsewhere)
         )
         return "waiting" if is_waiting else "change"
 
@@ -169,9 +198,11 @@ class Replacements:
                 yield Happened(UNSCHEDULABLE, Counted(workload.key, rule))
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
-            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self.is_old(name))
+            is_old = self.is_old(name) and name not in self._own_victims.values()
+            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), is_old)
         for name, victim in self._simulation.violations:
-            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self.is_old(name))
+            is_old = self.is_old(name) and victim not in self._own_victims
+            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:
             yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
         for name in self._change.not_replaced:
@@ -193,8 +224,19 @@ class Replacements:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
 
     def is_old(self, pod: str) -> bool:
-        """Return whether what happens to a pod is not the doing of the change: it was pending before, or makes way."""
+        """Return whether what becomes of a pod is not the doing of the change: it was pending before, or makes way."""
         return pod in self._elsewhere
+
+
+def _without_change(base: Base) -> Mapping[str, Action]:
+    """Return what becomes of the pods that make way for others where the pending pods alone are scheduled, by name."""
+    if base not in _WITHOUT_CHANGE:
+        simulation = begin(base)
+        simulation.retry_pending()
+        simulation.run()
+        replacements = Replacements(base, CarriedOut(simulation, base)).all
+        _WITHOUT_CHANGE[base] = {one.pod: one.action for one in replacements if one.removed and one.removed.by}
+    return _WITHOUT_CHANGE[base]
 
 
 def _paired(workload: str, removed: Sequence[Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:

@@ -6,7 +6,7 @@ from kplan.questions.plan.question import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import head
-from tests.simulation.clusters import Object, daemon_set, node
+from tests.simulation.clusters import Object, daemon_set, deployment, node, running
 
 
 def _daemon(number: int, on: str) -> Object:
@@ -49,3 +49,65 @@ def test_pending_pods_of_a_daemon_set_are_each_told_with_their_own_node() -> Non
     table = text.partition("DaemonSet default/agent: 1 of 4 nodes")[2]
     assert [line.split()[0] for line in table.splitlines() if "It can run on" in line] == ["n1", "n2", "n4"]
     assert "It can run on n4 only, which lacks cpu (requests 500m, it has 250m even when empty)" in table
+
+
+def _ranked(name: str, priority: int, on: str = "", **selector: str) -> list[Object]:
+    """Return a replica set of one pod that fills a node but for one cpu."""
+    spec: Object = {
+        "priorityClassName": name,
+        "containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "3"}}}],
+        "nodeSelector": selector,
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+    labels = {"app": name}
+    pod = head("Pod", name=f"{name}-x", namespace="default", uid=f"{name}-x", labels=labels, ownerReferences=[owner])
+    placed = {"nodeName": on} if on else {}
+    return [
+        head("PriorityClass", name=name) | {"value": priority},
+        head("ReplicaSet", name=name, namespace="default", uid=name)
+        | {
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            }
+        },
+        pod
+        | {
+            "spec": {**spec, "priority": priority, **placed},
+            "status": {"phase": "Running" if on else "Pending"},
+        },
+    ]
+
+
+def _chain(cpu: str) -> kplan.Planner:
+    """Return a cluster in which the pod that waits evicts `middle`, which has to go to n2 or n3 then."""
+    others = [node("n3", cpu), *running(deployment("small", 1), ["n3"])]
+    waiting = _ranked("waiting", 20, **{"kubernetes.io/hostname": "n1"})
+    pods = [*waiting, *_ranked("middle", 10, "n1"), *_ranked("last", 5, "n2")]
+    return kplan.Planner(kplan.load_snapshot([node("n1", "4"), node("n2", "4"), *others, *pods]))
+
+
+def test_pods_that_make_way_without_the_change_too_are_not_its_doing() -> None:
+    planner = _chain("1")
+
+    report = planner.drain(["n3"]).report(fail_on=["unschedulable", "preemption"])
+    in_turn = planner.drain_in_turn(["n3"]).drains[0]
+
+    ends = {change.pod: (change.action.value, change.caused_by) for change in report.changes}
+    assert ends["default/middle-x"] == ("~", "waiting")
+    assert ends["default/last-x"] == ("!", "waiting")
+    assert not report.verdict.failed
+    assert (in_turn.may_go, in_turn.pending, in_turn.preempted) == (True, 0, 0)
+
+
+def test_pods_that_make_way_because_their_evictor_loses_its_place_are_the_doing_of_the_change() -> None:
+    planner = _chain("4")
+
+    report = planner.drain(["n3"]).report(fail_on=["unschedulable", "preemption"])
+
+    ends = {change.pod: (change.action.value, change.caused_by) for change in report.changes}
+    assert ends["default/middle-x"] == ("~", "waiting")
+    assert ends["default/last-x"] == ("!", "change")
+    counted = [(event.rule, event.object.partition("-")[0]) for event in report.verdict.counted]
+    assert sorted(counted) == [("Preemption", "default/middle"), ("Unschedulable", "default/last")]
