@@ -22,8 +22,9 @@ def prepare() -> None:
 
 
 def end_with(code: object) -> None:
-    """Note the exit code with which the process is about to end; without one it ends as every program of Python."""
-    _codes.append(code if isinstance(code, int) else 0)
+    """Note the exit code with which the process is about to end; with a text it ends as every program of Python."""
+    if code is None or isinstance(code, int):
+        _codes.append(code or 0)
 
 
 def _end_at_once() -> None:

@@ -37,6 +37,12 @@ def test_the_exit_code_stays() -> None:
     assert ended("pass", "place", "no/such", "-s", "demo").returncode == 2
 
 
+def test_an_end_with_a_text_fails_as_in_every_program_of_python() -> None:
+    script = "import sys\nfrom kplan.program import ending\nending.prepare()\nending.end_with('text')\nsys.exit('text')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "text\n")
+
+
 def test_nothing_is_taken_apart() -> None:
     freed = "class Freed:\n  __del__ = lambda self: print('freed', file=sys.stderr, flush=True)\n"
     script = f"import sys\n{freed}kept = Freed()\n"
