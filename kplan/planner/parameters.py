@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import msgspec
@@ -93,8 +93,15 @@ def noting_question(method: Callable[P, R]) -> Callable[P, R]:
         planner = arguments.pop("self")
         answer = method(planner, **arguments)
         if isinstance(answer, PickledAsQuestion):
-            needed = {name: value for name, value in arguments.items() if not callable(value)}
+            needed = {name: _copied(value) for name, value in arguments.items() if not callable(value)}
             answer.note_question(planner, method.__name__, needed)
         return answer
 
     return call
+
+
+def _copied(value: Any) -> Any:
+    """Return a value that stays as it is when its owner goes on to change lists and objects."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value

@@ -12,6 +12,7 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.planner.parameters import Parameters
 from kplan.questions import Drain
+from tests.objects import head
 from tests.simulation.clusters import deployment, node
 
 OF_OBJECTS = {"manifests", "pod", "pods", "question", "templates"}
@@ -177,6 +178,18 @@ def test_a_plan_of_pods_that_can_be_read_once_travels_with_all_of_them(planner: 
     plan = planner.plan(pod for pod in ["default/waits"])
 
     assert [placement.pod.name for placement in pickle.loads(pickle.dumps(plan)).placements] == ["waits"]
+
+
+def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its_arguments() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), node("b")]))
+    web = head("Pod", name="web", namespace="default") | {"spec": {"containers": [{"name": "c", "image": "app:1"}]}}
+    nodes = ["a"]
+    plan, drained = planner.plan((web,)), planner.drain(nodes)
+    web["metadata"]["name"] = "other"
+    nodes.append("b")
+
+    assert [placement.pod.name for placement in pickle.loads(pickle.dumps(plan)).placements] == ["web"]
+    assert as_document(pickle.loads(pickle.dumps(drained))) == as_document(drained)
 
 
 @pytest.mark.parametrize("pod", ["ml/fine-tune", "shop/voucher-api", "batch/nightly-export"])
