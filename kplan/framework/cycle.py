@@ -12,11 +12,12 @@ import numpy as np
 
 from kplan.api.wellknown import GATED_CONDITION
 from kplan.engine.arrays import BoolArray, RowArray
-from kplan.engine.verdicts import Code, Verdicts
+from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.extended import filter_by_extenders, scores_of
 from kplan.framework.interface import CycleState, PostFilterResult
+from kplan.framework.nominated import keep_rejections, try_nominated
 from kplan.framework.outcome import Outcome
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.framework.runtime import Framework
@@ -268,7 +269,7 @@ def _find_nodes(
     nominated = session.nominator.row_of(cycle.pod_id)
     rejected: dict[int, NodeStatus] = {}
     if nominated is not None and (among is None or among[nominated]):
-        outcome = _try_nominated(session, framework, cycle, pre_filter, nominated)
+        outcome = try_nominated(session, framework, cycle, pre_filter, nominated)
         if outcome.feasible[nominated]:
             return outcome
         rejected = {row: status for row, status in outcome.overrides.items() if row == nominated}
@@ -276,46 +277,10 @@ def _find_nodes(
     if among is not None:
         outcome.feasible, outcome.not_evaluated, outcome.n_counted = outcome.feasible & among, ~among, n_counted
     _stop_early(session, framework, outcome, rejected)
-    _keep_rejections(outcome, rejected)
+    keep_rejections(outcome, rejected)
     _raise_errors(outcome)
     filter_by_extenders(session, cycle, outcome)
     return outcome
-
-
-def _try_nominated(
-    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
-) -> FilterOutcome:
-    """Filter the nominated node alone, whether or not PreFilter named it.
-
-    When it is rejected, `overrides` holds its status. An error does not end the cycle here: the search goes on.
-    """
-    rows = np.asarray([row], np.intp)
-    feasible = np.zeros(len(session.cluster), np.bool_)
-    outcome = FilterOutcome(len(session.cluster), feasible, rows=rows, not_evaluated=np.ones_like(feasible))
-    delta = framework.nominated_changes(cycle, rows)
-    status = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
-    status = status or framework.statuses(cycle, rows, pre_filter.skipped)[0]
-    if status is not None:
-        if status.code is not Code.ERROR:
-            outcome.overrides[row] = status
-        return outcome
-    feasible[row] = True
-    try:
-        filter_by_extenders(session, cycle, outcome)
-    except PluginError:
-        feasible[row] = False
-    outcome.not_evaluated = ~outcome.feasible
-    return outcome
-
-
-def _keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
-    """Add the status of a rejected nominated node to the outcome of a search that did not evaluate that node."""
-    for row, status in rejected.items():
-        is_not_evaluated = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
-        if is_not_evaluated or outcome.position(row) is None:
-            outcome.overrides[row] = status
-        if is_not_evaluated and outcome.not_evaluated is not None:
-            outcome.not_evaluated[row] = False
 
 
 def _filter(
