@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kplan.program.completion import OptionWords, read_command
+from kplan.program.command_words import OptionWords, read_command
 from kplan.program.names import known_names
 
 _FILES, _NO_FILES = 0, 4
