@@ -22,6 +22,8 @@ from kplan.subjects.not_found import no_node
 
 NODE_NOT_REACHED = "NodeNotReached"
 LOST_PODS_STAY = "LostPodsStay"
+NOT_REPLACED = "its pods stay on lost nodes, and are not replaced"
+"""Why a workload lacks pods that nobody has told to go."""
 
 _WHEREVER = frozenset({StepEvent.EVICTED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED})
 """What happens whichever nodes pods are on."""

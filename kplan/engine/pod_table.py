@@ -101,8 +101,7 @@ class PodTable:
         rows : the row in this table of each pod, or a negative number for a new pod
         infos : the pods, of the same length
         """
-        places = rows.copy()
-        new = np.flatnonzero(rows < 0)
+        places, new = rows.copy(), np.flatnonzero(rows < 0)
         places[new] = np.arange(len(new)) + len(self)
         known = self.copy()
         more = [infos[place] for place in new.tolist()]
@@ -325,8 +324,7 @@ class PodTable:
         n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
         selected = self._by_labels.selected.find((namespaces, selector))
         if selected is None:
-            codes = self._label_sets.codes(selector)
-            if len(codes) * _PODS_A_SET > n_sorted:
+            if len(codes := self._label_sets.codes(selector)) * _PODS_A_SET > n_sorted:
                 matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
                 return self._only_in(namespaces, matching)
             selected = Selected(self._sorted_with(codes, namespaces), set(codes), len(self._label_sets))

@@ -22,7 +22,7 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.documents.timeline import Timeline
 from kplan.effects.carried_out import Decisions
-from kplan.effects.drains import drain, drain_to_any
+from kplan.effects.drains import NOT_REPLACED, drain, drain_to_any
 from kplan.effects.replacements import Replacements
 from kplan.errors import NotFoundError
 from kplan.questions.drain.question import Drain
@@ -125,7 +125,7 @@ def _outcome(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     elif pending is not None:
         pod, because = pending.key, replacements.message_of(pending)
     elif change.not_replaced:
-        pod, because = change.not_replaced[0], "its pods stay on lost nodes, and are not replaced"
+        pod, because = change.not_replaced[0], NOT_REPLACED
     else:
         pod = because = ""
     return DrainOutcome(

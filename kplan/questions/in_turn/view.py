@@ -62,11 +62,18 @@ def _sentence(document: DrainsReport) -> str:
     if not stay:
         return f"Any one {what} can be drained: yes, each of {number}"
     blocked = sum(drain.state == "blocked" for drain in stay)
-    left = f"{len(stay) - blocked} of {number} {'leaves' if len(stay) - blocked == 1 else 'leave'} pods pending"
+    leaving = [drain for drain in stay if drain.state != "blocked"]
+    fates = (("pending", any(drain.pending for drain in leaving)), ("not replaced", any(map(_loses_pods, leaving))))
+    fate = " or ".join(name for name, is_some in fates if is_some) or "pending"
+    left = f"{len(leaving)} of {number} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"
     if not blocked:
         return f"Any one {what} can be emptied, but {left}"
     rest = f", {left}" if len(stay) > blocked else ""
     return f"Any one {what} can be drained: no, {blocked} of {number} cannot{rest}"
+
+
+def _loses_pods(drain: DrainOutcome) -> bool:
+    return any(event.rule == "NotReplaced" for event in drain.counted)
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:

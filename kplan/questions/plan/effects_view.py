@@ -11,6 +11,7 @@ from kplan.documents.change import Change, Forced, Obstacle, RefusedNode, Worklo
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.timeline import Timeline
+from kplan.effects.drains import NOT_REPLACED
 from kplan.questions.plan.pod_rows import workload_of, workload_title
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.options import ReportOptions
@@ -27,7 +28,6 @@ _WORDS: Mapping[Change, str] = {
     Change.DELETED: "deleted",
 }
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
-_ON_LOST_NODES = "its pods stay on lost nodes, and are not replaced"
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
@@ -267,7 +267,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             rule = "JobFailed" if workload.is_failed_job else "Refused"
             yield _of_workload(workload, state, rule, words)
         elif state == "failed" and workload.state is WorkloadState.STUCK:
-            yield _of_workload(workload, state, "NotReplaced", f"{_stuck(workload)}: {_ON_LOST_NODES}")
+            yield _of_workload(workload, state, "NotReplaced", f"{_stuck(workload)}: {NOT_REPLACED}")
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
 
