@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,18 @@ from tests.cli.processes import PROGRAM
 from tests.recorded import IS_WHOLE
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+@pytest.fixture(autouse=True)
+def _are_noticed() -> Iterator[None]:
+    """Have the programs of the tests notice signals that this process ignores, as one in the background does."""
+    former = {number: signal.getsignal(number) for number in CODES}
+    for number in CODES:
+        if former[number] is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)
 
 
 def _start(*args: str, **options: object) -> subprocess.Popen[bytes]:
@@ -80,9 +93,13 @@ def test_a_signal_to_the_program_alone_ends_its_workers(number: signal.Signals, 
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         workers = _children(process.pid)
-        assert len(workers) >= 2
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=20)
+        try:
+            assert len(workers) >= 2
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=20)
+        finally:
+            if process.poll() is None:  # or the test would wait for it
+                os.killpg(process.pid, signal.SIGKILL)
 
     assert (process.returncode, errors) == (CODES[number], b"")
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
