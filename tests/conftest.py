@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the tests that need a browser out unless they are asked for."""
     return True if collection_path.name == "browser" and not config.getoption("--browser") else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _notice_signals() -> None:
+    """Let programs under test notice signals that these tests were started to ignore, as jobs in the background are."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

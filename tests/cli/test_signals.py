@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,6 @@ from tests.cli.processes import PROGRAM
 from tests.recorded import IS_WHOLE
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-
-
-@pytest.fixture(autouse=True)
-def _are_noticed() -> Iterator[None]:
-    """Have the programs of the tests notice signals that this process ignores, as one in the background does."""
-    former = {number: signal.getsignal(number) for number in CODES}
-    for number in CODES:
-        if former[number] is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
-    yield
-    for number, handler in former.items():
-        signal.signal(number, handler)
 
 
 def _start(*args: str, **options: object) -> subprocess.Popen[bytes]:
