@@ -15,14 +15,13 @@ from kplan.framework.cycle_state import CycleState, Scope
 from kplan.framework.outcomes import PluginError
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
+from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volume_claims import storage_kinds
 
 MAX_SHAPES = 4096
 """For so many shapes it is remembered which nodes fit them: a byte a node each."""
-
-_BY_ROOM = "NodeResourcesFit"
 
 
 class Uncertain(Exception):  # noqa: N818 - nothing is wrong: the scheduler decides instead
@@ -82,9 +81,9 @@ def _fitting_alone(framework: Framework, cycle: CycleState) -> BoolArray | None:
     outcome = framework.run_pre_filter(cycle, entry)
     if outcome.status is not None or outcome.nodes is not None:
         return None
+    without_say = {*outcome.skipped, NodeResourcesFit.name}
     if any(
-        plugin.name not in outcome.skipped and plugin.name != _BY_ROOM and plugin.scope is not Scope.NODE_OBJECT
-        for plugin in framework.filter_plugins
+        plugin.name not in without_say and plugin.scope is not Scope.NODE_OBJECT for plugin in framework.filter_plugins
     ):
         return None
     fits = framework.filter_all(cycle, entry, outcome.skipped)[1].copy()
