@@ -32,16 +32,20 @@ def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_sees_how_far_it_is(
-    impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _count_on(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be busy for a while, on a terminal of some kind."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-
+    monkeypatch.setenv("TERM", terminal)
     with busy("counting") as tell:
         time.sleep(0.1)
         tell("5 fit so far")
         time.sleep(0.3)
+
+
+def test_a_terminal_sees_how_far_it_is(
+    impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _count_on("xterm", monkeypatch)
 
     assert "counting: 5 fit so far" in capsys.readouterr().err
 
@@ -49,12 +53,7 @@ def test_a_terminal_sees_how_far_it_is(
 def test_a_dumb_terminal_whose_lines_stay_sees_nothing(
     impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "dumb")
-
-    with busy("counting") as tell:
-        time.sleep(0.1)
-        tell("5 fit so far")
+    _count_on("dumb", monkeypatch)
     with _progress_bar(shown=shows_progress(quiet=False)):
         pass
 
