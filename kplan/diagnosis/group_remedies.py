@@ -261,8 +261,8 @@ class _Search:
             if isinstance(remedy, r.LowerRequest):
                 continue
             runs = self._runs(GroupChange(edit=_as(changed), edited=rows))
-            # mypy joins the kinds of remedies to their base class
-            changing: r.Remedy = replace(remedy, then=None, members=self._members_of(rows))  # type: ignore[assignment]
+            members = self._members_of(rows)
+            changing: r.Remedy = replace(remedy, then=None, members=members)  # type: ignore[assignment] # of the same kind
             yield from self._offer(changing, runs)
 
     def _lowered(self, row: int, resource: str, rows: frozenset[int]) -> Iterator[r.Remedy]:

@@ -207,7 +207,7 @@ class CarriedOut:
     def not_replaced(self) -> Sequence[str]:
         """The workloads of which pods stay on lost nodes, without others in their place: KIND/NAMESPACE/NAME.
 
-        None without a clock: then pods of lost nodes are gone.
+        Empty without a clock: then pods of lost nodes are gone.
         """
         return ()
 
