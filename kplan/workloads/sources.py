@@ -26,7 +26,7 @@ from kplan.reading.positions import Lines
 from kplan.reading.several import listed, refuse_empty
 
 _HEAD = 1 << 20
-_KIND = rb"""(?m)^\s*(?:- )?["']?kind["']?\s*:"""
+_KIND = rb"""(?m)^[ \t]*+(?:- )?["']?kind["']?\s*:"""
 _JSON_KIND = rb'"kind"\s*:'
 _NO_OBJECTS = "no Kubernetes objects"
 _ELSEWHERE = rb"""(?m)^[ \t]*-[ \t]*["']?(\.\./|https?://|github\.com/)"""

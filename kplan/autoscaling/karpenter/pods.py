@@ -93,7 +93,7 @@ def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
 
 
 _DISRUPTED_TAINT = (Taint(key=DISRUPTED, effect=NO_SCHEDULE),)
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_FLOAT = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 
 
 class PodFacts:
