@@ -205,7 +205,6 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-_COMMA = r",(?![^(]*\))"
 _KEY = r"[^\s=!,()]+"
 _SET = rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)"
 _EQUAL = rf"({_KEY})\s*(==|=|!=)\s*([^\s=!,()]*)"
@@ -219,7 +218,21 @@ def parse_selector(text: str) -> Selector:
     """
     if not text.strip():
         return Selector()
-    return selector_of(_requirement(part.strip()) for part in re.split(_COMMA, text))
+    return selector_of(_requirement(part.strip()) for part in _parts(text))
+
+
+def _parts(text: str) -> list[str]:
+    # From the end, since a comma stands within parentheses where a closing one comes before the next opening one.
+    parts: list[str] = []
+    end, within = len(text), False
+    for position in range(len(text) - 1, -1, -1):
+        character = text[position]
+        if character in "()":
+            within = character == ")"
+        elif character == "," and not within:
+            parts.append(text[position + 1 : end])
+            end = position
+    return [text[:end], *reversed(parts)]
 
 
 def _requirement(part: str) -> Requirement:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -26,7 +25,8 @@ _ABOUT: Mapping[str, str] = {
 }
 """What a plugin's score is about, for people who do not know its name."""
 _LEAST_RANGE = 3
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+#: Longer numbers than this count as a part of the name; Python refuses to read thousands of digits.
+_MOST_DIGITS = 18
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -69,8 +69,9 @@ def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
     runs: list[list[str]] = []
     previous: tuple[str, int] | None = None
     for name in names:
-        match_ = _NUMBERED.fullmatch(name)
-        numbered = (match_[1], int(match_[2])) if match_ and str(int(match_[2])) == match_[2] else None
+        digits = name[len(name.rstrip("0123456789")) :]
+        is_number = 0 < len(digits) <= _MOST_DIGITS and str(int(digits)) == digits
+        numbered = (name.removesuffix(digits), int(digits)) if is_number else None
         if numbered is not None and previous is not None and numbered == (previous[0], previous[1] + 1):
             runs[-1].append(name)
         else:

@@ -235,7 +235,7 @@ class _Reader(msgspec.Struct):
             obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
         in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
         expansion = expand(obj, self.snapshot, None if in_group else self.replicas)
-        sample = expansion.pods[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
+        sample = (expansion.pods or [obj])[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
         group = split_api_version(item.api_version)[0]
         namespace = metadata["namespace"]
         created = expansion.pods[0] if expansion.pods else sample
