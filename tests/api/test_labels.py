@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from kplan.api.labels import (
     NOTHING,
     InvalidSelector,
     Requirement,
+    _parts,
     new_requirement,
     parse_int64,
     parse_selector,
@@ -188,3 +191,8 @@ def test_a_selector_turns_down_labels_that_fail_one_of_its_parts(text: str) -> N
 def test_what_kubectl_refuses_is_refused(text: str) -> None:
     with pytest.raises(InvalidSelector):
         parse_selector(text)
+
+
+@given(st.text("a,()", max_size=12))
+def test_commas_within_parentheses_split_nothing(text):
+    assert _parts(text) == re.split(r",(?![^(]*\))", text)

@@ -32,3 +32,8 @@ def test_bytes_are_written_in_a_unit_that_can_be_read() -> None:
     assert list(written.values()) == ["941Mi", "-813Mi", "29.8Gi", "4Gi", "2.3Gi", "1.5Ti"]
     others = ["500m", "3", "1000000", "512Ki", "1e3", "0"]
     assert [readable(other) for other in others] == others
+
+
+def test_numbers_of_thousands_of_digits_are_parts_of_names():
+    long = ["g" + "9" * 5000, "g" + "9" * 4999 + "8", "web-1", "web-2", "web-3"]
+    assert name_ranges(long, None) == f"{long[0]}, {long[1]}, web-1..web-3"
