@@ -13,15 +13,14 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 from kplan.admission.disabled_fields import drop_disabled
 from kplan.admission.fields import fields_of
+from kplan.admission.validation.checks import Object
 from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
 from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import Quantity, parse
 
-Object = dict[str, Any]
 _NANOS_PER_MILLI = 10**6
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"

@@ -21,11 +21,11 @@ from kplan.api.quantity import value
 from kplan.capacity.groups import FIRST_COPY
 from kplan.capacity.replicas import Template
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.contents import Manifests

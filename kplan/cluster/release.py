@@ -15,8 +15,8 @@ from kplan.config.releases import chosen_release, nearest, parse_version, with_g
 from kplan.config.releases.servers import version_note
 from kplan.documents.base import now as present
 from kplan.errors import UsageError
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 
 
 def moment_of(now: str | None, snapshot: Snapshot) -> int:

@@ -12,7 +12,7 @@ from kplan.config.releases import Release, reference
 from kplan.config.releases.servers import release_notes
 from kplan.config.validation import settings_of
 from kplan.config.wire import EXTENSION_POINTS, KubeSchedulerConfiguration
-from kplan.snapshot.model import Warning as InputWarning
+from kplan.facts import InputWarning
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 

@@ -15,7 +15,7 @@ from kplan.config.problems import Problems, child, index
 from kplan.config.profiles import Warn, build_profiles
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
-from kplan.snapshot.model import Warning as InputWarning
+from kplan.facts import InputWarning
 
 
 def configuration_of(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:

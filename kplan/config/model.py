@@ -17,7 +17,7 @@ from kplan.config.releases import Release, reference
 from kplan.visible import without_account
 
 if TYPE_CHECKING:
-    from kplan.snapshot.model import Warning as InputWarning
+    from kplan.facts import InputWarning
 
 
 class PluginRef(msgspec.Struct, frozen=True):

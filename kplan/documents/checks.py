@@ -11,7 +11,7 @@ from kplan.documents.remedy import Remedy
 from kplan.facts import Count, Document
 
 CheckState = Literal["passed", "failed", "unasked"]
-Subject = Literal["node", "zone", "pool", "group", "workload", "budget", "pod", "answer"]
+Level = Literal["node", "zone", "pool", "group", "workload", "budget", "pod", "answer"]
 
 
 class Finding(Document, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class CheckOutcome(Document, frozen=True, kw_only=True):
     name: str
     question: str
     state: CheckState
-    subject: Subject = "answer"
+    subject: Level = "answer"
     of: Count = 0
     findings: tuple[Finding, ...] = ()
     more: Count = 0

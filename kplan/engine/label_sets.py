@@ -14,7 +14,7 @@ from kplan.api.labels import Requirement, Selector
 from kplan.engine.arrays import BoolArray
 from kplan.engine.recent import Recent
 
-MAX_MASKS = 256
+MAX_LABEL_MASKS = 256
 """How many selectors' masks are cached: a byte a set each."""
 
 _MAX_LOOKED_UP = 64
@@ -40,7 +40,7 @@ class LabelSets:
         self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
         self._postings: dict[str, dict[str, list[int]]] = {}
         self._n_posted = 0
-        self._masks: Recent[_Mask] = Recent(MAX_MASKS)
+        self._masks: Recent[_Mask] = Recent(MAX_LABEL_MASKS)
 
     def __len__(self) -> int:
         return len(self.sets)

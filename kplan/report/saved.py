@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kplan.api.decode import DecodeError, convert, describe
-from kplan.catalogue import REPORTS as KINDS
+from kplan.catalogue import REPORTS as ALL_KINDS
 from kplan.documents.base import Report
 from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
@@ -68,8 +68,8 @@ def _strange(value: Any) -> Problem | None:
         message, hint = f"not a kplan report: apiVersion is not {_API_VERSION}", "kplan plan --save FILE writes one"
         return Problem(message, json_path="$.apiVersion", hint=hint)
     kind, version = value.get("kind"), value.get("formatVersion")
-    if not isinstance(kind, str) or kind not in KINDS:
-        hint = f"it can be one of {', '.join(KINDS)}"
+    if not isinstance(kind, str) or kind not in ALL_KINDS:
+        hint = f"it can be one of {', '.join(ALL_KINDS)}"
         return Problem(f"cannot print a document of kind {describe(kind)}", json_path="$.kind", hint=hint)
     if not isinstance(version, str) or version.partition(".")[0] != _MAJOR:
         message, hint = f"format version {describe(version)} is not {_MAJOR}.x", "use the kplan that wrote it"

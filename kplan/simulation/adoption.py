@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kplan.documents.change import StepEvent
+from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.cluster_state import ClusterState
 from kplan.simulation.controllers.observed import ObservedPod
@@ -16,7 +17,6 @@ from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.observing import claimed_by, ordinal_of, target_of
 from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
 from kplan.simulation.updates import POD_FORBIDDEN
-from kplan.snapshot.model import Warning as InputWarning
 
 MOST_NAMED = 3
 

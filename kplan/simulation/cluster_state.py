@@ -11,6 +11,7 @@ from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
+from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volume_claims import claims_of
 from kplan.simulation.controllers.observed import Create, ObservedPod
@@ -18,7 +19,6 @@ from kplan.simulation.journal import Journal, Removal
 from kplan.simulation.observing import adopted_by
 from kplan.simulation.owners import ForeignState, Owner
 from kplan.simulation.queue import NodeUncordoned, PodAdded, PodDeleted
-from kplan.snapshot.model import Warning as InputWarning
 
 ENDED = ("Succeeded", "Failed")
 """Phases of pods that hold no room any more."""

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from kplan.documents.change import Step, StepEvent
 from kplan.engine.overlay import Overlay
+from kplan.facts import InputWarning
 from kplan.framework.outcome import Outcome
 from kplan.framework.session import Session
 from kplan.simulation.controllers.observed import ObservedPod
@@ -20,7 +21,6 @@ from kplan.simulation.owners import Owner
 from kplan.simulation.pod_creation import PodMaker
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.timers import Act, Timers
-from kplan.snapshot.model import Warning as InputWarning
 
 MAX_RETURNS = 2
 """How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""

@@ -22,6 +22,7 @@ from kplan.api.pod import PodSpec
 from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, tolerates
 from kplan.api.wellknown import ZONE
 from kplan.documents.change import StepEvent
+from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.draining import Drain, DrainOptions
@@ -30,7 +31,6 @@ from kplan.simulation.loop import Simulation
 from kplan.simulation.objects import eligible_nodes
 from kplan.simulation.owners import ON_EACH_NODE, DaemonSetState, ForeignState, Owner, StatefulSetState
 from kplan.simulation.timed_drain import Patience, TimedDrain
-from kplan.snapshot.model import Warning as InputWarning
 
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
 

@@ -16,6 +16,7 @@ from kplan.api.kinds import type_of
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
 from kplan.engine.recent import Recent
+from kplan.facts import InputWarning
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
@@ -25,7 +26,6 @@ from kplan.simulation.set_claims import SetClaims
 from kplan.simulation.templates import REVISION_LABEL
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import generated_claims
 from kplan.workloads.daemons import pinned, with_tolerations
 

@@ -15,8 +15,8 @@ from kplan.api.kinds import POD_MAKERS, Kind, metadata_of, type_of
 from kplan.api.meta import PlainMeta
 from kplan.api.references import object_name
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.contents import ManifestPod, ManifestWorkload
 
 _WORKLOADS = frozenset({"Pod", *POD_MAKERS})

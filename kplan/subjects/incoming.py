@@ -21,9 +21,9 @@ from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.api.service import Service
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
+from kplan.facts import InputWarning
 from kplan.snapshot.defaults import complete, resolve_priority, with_default_class
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.admitting import Admitting
 from kplan.workloads.claims import generated_claims
 from kplan.workloads.contents import Manifests, ManifestWorkload

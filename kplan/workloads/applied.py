@@ -19,10 +19,10 @@ from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ManifestError, Problem
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.reading.several import listed
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.contents import Manifests
 from kplan.workloads.foreign import PodTemplateAt, not_placed, take_object
 from kplan.workloads.manifests import job_of_run, workload_type

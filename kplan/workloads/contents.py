@@ -11,8 +11,8 @@ from kplan.admission.validation.errors import FieldError
 from kplan.api.core import Pod
 from kplan.api.references import object_name
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.problems import field_problem, uncountable
 from kplan.workloads.sources import PassedOver
 

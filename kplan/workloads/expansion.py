@@ -20,9 +20,9 @@ from kplan.api.kinds import type_of
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
 from kplan.api.pod import PodTemplate
 from kplan.api.references import object_name
+from kplan.facts import InputWarning
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import stateful_claims
 from kplan.workloads.daemons import daemon_pods, template_pod
 

@@ -16,12 +16,11 @@ from kplan.admission.fields import ApiKind, kind_named
 from kplan.api.decode import DecodeError
 from kplan.api.references import object_name
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.reading.positions import Step, path_of
-from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.contents import Object
 from kplan.workloads.problems import is_foreign, unknown_kind
-
-Object = dict[str, Any]
 
 _MOST_TEMPLATES = 20
 _MOST_VISITED = 10_000

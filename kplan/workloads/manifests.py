@@ -25,11 +25,11 @@ from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.references import object_name
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
 from kplan.snapshot.checks import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload, duplicate_names
 from kplan.workloads.daemons import template_pod

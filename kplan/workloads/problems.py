@@ -14,8 +14,8 @@ from kplan.admission.validation.errors import FieldError
 from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.reading.items import Item
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS
 from kplan.workloads.sources import PassedOver, Source, Text
 

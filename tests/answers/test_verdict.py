@@ -5,7 +5,7 @@ import pytest
 from kplan.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, judge, parse_fail_on
 from kplan.documents.base import Counted, Verdict
 from kplan.errors import UsageError
-from kplan.snapshot.model import Warning as InputWarning
+from kplan.facts import InputWarning
 from tests.preemption.scenes import app, budget, node, planner, pod
 
 GUARDED = [

@@ -49,7 +49,7 @@ def test_equal_labels_have_one_code(listed):
 
 
 def test_masks_that_are_not_used_are_forgotten(monkeypatch):
-    monkeypatch.setattr(label_sets, "MAX_MASKS", 1)
+    monkeypatch.setattr(label_sets, "MAX_LABEL_MASKS", 1)
     table = LabelSets()
     table.code({"app": "a"})
     one, two = (selector_of([Requirement("app", "In", (value,))]) for value in "ab")

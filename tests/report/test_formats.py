@@ -12,10 +12,10 @@ from msgspec import structs
 
 import kplan
 from kplan.documents.placement import Origin, PlacementReport
+from kplan.facts import InputWarning
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.snapshot import MissingKind
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.model import missing_warning
 from tests.report.documents import coming_from, demo_document, node, placed, pod
 

@@ -6,7 +6,7 @@ dynamicresources/dynamicresources.go foreachPodResourceClaim.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
@@ -195,7 +195,7 @@ def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> 
     return {} if status is None else {condition.type: condition.status for condition in reversed(status.conditions)}
 
 
-def rejection_of(claim: ResourceClaim, device_classes: Container[str]) -> Status | None:
+def rejection_of(claim: ResourceClaim, device_classes: Collection[str]) -> Status | None:
     """Return why a pod with this claim is rejected before any node is looked at; None where it is not.
 
     Parameters
@@ -211,7 +211,7 @@ def rejection_of(claim: ResourceClaim, device_classes: Container[str]) -> Status
     return Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
-def _check_classes(claim: ResourceClaim, known: Container[str]) -> Status | None:
+def _check_classes(claim: ResourceClaim, known: Collection[str]) -> Status | None:
     for request in claim.spec.devices.requests:
         if request.exactly is not None:
             classes = [(request.name, request.exactly.device_class_name)]

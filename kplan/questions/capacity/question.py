@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from kplan.cluster.parameters import Number, Positive
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import PLAIN, Manifest, Question, Showing
+from kplan.questions.base import Manifest, Question
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:

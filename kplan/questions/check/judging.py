@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from kplan.documents.base import Head, Report
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
-from kplan.documents.checks import BudgetsReport, Finding, Subject
+from kplan.documents.checks import BudgetsReport, Finding, Level
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import PlacementReport
@@ -19,7 +19,7 @@ from kplan.errors import UsageError
 from kplan.framework.outcome import Outcome
 from kplan.questions.check.expectations import Expect
 
-Judgement = tuple[Subject, int, list[Finding]]
+Judgement = tuple[Level, int, list[Finding]]
 """What was looked at, how many of them, and those that break the promise."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -72,7 +72,7 @@ def _drains(document: DrainsReport, expect: Expect) -> Judgement:
         for drain in document.drains
         if (pending is not None and drain.pending > pending) or (blocked is not None and drain.blocked > blocked)
     ]
-    subject: Subject = "node" if document.label is None else "zone" if "zone" in document.label else "group"
+    subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import UNSET
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.errors import KplanError, NotFoundError, UsageError
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 from kplan.questions.check.expectations import Expect
 from kplan.questions.drain.question import Drain
 from kplan.questions.in_turn.question import InTurn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kplan.api.readable import listing
-from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Subject
+from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, Finding, Level
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
@@ -13,7 +13,7 @@ from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
 _MOST_SHOWN = 5
-_NOUNS: Mapping[Subject, str] = {
+_NOUNS: Mapping[Level, str] = {
     "node": "node",
     "zone": "zone",
     "pool": "pool",
@@ -79,7 +79,7 @@ def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
         yield line(f"and {left} more", is_item=True)
 
 
-def _because(finding: Finding, subject: Subject) -> str:
+def _because(finding: Finding, subject: Level) -> str:
     if not finding.message:
         return ""
     if finding.remedy:

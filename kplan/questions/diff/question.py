@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.cluster.showing import PLAIN, Showing
+from kplan.questions.base import Question
 from kplan.questions.what_if.question import Plain, WhatIf
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from kplan.api.alike import choice_hint
 from kplan.api.readable import enumerated
 from kplan.api.wellknown import ZONE
 from kplan.cluster.parameters import Number
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 from kplan.questions.drain.profiles import MOST_SURGE, UPGRADE_DEFAULTS, Profile
 from kplan.simulation.draining import DrainOptions, How
 

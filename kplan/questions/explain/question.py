@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.errors import UsageError
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 
 if TYPE_CHECKING:
     from kplan.documents.placement import PlacementReport

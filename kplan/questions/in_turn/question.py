@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
 
 if TYPE_CHECKING:

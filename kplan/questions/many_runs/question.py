@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from kplan.cluster.limits import DEFAULT_RUNS, DEFAULT_SEED
 from kplan.cluster.parameters import Runs, Seed
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.cluster.showing import PLAIN, Showing
+from kplan.questions.base import Question
 from kplan.questions.drain.question import Drain
 from kplan.questions.place.question import Place
 from kplan.questions.plan.question import Plan

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.effects.clock import Clock, Seconds
 from kplan.errors import ParameterError
-from kplan.questions.base import PLAIN, AboutPods, Showing
+from kplan.questions.base import AboutPods
 
 if TYPE_CHECKING:
     from kplan.documents.nodes_report import NodesReport

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import PLAIN, AboutPods, RolloutMode, Showing
+from kplan.questions.base import AboutPods, RolloutMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from kplan.cluster.limits import DEFAULT_MAX_ROUNDS
 from kplan.cluster.parameters import Positive
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.effects.clock import Clock
 from kplan.errors import ParameterError
-from kplan.questions.base import PLAIN, AboutPods, Manifest, PodName, Question, RolloutMode, Showing
+from kplan.questions.base import AboutPods, Manifest, PodName, Question, RolloutMode
 
 if TYPE_CHECKING:
     from kplan.answers.placement_report import NodesOf

@@ -13,8 +13,8 @@ from kplan.admission.stored import FilledField, changes_between, created_pod, fi
 from kplan.api.core import Pod
 from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
 from kplan.subjects.admitting import Admitting
 from kplan.subjects.incoming import accepted_objects, with_objects, with_uid
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload

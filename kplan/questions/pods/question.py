@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.cluster.parameters import Number
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.errors import UsageError
-from kplan.questions.base import PLAIN, Manifest, Question, Showing
+from kplan.questions.base import Manifest, Question
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base

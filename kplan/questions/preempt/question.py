@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.questions.base import PLAIN, AboutPods, Showing
+from kplan.cluster.showing import PLAIN, Showing
+from kplan.questions.base import AboutPods
 
 if TYPE_CHECKING:
     from kplan.documents.placement import PreemptionReport

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.documents.remedies import Kind
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 
 if TYPE_CHECKING:
     from kplan.documents.remedies import RemedyReport

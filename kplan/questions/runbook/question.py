@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kplan.cluster.showing import PLAIN, Showing
 from kplan.effects.clock import Clock
 from kplan.errors import UsageError
-from kplan.questions.base import PLAIN, Question, Showing
+from kplan.questions.base import Question
 from kplan.simulation.draining import DrainOptions
 
 if TYPE_CHECKING:

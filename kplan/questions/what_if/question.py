@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.questions.base import PLAIN, Manifest, Question, Showing
+from kplan.cluster.showing import PLAIN, Showing
+from kplan.questions.base import Manifest, Question
 from kplan.questions.capacity.question import Capacity, Headroom, Shapes, Shrink
 from kplan.questions.drain.question import Drain
 from kplan.questions.explain.question import Explain
